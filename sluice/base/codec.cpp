@@ -1,0 +1,63 @@
+#include "sluice/base/codec.hpp"
+
+#include <bit>
+#include <string>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+template <class Word>
+void put(Encoder& to, Word value) {
+  std::byte raw[sizeof(Word)];
+  for (std::size_t i = 0; i < sizeof(Word); ++i) raw[i] = static_cast<std::byte>(value >> (8 * i));
+  to.bytes(raw);
+}
+
+template <class Word>
+Word get(Decoder& from) {
+  std::byte raw[sizeof(Word)];
+  from.bytes(raw);
+  Word value = 0;
+  for (std::size_t i = 0; i < sizeof(Word); ++i) value |= static_cast<Word>(raw[i]) << (8 * i);
+  return value;
+}
+
+}  // namespace
+
+void Encoder::u8(std::uint8_t value) {
+  bytes(std::as_bytes(std::span(&value, 1)));
+}
+void Encoder::u32(std::uint32_t value) {
+  put(*this, value);
+}
+void Encoder::u64(std::uint64_t value) {
+  put(*this, value);
+}
+void Encoder::f64(double value) {
+  put(*this, std::bit_cast<std::uint64_t>(value));
+}
+
+std::uint8_t Decoder::u8() {
+  std::uint8_t value = 0;
+  bytes(std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+std::uint32_t Decoder::u32() {
+  return get<std::uint32_t>(*this);
+}
+std::uint64_t Decoder::u64() {
+  return get<std::uint64_t>(*this);
+}
+double Decoder::f64() {
+  return std::bit_cast<double>(get<std::uint64_t>(*this));
+}
+
+void Decoder::expect_remaining(std::uint64_t expected, const char* what) const {
+  if (remaining() != expected)
+    throw CorruptSnapshot(std::string(what) + " should take " + std::to_string(expected) +
+                          " bytes, but " + std::to_string(remaining()) + " are there");
+}
+
+}  // namespace sluice

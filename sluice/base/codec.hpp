@@ -1,0 +1,44 @@
+// How state becomes bytes: filters write fields through an Encoder and read them back through a
+// Decoder, and know nothing of files, chunks or checksums (those are snapshot/'s).
+//
+// Everything is little-endian and of fixed width. Changing what a filter writes means a new version
+// of its kind, or old files are misread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice {
+
+class Encoder {
+ public:
+  virtual ~Encoder() = default;
+  virtual void bytes(std::span<const std::byte> data) = 0;
+
+  void u8(std::uint8_t value);
+  void u32(std::uint32_t value);
+  void u64(std::uint64_t value);
+  void f64(double value);
+};
+
+// Every call throws CorruptSnapshot when the bytes are not there.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  virtual void bytes(std::span<std::byte> out) = 0;
+  // How many bytes are still to come. A decoder of a table compares it with the table's size
+  // *before* it allocates: a file cannot make us reserve more than it brings.
+  virtual std::uint64_t remaining() const = 0;
+
+  std::uint8_t u8();
+  std::uint32_t u32();
+  std::uint64_t u64();
+  double f64();
+
+  // Throws CorruptSnapshot unless exactly `expected` bytes are still to come; `what` names the
+  // part.
+  void expect_remaining(std::uint64_t expected, const char* what) const;
+};
+
+}  // namespace sluice

@@ -1,0 +1,43 @@
+// Typed errors. Each carries a sentence a person can act on: what was wrong, where, what would be
+// right. Bugs are asserts, never these.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace sluice {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The caller asked for something that cannot be: a flag, a filter parameter, a key specification.
+class BadParameters : public Error {
+ public:
+  using Error::Error;
+};
+
+// Bytes that claim to be a snapshot and are not a whole, unharmed one that this build can read.
+class CorruptSnapshot : public Error {
+ public:
+  using Error::Error;
+};
+
+// The operating system refused: the message names the file and its reason.
+class IoError : public Error {
+ public:
+  IoError(const std::string& what_and_where, int error_number);
+  int error_number() const { return error_number_; }
+
+ private:
+  int error_number_;
+};
+
+// A record that strict mode does not accept; the message names its number and its input.
+class BadRecord : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace sluice

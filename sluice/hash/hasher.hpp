@@ -1,0 +1,58 @@
+// Key bytes to digests.
+//
+// `xxh3`     XXH3-128 under a random 192-byte secret: for keys that nobody chooses against us.
+// `highway`  HighwayHash-128 under a random 256-bit key: for keys an adversary may choose. XXH3's
+//            secret does not withstand chosen keys; HighwayHash is a pseudo-random function.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sluice/hash/digest.hpp"
+
+namespace sluice {
+
+// The numbers are part of the snapshot format.
+enum class HashKind : std::uint8_t { xxh3 = 1, highway = 2 };
+
+std::string_view name_of(HashKind kind) noexcept;
+
+// What makes one filter's digests unlike another's. It is stored in snapshots and never printed:
+// whoever has it can choose keys that collide.
+class Secret {
+ public:
+  static constexpr std::size_t kBytes = 192;
+
+  static Secret random();
+  // The same seed gives the same secret: reproducible runs.
+  static Secret from_seed(std::uint64_t seed);
+  static Secret from_bytes(std::span<const std::byte, kBytes> bytes);
+
+  std::span<const std::byte, kBytes> bytes() const noexcept { return bytes_; }
+  friend bool operator==(const Secret&, const Secret&) = default;
+
+ private:
+  Secret() = default;
+  std::array<std::byte, kBytes> bytes_{};
+};
+
+class Hasher {
+ public:
+  Hasher(HashKind kind, const Secret& secret) noexcept : kind_(kind), secret_(secret) {}
+
+  Digest digest(std::string_view key) const noexcept;
+  // digests[i] = digest(keys[i]); the spans are of equal length.
+  void digest(std::span<const std::string_view> keys, std::span<Digest> digests) const noexcept;
+
+  HashKind kind() const noexcept { return kind_; }
+  const Secret& secret() const noexcept { return secret_; }
+
+ private:
+  HashKind kind_;
+  Secret secret_;
+};
+
+}  // namespace sluice
