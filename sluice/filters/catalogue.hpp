@@ -1,0 +1,36 @@
+// Every filter by name: the one place that knows them all.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "sluice/filters/any_filter.hpp"
+
+namespace sluice {
+
+struct FilterInfo {
+  std::string_view name;
+  std::string_view summary;  // what it is and when to choose it, in a sentence
+  std::span<const ParameterInfo> parameters;
+  AnyFilter (*make)(const Wish& wish, const Settings& settings);
+};
+
+// In the order in which they should be shown.
+std::span<const FilterInfo> catalogue();
+
+// Throws BadParameters, with the names there are, when there is no such filter.
+const FilterInfo& filter_named(std::string_view name);
+
+// "bloom,layout=classic,probes=12": a name, then settings.
+AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish);
+
+// The name under which the catalogue makes filters of this kind.
+std::string_view name_of(FilterKind kind) noexcept;
+
+// Rebuilds a filter from what encode_header and encode_payload wrote. Throws CorruptSnapshot for a
+// kind or version that this build does not know, and for fields that no filter could have written.
+AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& header,
+                        Decoder& payload);
+
+}  // namespace sluice

@@ -1,0 +1,74 @@
+// What every filter is: one set of verbs, checked by the compiler and by tests/conformance.
+//
+//   make          from parameters
+//   observe       ask and remember: the verdict on an event
+//   may_contain   ask only
+//   insert        remember only
+//   clear         forget everything: equal to a new filter of the same parameters
+//   params, stats what it was made of, how it is doing
+//   encode_header, encode_payload, decode
+//                 state to bytes and back (small fields, then tables)
+//
+// observe, may_contain and insert also take batches. A batch is judged in order, exactly as its keys
+// would be one by one. Filters do no I/O, read no clock and own no global randomness.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sluice/base/codec.hpp"
+#include "sluice/base/verdict.hpp"
+#include "sluice/filters/settings.hpp"
+#include "sluice/hash/digest.hpp"
+
+namespace sluice {
+
+// Part of the snapshot format: a number is never given twice.
+enum class FilterKind : std::uint16_t { exact = 1, bloom = 2, blocked_bloom = 3, none = 255 };
+
+struct FilterStats {
+  std::uint64_t keys = 0;      // keys remembered: each insertion that changed the filter
+  std::uint64_t capacity = 0;  // keys it was planned for; 0: as many as come
+  std::uint64_t bytes = 0;     // allocated, all of it
+  double target_fpr = 0;       // the error it was planned for; 0: none was named
+  double predicted_fpr = 0;    // chance that a key never seen is judged duplicate, at this fill
+};
+
+// What a filter promises. The conformance suite holds it to that.
+struct FilterPromises {
+  bool no_false_negatives = true;  // a key observed or inserted is a duplicate from then on
+  bool no_false_positives = false;
+  bool fixed_memory = true;        // hot operations allocate nothing
+};
+
+template <class F>
+concept Filter =
+    std::movable<F> && requires(F filter, const F& constant, const Digest& digest,
+                                std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                const typename F::Params& params, Encoder& encoder,
+                                Decoder& decoder) {
+      { F::kKind } -> std::convertible_to<FilterKind>;
+      { F::kVersion } -> std::convertible_to<std::uint16_t>;
+      { F::kPromises } -> std::convertible_to<FilterPromises>;
+      { F::make(params) } -> std::same_as<F>;
+
+      { filter.observe(digest) } -> std::same_as<Verdict>;
+      { constant.may_contain(digest) } noexcept -> std::same_as<bool>;
+      { filter.insert(digest) } -> std::same_as<void>;
+      { filter.observe(digests, verdicts) } -> std::same_as<void>;
+      { constant.may_contain(digests, verdicts) } -> std::same_as<void>;
+      { filter.insert(digests) } -> std::same_as<void>;
+      { filter.clear() } noexcept;
+
+      { constant.params() } -> std::convertible_to<typename F::Params>;
+      { constant.params().settings() } -> std::same_as<Settings>;
+      { constant.stats() } -> std::same_as<FilterStats>;
+
+      { constant.encode_header(encoder) } -> std::same_as<void>;
+      { constant.encode_payload(encoder) } -> std::same_as<void>;
+      { F::decode(decoder, decoder) } -> std::same_as<F>;
+    };
+
+}  // namespace sluice

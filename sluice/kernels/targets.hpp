@@ -1,0 +1,10 @@
+// Included before Highway by every kernel source: which of its targets we build. Three on x86-64 keep
+// the build short; SSSE3 and SSE4 gain little over plain C++ here, and the sets beyond AVX-512's first
+// (VBMI2 and the like) hold nothing that the kernels use.
+#pragma once
+
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+
+// True while compiling the target without vectors, where kernels call their portable form.
+#define SLUICE_PORTABLE_TARGET (HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128)
