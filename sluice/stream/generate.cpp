@@ -104,13 +104,16 @@ class ClickGenerator final : public Generator {
 
   // A pair that has not been: each user's ads are counted, and the count is turned into an ad by a
   // bijection. It permutes the numbers of one octave (2^j to 2^(j+1) - 1) by an odd stride and a
-  // shift of that user's: low numbers come first for everyone, yet not in the same order.
+  // shift of that user's: low numbers come first for everyone, yet not in the same order. The first
+  // octave is that of 64, or most users' first ad would be the same one.
   Pair new_pair() {
+    constexpr std::uint64_t kBefore = 63;
     const std::uint64_t user = draw_user();
-    const std::uint64_t count = ++ads_seen_.as<std::uint64_t>()[user];
+    const std::uint64_t count = kBefore + ++ads_seen_.as<std::uint64_t>()[user];
     const std::uint64_t first = std::bit_floor(count);
     const std::uint64_t own = mix(options_.seed, user);
-    return {user, first + ((count * (own | 1) + (own >> 32)) & (first - 1))};
+    const std::uint64_t place = (count * (own | 1) + (own >> 32)) & (first - 1);
+    return {user, first + place - kBefore};
   }
 
   Pair earlier_pair() {
