@@ -33,7 +33,9 @@ struct Format {
   enum class Kind : std::uint8_t { lines, nul, csv, tsv, json };
   Kind kind = Kind::lines;
   bool header = true;  // csv, tsv: the first record of an input names the columns
-  char delimiter = 0;  // lines, nul: what separates fields; 0: runs of blanks and tabs, as in awk
+  // What separates fields. 0: the usual of the format, which is runs of blanks and tabs for lines and
+  // nul (as in awk), a comma for csv, a tab for tsv.
+  char delimiter = 0;
 };
 
 // Cuts bytes into records.
