@@ -14,6 +14,9 @@ namespace sluice {
 
 inline constexpr char kQuote = '"';
 
+// What some programs write before the first name: no part of it.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // What separates the fields of a csv or tsv format.
 char csv_delimiter(const Format& format);
 

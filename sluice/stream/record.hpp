@@ -33,8 +33,8 @@ struct Format {
   enum class Kind : std::uint8_t { lines, nul, csv, tsv, json };
   Kind kind = Kind::lines;
   bool header = true;  // csv, tsv: the first record of an input names the columns
-  // What separates fields. 0: the usual of the format, which is runs of blanks and tabs for lines and
-  // nul (as in awk), a comma for csv, a tab for tsv.
+  // What separates fields. 0: the usual of the format, which is runs of blanks and tabs for lines
+  // and nul (as in awk), a comma for csv, a tab for tsv.
   char delimiter = 0;
 };
 

@@ -27,9 +27,9 @@ class LineSplitter final : public Splitter {
     std::size_t scanned = seen_;
     while (most > 0 && scanned < bytes.size()) {
       const std::size_t base = scanned;
-      const Scan scan = find_all(bytes.data() + base, bytes.size() - base,
-                                 {terminator_, terminator_}, std::min(most, kScanPositions),
-                                 positions_.data());
+      const Scan scan =
+          find_all(bytes.data() + base, bytes.size() - base, {terminator_, terminator_},
+                   std::min(most, kScanPositions), positions_.data());
       out.resize(out.size() + scan.found);
       Record* to = out.data() + out.size() - scan.found;
       for (std::size_t i = 0; i < scan.found; ++i) {
@@ -86,8 +86,7 @@ class CsvSplitter final : public Splitter {
     if (last && most > 0 && start < bytes.size()) {
       out.push_back({bytes.data() + start, bytes.size() - start, bytes.size() - start});
       start = scanned = bytes.size();
-      quoted_ = false;
-      closed_at_ = kNowhere;
+      forget_record();
     }
     seen_ = scanned - start;
     return start;
@@ -95,8 +94,8 @@ class CsvSplitter final : public Splitter {
 
   void reset() override {
     seen_ = 0;
-    quoted_ = false;
-    closed_at_ = kNowhere;
+    first_ = true;
+    forget_record();
   }
 
  private:
@@ -108,17 +107,25 @@ class CsvSplitter final : public Splitter {
       quoted_ = false;
       closed_at_ = at;
     } else {
-      quoted_ = at == 0 || record[at - 1] == delimiter_ || closed_at_ + 1 == at;
+      quoted_ = at == 0 || record[at - 1] == delimiter_ || closed_at_ + 1 == at ||
+                (first_ && at == kByteOrderMark.size() && record.starts_with(kByteOrderMark));
     }
   }
 
-  Record finish(const char* start, std::size_t newline) {
+  void forget_record() {
+    quoted_ = false;
     closed_at_ = kNowhere;
+  }
+
+  Record finish(const char* start, std::size_t newline) {
+    forget_record();
+    first_ = false;
     const bool crlf = newline > 0 && start[newline - 1] == '\r';
     return {start, newline - (crlf ? 1 : 0), newline + 1};
   }
 
   char delimiter_;
+  bool first_ = true;  // in the first record of an input, before which there may be a mark
   bool quoted_ = false;
   std::size_t closed_at_ = kNowhere;  // where in this record the last quoted part closed
   std::size_t seen_ = 0;

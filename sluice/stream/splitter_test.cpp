@@ -117,9 +117,10 @@ TEST_P(EveryFormat, AnyCutGivesTheReferenceRecords) {
   const Format format{.kind = GetParam()};
   const bool held = rc::check([&] {
     using rc::gen::arbitrary;
-    const auto byte = rc::gen::weightedOneOf<char>(
-        {{6, rc::gen::element('\n', '\0', '"', ',', '\t', '\r')}, {3, arbitrary<char>()},
-         {8, rc::gen::just('x')}});
+    const auto byte =
+        rc::gen::weightedOneOf<char>({{6, rc::gen::element('\n', '\0', '"', ',', '\t', '\r')},
+                                      {3, arbitrary<char>()},
+                                      {8, rc::gen::just('x')}});
     const auto text = *rc::gen::container<std::string>(byte);
     auto cuts = *rc::gen::container<std::vector<std::size_t>>(
         rc::gen::inRange<std::size_t>(0, text.size() + 1));
@@ -175,6 +176,12 @@ TEST_P(EveryFormat, LongRecordIsScannedOnce) {
 INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat,
                          testing::Values(Format::Kind::lines, Format::Kind::nul, Format::Kind::csv,
                                          Format::Kind::tsv, Format::Kind::json));
+
+TEST(CsvSplitter, QuotesAfterAByteOrderMarkOnlyInTheFirstRecord) {
+  const Format csv{.kind = Format::Kind::csv};
+  const std::vector<Piece> want = {{"\xEF\xBB\xBF\"a\nb\"", "\n"}, {"\xEF\xBB\xBF\"c", "\n"}};
+  EXPECT_EQ(split_in_pieces(csv, "\xEF\xBB\xBF\"a\nb\"\n\xEF\xBB\xBF\"c\n", {2, 5}, 512), want);
+}
 
 TEST(CsvSplitter, KeepsQuotedNewlinesAndDropsTheCarriageReturn) {
   const Format csv{.kind = Format::Kind::csv};
