@@ -20,7 +20,8 @@ Word get(Decoder& from) {
   std::byte raw[sizeof(Word)];
   from.bytes(raw);
   Word value = 0;
-  for (std::size_t i = 0; i < sizeof(Word); ++i) value |= static_cast<Word>(raw[i]) << (8 * i);
+  for (std::size_t i = 0; i < sizeof(Word); ++i) 
+    value = static_cast<Word>(value | (static_cast<Word>(raw[i]) << (8 * i)));
   return value;
 }
 
@@ -28,6 +29,9 @@ Word get(Decoder& from) {
 
 void Encoder::u8(std::uint8_t value) {
   bytes(std::as_bytes(std::span(&value, 1)));
+}
+void Encoder::u16(std::uint16_t value) {
+  put(*this, value);
 }
 void Encoder::u32(std::uint32_t value) {
   put(*this, value);
@@ -43,6 +47,9 @@ std::uint8_t Decoder::u8() {
   std::uint8_t value = 0;
   bytes(std::as_writable_bytes(std::span(&value, 1)));
   return value;
+}
+std::uint16_t Decoder::u16() {
+  return get<std::uint16_t>(*this);
 }
 std::uint32_t Decoder::u32() {
   return get<std::uint32_t>(*this);

@@ -17,6 +17,7 @@ class Encoder {
   virtual void bytes(std::span<const std::byte> data) = 0;
 
   void u8(std::uint8_t value);
+  void u16(std::uint16_t value);
   void u32(std::uint32_t value);
   void u64(std::uint64_t value);
   void f64(double value);
@@ -32,6 +33,7 @@ class Decoder {
   virtual std::uint64_t remaining() const = 0;
 
   std::uint8_t u8();
+  std::uint16_t u16();
   std::uint32_t u32();
   std::uint64_t u64();
   double f64();
