@@ -1,11 +1,16 @@
 #include "sluice/base/codec.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
 #include "sluice/base/error.hpp"
 
 namespace sluice {
+
+// Tables are written as they lie in memory.
+static_assert(std::endian::native == std::endian::little);
+
 namespace {
 
 template <class Word>
@@ -65,6 +70,13 @@ void Decoder::expect_remaining(std::uint64_t expected, const char* what) const {
   if (remaining() != expected)
     throw CorruptSnapshot(std::string(what) + " should take " + std::to_string(expected) +
                           " bytes, but " + std::to_string(remaining()) + " are there");
+}
+
+void BytesDecoder::bytes(std::span<std::byte> out) {
+  if (out.size() > data_.size())
+    throw CorruptSnapshot("the bytes end where " + std::to_string(out.size()) + " more should be");
+  std::copy_n(data_.begin(), out.size(), out.begin());
+  data_ = data_.subspan(out.size());
 }
 
 }  // namespace sluice

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace sluice {
 
@@ -41,6 +43,29 @@ class Decoder {
   // Throws CorruptSnapshot unless exactly `expected` bytes are still to come; `what` names the
   // part.
   void expect_remaining(std::uint64_t expected, const char* what) const;
+};
+
+// Bytes in memory: for headers, tests and fuzzing.
+class BytesEncoder final : public Encoder {
+ public:
+  void bytes(std::span<const std::byte> data) override {
+    bytes_.insert(bytes_.end(), data.begin(), data.end());
+  }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class BytesDecoder final : public Decoder {
+ public:
+  // `data` must outlive the decoder.
+  explicit BytesDecoder(std::span<const std::byte> data) : data_(data) {}
+  void bytes(std::span<std::byte> out) override;
+  std::uint64_t remaining() const override { return data_.size(); }
+
+ private:
+  std::span<const std::byte> data_;
 };
 
 }  // namespace sluice

@@ -9,8 +9,8 @@
 //   encode_header, encode_payload, decode
 //                 state to bytes and back (small fields, then tables)
 //
-// observe, may_contain and insert also take batches. A batch is judged in order, exactly as its keys
-// would be one by one. Filters do no I/O, read no clock and own no global randomness.
+// observe, may_contain and insert also take batches. A batch is judged in order, exactly as its
+// keys would be one by one. Filters do no I/O, read no clock and own no global randomness.
 #pragma once
 
 #include <concepts>
@@ -40,35 +40,36 @@ struct FilterStats {
 struct FilterPromises {
   bool no_false_negatives = true;  // a key observed or inserted is a duplicate from then on
   bool no_false_positives = false;
-  bool fixed_memory = true;        // hot operations allocate nothing
+  bool fixed_memory = true;  // hot operations allocate nothing
 };
 
 template <class F>
-concept Filter =
-    std::movable<F> && requires(F filter, const F& constant, const Digest& digest,
-                                std::span<const Digest> digests, std::span<Verdict> verdicts,
-                                const typename F::Params& params, Encoder& encoder,
-                                Decoder& decoder) {
-      { F::kKind } -> std::convertible_to<FilterKind>;
-      { F::kVersion } -> std::convertible_to<std::uint16_t>;
-      { F::kPromises } -> std::convertible_to<FilterPromises>;
-      { F::make(params) } -> std::same_as<F>;
+concept Filter = std::movable<F> &&
+    requires(F filter, const F& constant, const Digest& digest, std::span<const Digest> digests,
+             std::span<Verdict> verdicts, const typename F::Params& params, Encoder& encoder,
+             Decoder& decoder) {
+  { F::kKind } -> std::convertible_to<FilterKind>;
+  { F::kVersion } -> std::convertible_to<std::uint16_t>;
+  { F::kPromises } -> std::convertible_to<FilterPromises>;
+  { F::make(params) } -> std::same_as<F>;
 
-      { filter.observe(digest) } -> std::same_as<Verdict>;
-      { constant.may_contain(digest) } noexcept -> std::same_as<bool>;
-      { filter.insert(digest) } -> std::same_as<void>;
-      { filter.observe(digests, verdicts) } -> std::same_as<void>;
-      { constant.may_contain(digests, verdicts) } -> std::same_as<void>;
-      { filter.insert(digests) } -> std::same_as<void>;
-      { filter.clear() } noexcept;
+  { filter.observe(digest) } -> std::same_as<Verdict>;
+  { constant.may_contain(digest) }
+  noexcept->std::same_as<bool>;
+  { filter.insert(digest) } -> std::same_as<void>;
+  { filter.observe(digests, verdicts) } -> std::same_as<void>;
+  { constant.may_contain(digests, verdicts) } -> std::same_as<void>;
+  { filter.insert(digests) } -> std::same_as<void>;
+  { filter.clear() }
+  noexcept;
 
-      { constant.params() } -> std::convertible_to<typename F::Params>;
-      { constant.params().settings() } -> std::same_as<Settings>;
-      { constant.stats() } -> std::same_as<FilterStats>;
+  { constant.params() } -> std::convertible_to<typename F::Params>;
+  { constant.params().settings() } -> std::same_as<Settings>;
+  { constant.stats() } -> std::same_as<FilterStats>;
 
-      { constant.encode_header(encoder) } -> std::same_as<void>;
-      { constant.encode_payload(encoder) } -> std::same_as<void>;
-      { F::decode(decoder, decoder) } -> std::same_as<F>;
-    };
+  { constant.encode_header(encoder) } -> std::same_as<void>;
+  { constant.encode_payload(encoder) } -> std::same_as<void>;
+  { F::decode(decoder, decoder) } -> std::same_as<F>;
+};
 
 }  // namespace sluice

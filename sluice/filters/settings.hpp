@@ -1,4 +1,5 @@
-// A filter's parameters as text: what a person writes after its name, and what is shown of a filter.
+// A filter's parameters as text: what a person writes after its name, and what is shown of a
+// filter.
 #pragma once
 
 #include <cstdint>
@@ -37,18 +38,20 @@ class Settings {
   std::vector<std::pair<std::string, std::string>> pairs_;
 };
 
-// Takes settings one by one and complains about what is wrong or left over, always naming the filter.
+// Takes settings one by one and complains about what is wrong or left over, always naming the
+// filter.
 class SettingsReader {
  public:
   SettingsReader(std::string_view filter, const Settings& settings,
                  std::span<const ParameterInfo> known);
 
-  // Each returns nothing when the parameter was not given, and throws BadParameters, with the range,
-  // when its value is no number or lies outside [least, most].
+  // Each returns nothing when the parameter was not given, and throws BadParameters, with the
+  // range, when its value is no number or lies outside [least, most].
   std::optional<std::uint64_t> count(std::string_view name, std::uint64_t least,
                                      std::uint64_t most) const;
   std::optional<std::uint64_t> size(std::string_view name, std::uint64_t least,
                                     std::uint64_t most) const;
+  std::optional<double> probability(std::string_view name) const;
   std::optional<std::string> choice(std::string_view name,
                                     std::span<const std::string_view> choices) const;
 

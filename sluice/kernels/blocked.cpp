@@ -32,7 +32,8 @@ std::size_t judge(const BlockedTable& table, const Digest* digests, std::size_t 
 
 #else
 
-// One vector of a key's mask. `Lane` is the width of a lane of the layout: 64 bits for 8 probes, 32 for
+// One vector of a key's mask. `Lane` is the width of a lane of the layout: 64 bits for 8 probes, 32
+// for
 // 16. A block takes 64 / sizeof(vector) of them; `part` is which.
 using Tag64 = hn::CappedTag<std::uint64_t, 8>;
 using Tag32 = hn::CappedTag<std::uint32_t, 16>;

@@ -1,13 +1,15 @@
 // Inner loops of the blocked Bloom filter: a key's bits all lie in one 64-byte block.
 //
 // Layout   A block is split into equal lanes and a key sets one bit in each: 8 lanes of 64 bits
-//          (8 probes) or 16 lanes of 32 bits (16 probes). One bit a lane makes a key's mask one vector
-//          shift, and no two of its bits can fall together, as they may when bits are thrown anywhere.
-// Positions  The block comes from the digest's low word, the bits within it from the high word, with 16
+//          (8 probes) or 16 lanes of 32 bits (16 probes). One bit a lane makes a key's mask one
+//          vector shift, and no two of its bits can fall together, as they may when bits are thrown
+//          anywhere.
+// Positions  The block comes from the digest's low word, the bits within it from the high word,
+// with 16
 //          probes also from a mix of both: 8 × 6 and 16 × 5 bits, each used once.
 //
-// The table is an array of little-endian words, and what is set for a digest is part of the snapshot
-// format: a change here is a new version of the filter.
+// The table is an array of little-endian words, and what is set for a digest is part of the
+// snapshot format: a change here is a new version of the filter.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +25,9 @@ inline constexpr std::size_t kBlockBytes = 64;
 inline constexpr std::size_t kBlockWords = kBlockBytes / sizeof(std::uint64_t);
 
 struct BlockedTable {
-  std::uint64_t* words;   // blocks × 8, aligned to a cache line
+  std::uint64_t* words;  // blocks × 8, aligned to a cache line
   std::uint64_t blocks;
-  unsigned probes;        // 8 or 16
+  unsigned probes;  // 8 or 16
 };
 
 inline std::uint64_t* block_of(const BlockedTable& table, const Digest& digest) noexcept {

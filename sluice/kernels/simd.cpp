@@ -13,7 +13,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::HWY_NAMESPACE {
 // What is really running, as compiled in: not what the processor claims.
-std::int64_t running_target() { return HWY_TARGET; }
+std::int64_t running_target() {
+  return HWY_TARGET;
+}
 }  // namespace sluice::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -54,9 +56,10 @@ std::vector<std::string_view> simd_levels() {
 }
 
 void force_simd_level(std::string_view name) {
+  const std::int64_t supported = built_and_supported();
   std::int64_t target = name == "portable" ? kPortableTargets : 0;
   for (const Level& level : kLevels)
-    if (level.name == name) target = level.target & built_and_supported();
+    if (level.name == name) target = level.target & supported;
   if (target == 0) {
     std::string known;
     for (const std::string_view each : simd_levels())

@@ -1,6 +1,6 @@
-// Included before Highway by every kernel source: which of its targets we build. Three on x86-64 keep
-// the build short; SSSE3 and SSE4 gain little over plain C++ here, and the sets beyond AVX-512's first
-// (VBMI2 and the like) hold nothing that the kernels use.
+// Included before Highway by every kernel source: which of its targets we build. Three on x86-64
+// keep the build short; SSSE3 and SSE4 gain little over plain C++ here, and the sets beyond
+// AVX-512's first (VBMI2 and the like) hold nothing that the kernels use.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \

@@ -1,0 +1,207 @@
+#include "generate.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/stream/generate.hpp"
+
+namespace sluice::cli {
+namespace {
+
+// Large enough that the cost of a write call vanishes, small enough to stay in the second-level
+// cache between being written by us and being copied by the kernel.
+constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
+
+// What was typed; read by the strict parsers of base/quantity when the subcommand runs.
+struct Flags {
+  std::string records = "1M";
+  std::string duplicates;
+  std::string malformed = "0.001";
+  double skew = 1.0;
+  std::string users = "100k";
+  std::string length = "40";
+  std::string seed = "1";
+  std::string output;
+};
+
+// Standard output, or a file that it owns.
+class Output {
+ public:
+  explicit Output(const std::string& path) {
+    if (path.empty()) return;
+    name_ = "'" + path + "'";
+    descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) throw IoError("cannot open --output " + name_, errno);
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() {
+    if (owned()) close(descriptor_);
+  }
+
+  void write(std::span<const char> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written >= 0)
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+      else if (errno != EINTR)
+        throw IoError("cannot write to " + name_, errno);
+    }
+  }
+
+  // Some file systems report a full disk only here.
+  void finish() {
+    if (!owned()) return;
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    if (close(descriptor) != 0) throw IoError("cannot finish writing " + name_, errno);
+  }
+
+ private:
+  bool owned() const { return descriptor_ >= 0 && descriptor_ != STDOUT_FILENO; }
+
+  int descriptor_ = STDOUT_FILENO;
+  std::string name_ = "standard output";
+};
+
+void print_counts(const GenerateCounts& counts) {
+  fmt::print(stderr, "generated {} records ({}): {} distinct, {} duplicates, {} malformed\n",
+             format_count(counts.records), format_size(counts.bytes), format_count(counts.distinct),
+             format_count(counts.duplicates), format_count(counts.malformed));
+}
+
+void write_all(Generator& generator, const std::string& path) {
+  // A reader that leaves early (`| head`) must end us by an error code, not by a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  Output output(path);
+  std::vector<char> buffer(std::max(kBufferBytes, generator.largest_record()));
+  while (const std::size_t bytes = generator.fill(buffer))
+    output.write(std::span(buffer).first(bytes));
+  output.finish();
+  print_counts(generator.counts());
+}
+
+// `make` turns the flags into a generator. Returns the exit code.
+template <class Make>
+int run(const Flags& flags, Make make) {
+  try {
+    write_all(*make(flags), flags.output);
+    return 0;
+  } catch (const IoError& error) {
+    if (error.error_number() == EPIPE) return 0;
+    fmt::print(stderr, "sluice generate: {}\n", error.what());
+    return 1;
+  } catch (const Error& error) {
+    fmt::print(stderr, "sluice generate: {}\n", error.what());
+    return 2;
+  }
+}
+
+std::unique_ptr<Generator> make_clicks(const Flags& flags) {
+  return make_generator(ClickOptions{
+      .records = parse_count("--records", flags.records),
+      .duplicates = parse_share("--duplicates", flags.duplicates),
+      .malformed = parse_share("--malformed", flags.malformed),
+      .skew = flags.skew,
+      .users = parse_count("--users", flags.users),
+      .seed = parse_count("--seed", flags.seed),
+  });
+}
+
+std::unique_ptr<Generator> make_lines(const Flags& flags) {
+  return make_generator(LineOptions{
+      .records = parse_count("--records", flags.records),
+      .duplicates = parse_share("--duplicates", flags.duplicates),
+      .length = parse_size("--length", flags.length),
+      .seed = parse_count("--seed", flags.seed),
+  });
+}
+
+void add_common(CLI::App& command, Flags& flags, const char* duplicates) {
+  flags.duplicates = duplicates;
+  command.add_option("-n,--records", flags.records, "How many records, such as 500k or 10M")
+      ->type_name("COUNT")
+      ->capture_default_str();
+  command
+      .add_option("--duplicates", flags.duplicates,
+                  "Share of the records that repeat an earlier one, such as 0.3 or 30%")
+      ->type_name("SHARE")
+      ->capture_default_str();
+  command.add_option("--seed", flags.seed, "The same seed gives the same bytes")
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("-o,--output", flags.output, "Write here instead of standard output")
+      ->type_name("FILE");
+}
+
+void add_clicks(CLI::App& generate, int& exit_code) {
+  CLI::App& command =
+      *generate.add_subcommand("clicks", "NDJSON clicks on ads: user, ad, time and value");
+  const auto flags = std::make_shared<Flags>();
+  add_common(command, *flags, "33.3%");
+  command
+      .add_option("--skew", flags->skew,
+                  "How unequal users are: the r-th clicks as 1/r^SKEW; 0 (all alike) to 4")
+      ->type_name("SKEW")
+      ->capture_default_str();
+  command.add_option("--users", flags->users, "How many users there are, at most 100M")
+      ->type_name("COUNT")
+      ->capture_default_str();
+  command
+      .add_option("--malformed", flags->malformed,
+                  "Share of the records without a key: cut off, not JSON, a field missing")
+      ->type_name("SHARE")
+      ->capture_default_str();
+  command.footer(
+      "A duplicate has the user and ad of an earlier record, the same value and a later time;\n"
+      "recent records are repeated most.\n"
+      "\n"
+      "Example:\n"
+      "  sluice generate clicks --records 2M --seed 7 | sluice dedup --json --key /user,/ad\n");
+  command.callback([flags, &exit_code] { exit_code = run(*flags, make_clicks); });
+}
+
+void add_lines(CLI::App& generate, int& exit_code) {
+  CLI::App& command =
+      *generate.add_subcommand("lines", "Lines evt-<16 hex digits>,<hex digits> of equal length");
+  const auto flags = std::make_shared<Flags>();
+  add_common(command, *flags, "30%");
+  command.add_option("--length", flags->length, "Bytes of a line without its newline, from 20")
+      ->type_name("BYTES")
+      ->capture_default_str();
+  command.footer(
+      "A duplicate is equally likely to repeat any earlier line.\n"
+      "\n"
+      "Example:\n"
+      "  sluice generate lines --records 10M --duplicates 30% --output lines.txt\n");
+  command.callback([flags, &exit_code] { exit_code = run(*flags, make_lines); });
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int& exit_code) {
+  CLI::App& generate = *app.add_subcommand(
+      "generate", "Write a synthetic stream whose number of duplicates is known");
+  generate.require_subcommand(1);
+  generate.footer(
+      "The stream goes to standard output and the exact counts to standard error.\n"
+      "\n"
+      "Example:\n"
+      "  sluice generate clicks --records 1M > clicks.ndjson\n");
+  add_clicks(generate, exit_code);
+  add_lines(generate, exit_code);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,298 @@
+#include "sluice/base/quantity.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "sluice/base/bits.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t factor;
+};
+
+constexpr Unit kCountUnits[] = {{"", 1}, {"k", 1'000}, {"M", 1'000'000}, {"G", 1'000'000'000}};
+
+constexpr Unit kSizeUnits[] = {
+    {"", 1},
+    {"B", 1},
+    {"KiB", 1ULL << 10},
+    {"MiB", 1ULL << 20},
+    {"GiB", 1ULL << 30},
+    {"TiB", 1ULL << 40},
+    {"kB", 1'000},
+    {"KB", 1'000},
+    {"MB", 1'000'000},
+    {"GB", 1'000'000'000},
+    {"TB", 1'000'000'000'000},
+};
+
+constexpr Unit kDurationUnits[] = {
+    {"ns", 1},
+    {"us", 1'000},
+    {"ms", 1'000'000},
+    {"s", 1'000'000'000},
+    {"m", 60ULL * 1'000'000'000},
+    {"h", 3'600ULL * 1'000'000'000},
+    {"d", 86'400ULL * 1'000'000'000},
+};
+
+constexpr std::string_view kCountAdvice =
+    "give a whole number, with k, M or G for thousands, millions or billions, such as 500k or 1M";
+constexpr std::string_view kSizeAdvice = "give a size in bytes, such as 4096, 512KiB, 64MiB or 8MB";
+constexpr std::string_view kDurationAdvice =
+    "give a number and its unit (ns, us, ms, s, m for minutes, h or d), such as 500ms, 10m or 24h";
+
+// Why a text is no quantity: the middle of the sentence `refuse` makes.
+enum class Flaw { none, form, fraction, range };
+
+struct Reading {
+  Flaw flaw = Flaw::none;
+  std::uint64_t value = 0;
+};
+
+[[noreturn]] void refuse(std::string_view flag, std::string_view text, std::string_view reason,
+                         std::string_view advice) {
+  throw BadParameters(fmt::format("{} '{}' {}: {}", flag, text, reason, advice));
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// digits [. digits] unit, in whole units of factor 1, at most `most`. All arithmetic is on
+// integers, so that "0.1" of something is exactly that.
+Reading read_quantity(std::string_view text, std::span<const Unit> units, std::uint64_t most) {
+  std::size_t at = 0;
+  Uint128 mantissa = 0;
+  Uint128 divisor = 1;
+  bool too_long = false;  // more digits than 64 bits hold, or finer than anything can be
+  const auto take_digits = [&](bool fraction) {
+    const std::size_t start = at;
+    // Zeros that end a fraction say nothing and must not count as fineness.
+    std::size_t end = at;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    std::size_t significant = end;
+    while (fraction && significant > start && text[significant - 1] == '0') --significant;
+    for (; at < significant; ++at) {
+      mantissa = mantissa * 10 + static_cast<unsigned>(text[at] - '0');
+      if (fraction) divisor *= 10;
+      // 10^24 times the largest factor stays far below 2^128.
+      constexpr Uint128 kLimit = Uint128{1'000'000'000'000} * 1'000'000'000'000;
+      if (mantissa > kLimit || divisor > kLimit) {
+        too_long = true;
+        mantissa = 1;
+        divisor = 1;
+      }
+    }
+    at = end;
+    return end > start;
+  };
+  if (!take_digits(false)) return {Flaw::form};
+  const bool whole_too_long = too_long;
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    if (!take_digits(true)) return {Flaw::form};
+  }
+  const std::string_view name = text.substr(at);
+  for (const Unit& unit : units) {
+    if (unit.name != name) continue;
+    if (too_long) return {whole_too_long ? Flaw::range : Flaw::fraction};
+    const Uint128 scaled = mantissa * unit.factor;
+    if (scaled % divisor != 0) return {Flaw::fraction};
+    if (scaled / divisor > most) return {Flaw::range};
+    return {Flaw::none, static_cast<std::uint64_t>(scaled / divisor)};
+  }
+  return {Flaw::form};
+}
+
+std::uint64_t value_or_refuse(const Reading& reading, std::string_view flag, std::string_view text,
+                              std::string_view noun, std::string_view whole_of,
+                              std::string_view advice) {
+  switch (reading.flaw) {
+    case Flaw::none:
+      break;
+    case Flaw::form:
+      refuse(flag, text, fmt::format("is not a {}", noun), advice);
+    case Flaw::fraction:
+      refuse(flag, text, fmt::format("is not a whole {}", whole_of), advice);
+    case Flaw::range:
+      refuse(flag, text, "is too large", advice);
+  }
+  return reading.value;
+}
+
+Reading read_count(std::string_view text) {
+  return read_quantity(text, kCountUnits, std::numeric_limits<std::uint64_t>::max());
+}
+
+Reading read_duration(std::string_view text) {
+  return read_quantity(text, kDurationUnits, std::numeric_limits<std::int64_t>::max());
+}
+
+// A plain or scientific number, or a percentage; nothing when it is neither.
+std::optional<double> read_ratio(std::string_view text) {
+  const bool percent = !text.empty() && text.back() == '%';
+  if (percent) text.remove_suffix(1);
+  if (text.empty() || !is_digit(text.front())) return std::nullopt;  // no sign, "inf" or "nan"
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return percent ? value / 100 : value;
+}
+
+// At most one decimal, and none when it would be zero.
+std::string short_decimal(double value) {
+  std::string text = fmt::format("{:.1f}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+// Three significant digits without an exponent, for 0 <= value < 1000.
+std::string three_digits(double value) {
+  std::string text = fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::uint64_t parse_count(std::string_view flag, std::string_view text) {
+  return value_or_refuse(read_count(text), flag, text, "count", "number", kCountAdvice);
+}
+
+std::uint64_t parse_size(std::string_view flag, std::string_view text) {
+  const Reading reading =
+      read_quantity(text, kSizeUnits, std::numeric_limits<std::uint64_t>::max());
+  if (reading.flaw == Flaw::form && text.size() > 1) {
+    // A number with a bare prefix deserves to hear which two units it might mean.
+    const char prefix = text.back();
+    const std::string_view number = text.substr(0, text.size() - 1);
+    const bool is_prefix = std::string_view("kKMGT").find(prefix) != std::string_view::npos;
+    if (is_prefix && read_quantity(number, kSizeUnits, ~0ULL).flaw != Flaw::form &&
+        is_digit(number.back())) {
+      const char binary = prefix == 'k' ? 'K' : prefix;
+      const char decimal = prefix == 'K' ? 'k' : prefix;
+      refuse(flag, text, "could mean two sizes",
+             fmt::format("say {}{}iB (powers of 1024) or {}{}B (powers of 1000)", number, binary,
+                         number, decimal));
+    }
+  }
+  return value_or_refuse(reading, flag, text, "size", "number of bytes", kSizeAdvice);
+}
+
+std::chrono::nanoseconds parse_duration(std::string_view flag, std::string_view text) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(value_or_refuse(
+      read_duration(text), flag, text, "duration", "number of nanoseconds", kDurationAdvice)));
+}
+
+double parse_probability(std::string_view flag, std::string_view text) {
+  const std::optional<double> value = read_ratio(text);
+  constexpr std::string_view kAdvice =
+      "give a number above 0 and below 1, such as 1e-6, 0.01 or 1%";
+  if (!value) refuse(flag, text, "is not a probability", kAdvice);
+  if (!(*value > 0 && *value < 1)) refuse(flag, text, "is out of range", kAdvice);
+  return *value;
+}
+
+double parse_share(std::string_view flag, std::string_view text) {
+  const std::optional<double> value = read_ratio(text);
+  constexpr std::string_view kAdvice = "give a number from 0 to 1, such as 0.3 or 30%";
+  if (!value) refuse(flag, text, "is not a share", kAdvice);
+  if (!(*value >= 0 && *value <= 1)) refuse(flag, text, "is out of range", kAdvice);
+  return *value;
+}
+
+DurationOrCount parse_duration_or_count(std::string_view flag, std::string_view text) {
+  constexpr std::string_view kAdvice =
+      "give a duration such as 30s or 10m, or a count such as 5000 or 1M";
+  const Reading count = read_count(text);
+  const Reading duration = read_duration(text);
+  const bool is_count = count.flaw != Flaw::form;
+  const std::uint64_t value = value_or_refuse(is_count ? count : duration, flag, text,
+                                              "duration or a count", "number", kAdvice);
+  if (value == 0) refuse(flag, text, "is zero", kAdvice);
+  if (is_count) return value;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(value));
+}
+
+std::string format_count(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+std::string format_size(std::uint64_t bytes) {
+  if (bytes == 1) return "1 byte";
+  if (bytes < 1024) return std::to_string(bytes) + " bytes";
+  constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  // 1023.95 would be printed as 1024.
+  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{} {}", short_decimal(value), kUnits[unit]);
+}
+
+std::string format_rate(double per_second) {
+  constexpr std::array<std::string_view, 4> kUnits = {"", "k", "M", "G"};
+  std::size_t unit = 0;
+  // 999.5 would be printed as 1000.
+  while (per_second >= 999.5 && unit + 1 < kUnits.size()) {
+    per_second /= 1000;
+    ++unit;
+  }
+  return fmt::format("{}{}/s", three_digits(per_second), kUnits[unit]);
+}
+
+std::string format_probability(double probability) {
+  return fmt::format("{:.2g}", probability);
+}
+
+std::string format_duration(std::chrono::nanoseconds value) {
+  // Through unsigned, so that the most negative value has a magnitude.
+  const bool negative = value.count() < 0;
+  const auto raw = static_cast<std::uint64_t>(value.count());
+  const std::uint64_t ns = negative ? 0 - raw : raw;
+  const auto fraction_of = [ns](double unit) {
+    return three_digits(static_cast<double>(ns) / unit);
+  };
+  const auto two_parts = [](std::uint64_t total, std::uint64_t per_unit, char unit, char rest) {
+    const std::uint64_t left = total % per_unit;
+    return left == 0 ? fmt::format("{}{}", total / per_unit, unit)
+                     : fmt::format("{}{} {}{}", total / per_unit, unit, left, rest);
+  };
+  std::string text;
+  // Each bound is where three digits, or the next finer unit rounded, would reach the unit above.
+  if (ns == 0)
+    text = "0s";
+  else if (ns < 1'000)
+    text = fmt::format("{}ns", ns);
+  else if (ns < 999'500)
+    text = fraction_of(1e3) + "us";
+  else if (ns < 999'500'000)
+    text = fraction_of(1e6) + "ms";
+  else if (ns < 59'950'000'000)
+    text = fraction_of(1e9) + "s";
+  else if (ns < 3'599'500'000'000)
+    text = two_parts((ns + 500'000'000) / 1'000'000'000, 60, 'm', 's');
+  else if (ns < 86'370'000'000'000)
+    text = two_parts((ns + 30'000'000'000) / 60'000'000'000, 60, 'h', 'm');
+  else
+    text = two_parts((ns + 1'800'000'000'000) / 3'600'000'000'000, 24, 'd', 'h');
+  return negative ? "-" + text : text;
+}
+
+}  // namespace sluice

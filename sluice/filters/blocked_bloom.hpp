@@ -1,0 +1,75 @@
+// Blocked Bloom filter: a set in bits, all of a key's in one cache line.
+//
+// Source   Putze, Sanders & Singler 2007 for blocks; one bit a lane as in split-block filters. Of
+// the
+//          layouts measured (docs/filters/bloom.md) 8 lanes of 64 bits are best above 5·10⁻⁴ and 16
+//          of 32 below.
+// Differs  Blocks of a whole cache line rather than half of one: uneven loads cost less. At 10⁻⁶:
+// 39
+//          bits a key, where half-line blocks need 65 and a classical filter 29.
+// Cost     observe: one cache line, no allocation.
+// Errors   `duplicate` may be wrong (model::blocked_bloom_fpr); `distinct` never is.
+// Use it   when the number of keys is known. It is the default without a window.
+// Avoid    below 10⁻⁷, where a classical filter (bloom.hpp) takes half the memory.
+// Format   snapshot kind 3, version 1.
+#pragma once
+
+#include "sluice/base/memory.hpp"
+#include "sluice/filters/contract.hpp"
+#include "sluice/kernels/blocked.hpp"
+
+namespace sluice {
+
+class BlockedBloom {
+ public:
+  static constexpr FilterKind kKind = FilterKind::blocked_bloom;
+  static constexpr std::uint16_t kVersion = 1;
+  static constexpr FilterPromises kPromises{};
+
+  struct Params {
+    std::uint64_t blocks = 0;    // of 64 bytes
+    unsigned probes = 0;         // k: 8 or 16, one a lane
+    std::uint64_t capacity = 0;  // n: keys it is planned for
+    double target_fpr = 0;       // the error it is planned for
+
+    Settings settings() const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Throws BadParameters.
+  static BlockedBloom make(const Params& params);
+
+  Verdict observe(const Digest& digest) noexcept {
+    const Verdict verdict = kernels::blocked_observe_one(table(), digest);
+    keys_ += verdict == Verdict::distinct;
+    return verdict;
+  }
+  bool may_contain(const Digest& digest) const noexcept {
+    return kernels::blocked_may_contain_one(table(), digest) == Verdict::duplicate;
+  }
+  void insert(const Digest& digest) noexcept { observe(digest); }
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void insert(std::span<const Digest> digests) noexcept;
+  void clear() noexcept;
+
+  const Params& params() const noexcept { return params_; }
+  FilterStats stats() const;
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+  static BlockedBloom decode(Decoder& header, Decoder& payload);
+
+ private:
+  explicit BlockedBloom(const Params& params);
+  kernels::BlockedTable table() const noexcept {
+    return {const_cast<std::uint64_t*>(memory_.as<std::uint64_t>()), params_.blocks,
+            params_.probes};
+  }
+
+  Params params_;
+  std::uint64_t keys_ = 0;
+  Memory memory_;
+};
+
+}  // namespace sluice

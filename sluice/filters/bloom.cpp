@@ -1,0 +1,136 @@
+#include "sluice/filters/bloom.hpp"
+
+#include <cassert>
+
+#include "sluice/base/error.hpp"
+#include "sluice/kernels/prefetch.hpp"
+#include "sluice/model/bloom.hpp"
+
+namespace sluice {
+namespace {
+
+// Each key brings a line a probe: this many keys ahead fill the processor's queue of misses.
+constexpr std::size_t kKeysAhead = 3;
+
+const char* what_is_wrong(const Bloom::Params& params) {
+  if (params.bits == 0 || params.bits % 64 != 0 || params.bits > std::uint64_t{1} << 49)
+    return "filter 'bloom' takes a table of 8 bytes to 64 TiB, in whole words of 8 bytes";
+  if (params.probes == 0 || params.probes > model::kMostProbes)
+    return "filter 'bloom' with layout=classic takes 1 to 64 probes";
+  if (!(params.target_fpr > 0 && params.target_fpr < 1))
+    return "filter 'bloom' takes a target error above 0 and below 1";
+  return nullptr;
+}
+
+}  // namespace
+
+Settings Bloom::Params::settings() const {
+  Settings settings;
+  settings.add("layout", "classic");
+  settings.add("bytes", bits / 8);
+  settings.add("probes", std::uint64_t{probes});
+  settings.add("keys", capacity);
+  settings.add("fpr", target_fpr);
+  return settings;
+}
+
+Bloom Bloom::make(const Params& params) {
+  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
+  return Bloom(params);
+}
+
+Bloom::Bloom(const Params& params) : params_(params), table_(params.bits / 8) {}
+
+Verdict Bloom::observe(const Digest& digest) noexcept {
+  auto* words = table_.as<std::uint64_t>();
+  std::uint64_t missing = 0;
+  for (unsigned probe = 0; probe < params_.probes; ++probe) {
+    const std::uint64_t at = position(digest, probe);
+    const std::uint64_t mask = std::uint64_t{1} << (at % 64);
+    missing |= mask & ~words[at / 64];
+    words[at / 64] |= mask;
+  }
+  keys_ += missing != 0;
+  return missing == 0 ? Verdict::duplicate : Verdict::distinct;
+}
+
+bool Bloom::may_contain(const Digest& digest) const noexcept {
+  const auto* words = table_.as<std::uint64_t>();
+  for (unsigned probe = 0; probe < params_.probes; ++probe) {
+    const std::uint64_t at = position(digest, probe);
+    if ((words[at / 64] >> (at % 64) & 1) == 0) return false;
+  }
+  return true;
+}
+
+inline void Bloom::prefetch(const Digest& digest) const noexcept {
+  const auto* words = table_.as<std::uint64_t>();
+  for (unsigned probe = 0; probe < params_.probes; ++probe)
+    __builtin_prefetch(words + position(digest, probe) / 64, 1);
+}
+
+void Bloom::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+  assert(digests.size() == verdicts.size());
+  const bool ahead = table_.size() >= kernels::kPrefetchFromBytes;
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    if (ahead && i + kKeysAhead < digests.size()) prefetch(digests[i + kKeysAhead]);
+    verdicts[i] = observe(digests[i]);
+  }
+}
+
+void Bloom::may_contain(std::span<const Digest> digests,
+                        std::span<Verdict> verdicts) const noexcept {
+  assert(digests.size() == verdicts.size());
+  // No prefetch: half of the absent keys are known after one probe, and most after two.
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+}
+
+void Bloom::insert(std::span<const Digest> digests) noexcept {
+  for (const Digest& digest : digests) insert(digest);
+}
+
+void Bloom::clear() noexcept {
+  table_.clear();
+  keys_ = 0;
+}
+
+FilterStats Bloom::stats() const {
+  return {.keys = keys_,
+          .capacity = params_.capacity,
+          .bytes = table_.size(),
+          .target_fpr = params_.target_fpr,
+          .predicted_fpr = model::bloom_fpr(static_cast<double>(params_.bits), params_.probes,
+                                            static_cast<double>(keys_))};
+}
+
+void Bloom::encode_header(Encoder& to) const {
+  to.u64(params_.bits);
+  to.u32(params_.probes);
+  to.u64(params_.capacity);
+  to.f64(params_.target_fpr);
+  to.u64(keys_);
+}
+
+void Bloom::encode_payload(Encoder& to) const {
+  to.bytes(table_.bytes());
+}
+
+Bloom Bloom::decode(Decoder& header, Decoder& payload) {
+  Params params;
+  params.bits = header.u64();
+  params.probes = header.u32();
+  params.capacity = header.u64();
+  params.target_fpr = header.f64();
+  const std::uint64_t keys = header.u64();
+  if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
+  payload.expect_remaining(params.bits / 8, "the table of filter 'bloom'");
+  Bloom filter(params);
+  payload.bytes(filter.table_.bytes());
+  filter.keys_ = keys;
+  return filter;
+}
+
+static_assert(Filter<Bloom>);
+
+}  // namespace sluice

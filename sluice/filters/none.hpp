@@ -1,0 +1,51 @@
+// No filter: every event is distinct. The baseline of benchmarks: what everything else costs.
+//
+// Format   snapshot kind 255, version 1.
+#pragma once
+
+#include <algorithm>
+
+#include "sluice/filters/contract.hpp"
+
+namespace sluice {
+
+class None {
+ public:
+  static constexpr FilterKind kKind = FilterKind::none;
+  static constexpr std::uint16_t kVersion = 1;
+  static constexpr FilterPromises kPromises{.no_false_negatives = false,
+                                            .no_false_positives = true};
+
+  struct Params {
+    Settings settings() const { return {}; }
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  static None make(const Params&) { return {}; }
+
+  Verdict observe(const Digest&) noexcept { return Verdict::distinct; }
+  bool may_contain(const Digest&) const noexcept { return false; }
+  void insert(const Digest&) noexcept {}
+  void observe(std::span<const Digest>, std::span<Verdict> verdicts) noexcept {
+    std::ranges::fill(verdicts, Verdict::distinct);
+  }
+  void may_contain(std::span<const Digest>, std::span<Verdict> verdicts) const noexcept {
+    std::ranges::fill(verdicts, Verdict::distinct);
+  }
+  void insert(std::span<const Digest>) noexcept {}
+  void clear() noexcept {}
+
+  Params params() const noexcept { return {}; }
+  FilterStats stats() const { return {}; }
+
+  void encode_header(Encoder&) const {}
+  void encode_payload(Encoder&) const {}
+  static None decode(Decoder&, Decoder& payload) {
+    payload.expect_remaining(0, "filter 'none'");
+    return {};
+  }
+};
+
+static_assert(Filter<None>);
+
+}  // namespace sluice

@@ -1,0 +1,76 @@
+#include "sluice/model/bloom.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice::model {
+namespace {
+
+constexpr double kBlockBits = 512;
+
+// The x in (low, high) where the rising function f passes `target`, to the last bits of a double:
+// f's error in x is then far below a key or a block.
+template <class F>
+double solve(F f, double target, double low, double high) {
+  while (f(high) < target) high *= 2;
+  for (int step = 0; step < 200 && high - low > 1e-12 * high; ++step) {
+    const double middle = low + (high - low) / 2;
+    (f(middle) < target ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+double bloom_fpr(double bits, unsigned probes, double keys) {
+  if (keys <= 0) return 0;
+  const double share_zero = std::exp(probes * keys * std::log1p(-1 / std::max(bits, 1.000001)));
+  return std::pow(1 - share_zero, probes);
+}
+
+unsigned bloom_probes(double bits, double keys) {
+  const double best = bits / std::max(keys, 1.0) * std::log(2.0);
+  return static_cast<unsigned>(std::clamp(std::round(best), 1.0, double{kMostProbes}));
+}
+
+double bloom_bits(unsigned probes, double keys, double fpr) {
+  const double share_one = std::pow(fpr, 1.0 / probes);
+  // Inverse of 1 − (1 − 1/m)^{kn}: m = 1 / (1 − (1 − share)^{1/kn}).
+  return -1 / std::expm1(std::log1p(-share_one) / (probes * std::max(keys, 1.0)));
+}
+
+double blocked_bloom_fpr(double blocks, unsigned probes, double keys) {
+  if (keys <= 0) return 0;
+  const double mean = keys / blocks;
+  const double log_zero = std::log1p(-(probes / kBlockBits));
+  // Beyond twelve standard deviations the Poisson terms are below a double's precision of the sum.
+  const double spread = 12 * std::sqrt(mean) + 40;
+  const auto from = static_cast<std::uint64_t>(std::max(0.0, mean - spread));
+  const auto until = static_cast<std::uint64_t>(mean + spread);
+  double sum = 0;
+  for (std::uint64_t held = from; held <= until; ++held) {
+    const double x = static_cast<double>(held);
+    const double log_share = x * std::log(mean) - mean - std::lgamma(x + 1);
+    sum += std::exp(log_share) * std::pow(-std::expm1(x * log_zero), probes);
+  }
+  return std::min(sum, 1.0);
+}
+
+double blocked_bloom_blocks(unsigned probes, double keys, double fpr) {
+  // Error falls with the number of blocks: solve in its reciprocal, keys a block.
+  const double load = solve(
+      [&](double keys_a_block) { return blocked_bloom_fpr(1, probes, keys_a_block); }, fpr, 0, 16);
+  return std::max(keys, 1.0) / load;
+}
+
+double bloom_keys(double bits, unsigned probes, double fpr) {
+  const double share_one = std::pow(fpr, 1.0 / probes);
+  return std::log1p(-share_one) / (probes * std::log1p(-1 / bits));
+}
+
+double blocked_bloom_keys(double blocks, unsigned probes, double fpr) {
+  return blocks *
+         solve([&](double load) { return blocked_bloom_fpr(1, probes, load); }, fpr, 0, 16);
+}
+
+}  // namespace sluice::model

@@ -1,0 +1,33 @@
+// Errors and sizes of Bloom filters: numbers in, numbers out.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::model {
+
+// Chance that a key never inserted finds all its `probes` bits set, in a classical filter of `bits`
+// bits that holds `keys` keys: (1 − (1 − 1/m)^{kn})^k. Exact but for the dependence between bits,
+// which is below 1 % from some hundreds of bits on.
+double bloom_fpr(double bits, unsigned probes, double keys);
+
+// The number of probes with the least error at `bits` a key: the whole number nearest m/n · ln 2,
+// at least 1 and at most `kMostProbes`.
+unsigned bloom_probes(double bits, double keys);
+inline constexpr unsigned kMostProbes = 64;
+
+// The fewest bits that hold `keys` keys at an error of `fpr` with `probes` probes: the inverse of
+// bloom_fpr.
+double bloom_bits(unsigned probes, double keys, double fpr);
+
+// The same for the blocked layout: blocks of 512 bits in `probes` lanes of 512/probes bits, one bit
+// a lane. The number of keys X in a block is Poisson of mean keys/blocks, and the error is E[(1 −
+// (1 − 1/lane)^X)^probes]: uneven blocks cost more than a classical filter's even bits.
+double blocked_bloom_fpr(double blocks, unsigned probes, double keys);
+double blocked_bloom_blocks(unsigned probes, double keys, double fpr);
+
+// How many keys a table holds before its error passes `fpr`: what capacity to state for a given
+// size.
+double bloom_keys(double bits, unsigned probes, double fpr);
+double blocked_bloom_keys(double blocks, unsigned probes, double fpr);
+
+}  // namespace sluice::model

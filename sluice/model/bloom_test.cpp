@@ -1,0 +1,55 @@
+#include "sluice/model/bloom.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace sluice::model {
+namespace {
+
+TEST(BloomModel, KnownPoints) {
+  // 10 bits a key and 7 probes: (1 − e^{−0.7})^7 = .00819, the figure every text gives.
+  EXPECT_NEAR(bloom_fpr(1e7, 7, 1e6), 0.00819, 1e-5);
+  EXPECT_EQ(bloom_probes(1e7, 1e6), 7u);
+  EXPECT_EQ(bloom_fpr(1000, 7, 0), 0);
+  // A direct double sum for one small case: 4 keys a block of 8 lanes of 64 bits, Poisson.
+  double sum = 0;
+  double poisson = std::exp(-4.0);
+  for (int x = 1; x < 60; ++x) {
+    poisson *= 4.0 / x;
+    sum += poisson * std::pow(1 - std::pow(63.0 / 64, x), 8);
+  }
+  EXPECT_NEAR(blocked_bloom_fpr(1000, 8, 4000) / sum, 1, 1e-9);
+}
+
+TEST(BloomModel, SizesAndErrorsAreInverse) {
+  for (const double fpr : {0.3, 0.01, 1e-4, 1e-6, 1e-9}) {
+    for (const double keys : {1.0, 1000.0, 8e6, 1e10}) {
+      for (const unsigned probes : {4u, 8u, 16u, 30u}) {
+        const double bits = bloom_bits(probes, keys, fpr);
+        // A filter of a handful of bits has no room for the approximation; real ones are larger.
+        if (bits < 64) continue;
+        EXPECT_NEAR(bloom_fpr(bits, probes, keys) / fpr, 1, 1e-5) << keys << ' ' << probes;
+        EXPECT_NEAR(bloom_keys(bits, probes, fpr) / keys, 1, 1e-5);
+      }
+      for (const unsigned probes : {8u, 16u}) {
+        const double blocks = blocked_bloom_blocks(probes, keys, fpr);
+        EXPECT_NEAR(blocked_bloom_fpr(blocks, probes, keys) / fpr, 1, 1e-6);
+        EXPECT_NEAR(blocked_bloom_keys(blocks, probes, fpr) / keys, 1, 1e-6);
+      }
+    }
+  }
+}
+
+TEST(BloomModel, BlockedCostsMoreThanClassical) {
+  for (const double fpr : {0.01, 1e-4, 1e-6}) {
+    const double classical = 1.4427 * std::log2(1 / fpr);
+    const double blocked =
+        512 * std::min(blocked_bloom_blocks(8, 1e6, fpr), blocked_bloom_blocks(16, 1e6, fpr)) / 1e6;
+    EXPECT_GT(blocked, classical);
+    EXPECT_LT(blocked, 1.4 * classical);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::model
