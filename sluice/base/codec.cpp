@@ -25,7 +25,7 @@ Word get(Decoder& from) {
   std::byte raw[sizeof(Word)];
   from.bytes(raw);
   Word value = 0;
-  for (std::size_t i = 0; i < sizeof(Word); ++i) 
+  for (std::size_t i = 0; i < sizeof(Word); ++i)
     value = static_cast<Word>(value | (static_cast<Word>(raw[i]) << (8 * i)));
   return value;
 }
@@ -72,11 +72,20 @@ void Decoder::expect_remaining(std::uint64_t expected, const char* what) const {
                           " bytes, but " + std::to_string(remaining()) + " are there");
 }
 
+void BytesEncoder::bytes(std::span<const std::byte> data) {
+  bytes_.insert(bytes_.end(), data.begin(), data.end());
+}
+
+std::span<const std::byte> BytesDecoder::view(std::uint64_t size) {
+  if (size > data_.size())
+    throw CorruptSnapshot("the bytes end where " + std::to_string(size) + " more should be");
+  const auto seen = data_.first(static_cast<std::size_t>(size));
+  data_ = data_.subspan(seen.size());
+  return seen;
+}
+
 void BytesDecoder::bytes(std::span<std::byte> out) {
-  if (out.size() > data_.size())
-    throw CorruptSnapshot("the bytes end where " + std::to_string(out.size()) + " more should be");
-  std::copy_n(data_.begin(), out.size(), out.begin());
-  data_ = data_.subspan(out.size());
+  std::ranges::copy(view(out.size()), out.begin());
 }
 
 }  // namespace sluice

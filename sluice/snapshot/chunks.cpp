@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "sluice/base/bytes.hpp"
 #include "sluice/snapshot/layout.hpp"
 
 namespace sluice {
@@ -120,9 +119,8 @@ void ChunkDecoder::bytes(std::span<std::byte> out) {
 
 void ChunkDecoder::finish() {
   if (remaining() != 0)
-    throw CorruptAt("the payload is " + std::to_string(remaining()) +
-                        " bytes longer than its filter",
-                    offset_);
+    throw CorruptAt(
+        "the payload is " + std::to_string(remaining()) + " bytes longer than its filter", offset_);
   if (const std::uint64_t chunks = from_.u64(); chunks != chunks_)
     throw CorruptAt("the footer counts " + std::to_string(chunks) + " chunks, but there are " +
                         std::to_string(chunks_),

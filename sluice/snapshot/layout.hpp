@@ -4,8 +4,8 @@
 //   chunk 0, chunk 1, …   each: length, payload bytes, checksum
 //   footer: number of chunks, payload bytes, final checksum
 //
-// All chunks but the last are full, so the size of the whole gives the size of the payload: a reader
-// knows what a table may take before it has read any of it.
+// All chunks but the last are full, so the size of the whole gives the size of the payload: a
+// reader knows what a table may take before it has read any of it.
 #pragma once
 
 #include <array>

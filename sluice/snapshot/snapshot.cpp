@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "sluice/base/bytes.hpp"
+#include "sluice/base/codec.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/chunks.hpp"
@@ -28,7 +28,7 @@ void put_text(std::string_view text, Encoder& to) {
   to.bytes(std::as_bytes(std::span(text)));
 }
 
-void put_section(Section tag, BytesEncoder section, Encoder& to) {
+void put_section(Section tag, const BytesEncoder& section, Encoder& to) {
   // A longer one is refused with the whole header; here it only must not wrap around.
   if (section.written().size() > layout::kMostHeaderBytes)
     throw BadParameters("a snapshot's header takes at most " +
@@ -46,12 +46,12 @@ std::vector<std::byte> encode_sections(const Hasher& hasher, const AnyFilter& fi
   of_filter.u16(static_cast<std::uint16_t>(filter.kind()));
   of_filter.u16(filter.version());
   filter.encode_header(of_filter);
-  put_section(Section::filter, std::move(of_filter), sections);
+  put_section(Section::filter, of_filter, sections);
 
   BytesEncoder of_hash;
   of_hash.u8(static_cast<std::uint8_t>(hasher.kind()));
   of_hash.bytes(hasher.secret().bytes());
-  put_section(Section::hash, std::move(of_hash), sections);
+  put_section(Section::hash, of_hash, sections);
 
   if (labels.size() > layout::kMostLabels)
     throw BadParameters("a snapshot takes at most " + std::to_string(layout::kMostLabels) +
@@ -62,7 +62,7 @@ std::vector<std::byte> encode_sections(const Hasher& hasher, const AnyFilter& fi
     put_text(name, of_labels);
     put_text(value, of_labels);
   }
-  put_section(Section::labels, std::move(of_labels), sections);
+  put_section(Section::labels, of_labels, sections);
 
   if (sections.written().size() > layout::kMostHeaderBytes)
     throw BadParameters("a snapshot's header takes at most " +
@@ -75,9 +75,12 @@ std::vector<std::byte> encode_sections(const Hasher& hasher, const AnyFilter& fi
 
 // A part of the header in memory that knows where it stood in the snapshot.
 struct Part {
+  Part(std::span<const std::byte> data, std::uint64_t starts_at)
+      : bytes(data), ends_at(starts_at + data.size()) {}
+  std::uint64_t offset() const { return ends_at - bytes.remaining(); }
+
   BytesDecoder bytes;
-  std::uint64_t starts_at;
-  std::uint64_t offset() const noexcept { return starts_at + bytes.position(); }
+  std::uint64_t ends_at;
 };
 
 // Runs `read` and adds the place to what it complains about.
@@ -113,7 +116,7 @@ std::vector<std::byte> read_preamble(Decoder& from) {
                                : "the snapshot is cut off: it ends before its header",
                     total);
 
-  BytesDecoder fields(std::span(preamble).subspan(magic.size()));
+  BytesDecoder fields{std::span(preamble).subspan(magic.size())};
   if (const std::uint32_t version = fields.u32(); version != layout::kVersion)
     throw CorruptAt("the snapshot has format version " + std::to_string(version) +
                         ", this sluice reads version " + std::to_string(layout::kVersion) +
@@ -132,34 +135,35 @@ std::vector<std::byte> read_preamble(Decoder& from) {
   return preamble;
 }
 
+[[noreturn]] void refuse_section(std::uint16_t tag, std::uint64_t offset) {
+  if (tag == 0 || tag > static_cast<std::uint16_t>(Section::labels))
+    throw CorruptAt("the header has a section of unknown kind " + std::to_string(tag) +
+                        ": was it written by a newer sluice?",
+                    offset);
+  throw CorruptAt("section " + std::to_string(tag) + " of the header is not in its place", offset);
+}
+
 // The next section, which must have this tag.
 Part next_section(Part& header, Section tag) {
-  const std::uint64_t at = header.offset();
   return located(header, [&](BytesDecoder& bytes) {
+    const std::uint64_t at = header.offset();
     const std::uint16_t found = bytes.u16();
-    const auto last = static_cast<std::uint16_t>(Section::labels);
-    if (found == 0 || found > last)
-      throw CorruptAt("the header has a section of unknown kind " + std::to_string(found) +
-                          ": was it written by a newer sluice?",
-                      at);
-    if (found != static_cast<std::uint16_t>(tag))
-      throw CorruptAt("section " + std::to_string(found) + " stands where section " +
-                          std::to_string(static_cast<std::uint16_t>(tag)) + " belongs",
-                      at);
+    if (found != static_cast<std::uint16_t>(tag)) refuse_section(found, at);
     const std::uint32_t length = bytes.u32();
     const std::uint64_t starts_at = header.offset();
-    return Part{BytesDecoder(bytes.view(length)), starts_at};
+    return Part(bytes.view(length), starts_at);
   });
 }
 
 Hasher read_hasher(Part section) {
   return located(section, [&](BytesDecoder& bytes) {
+    const std::uint64_t at = section.offset();
     const std::uint8_t kind = bytes.u8();
     if (kind != static_cast<std::uint8_t>(HashKind::xxh3) &&
         kind != static_cast<std::uint8_t>(HashKind::highway))
       throw CorruptAt("the hash has unknown number " + std::to_string(kind) +
                           ": was it written by a newer sluice?",
-                      section.starts_at);
+                      at);
     std::array<std::byte, Secret::kBytes> secret;
     bytes.bytes(secret);
     expect_end(section, "the hash's secret");
@@ -232,10 +236,14 @@ Snapshot read_snapshot(Decoder& from) {
   if (checksum != checksum_of(preamble))
     throw CorruptAt("the header is damaged: its checksum does not match", preamble.size());
 
-  Part header{BytesDecoder(std::span(preamble).subspan(layout::kHeaderAt)), layout::kHeaderAt};
+  Part header{std::span(preamble).subspan(layout::kHeaderAt), layout::kHeaderAt};
   Part of_filter = next_section(header, Section::filter);
   const Hasher hasher = read_hasher(next_section(header, Section::hash));
   Labels labels = read_labels(next_section(header, Section::labels));
+  if (header.bytes.remaining() >= sizeof(std::uint16_t)) {
+    const std::uint64_t at = header.offset();
+    refuse_section(header.bytes.u16(), at);
+  }
   expect_end(header, "the last section");
 
   ChunkDecoder payload(from, preamble.size() + layout::kChecksumBytes, checksum);

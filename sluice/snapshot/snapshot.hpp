@@ -1,4 +1,5 @@
-// A snapshot: a filter as bytes, with the hash it was fed by and labels that tell which run made it.
+// A snapshot: a filter as bytes, with the hash it was fed by and labels that tell which run made
+// it.
 //
 // The format is versioned and checksummed (layout.hpp, docs/format.md). The same state gives the
 // same bytes. Payloads stream through in chunks of 1 MiB: neither saving nor loading needs a second
