@@ -1,11 +1,16 @@
 // Any filter behind one type. The virtual call is paid once a batch.
+//
+// A window filter keeps its verbs (window_contract.hpp); `ages()` tells whether it is one, and only
+// then may they be called.
 #pragma once
 
+#include <cassert>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
-#include "sluice/filters/contract.hpp"
+#include "sluice/filters/window_contract.hpp"
 
 namespace sluice {
 
@@ -25,6 +30,18 @@ class AnyFilter {
   void insert(std::span<const Digest> digests) { holder_->insert(digests); }
   void clear() noexcept { holder_->clear(); }
 
+  bool ages() const noexcept { return holder_->ages(); }
+  unsigned generations() const noexcept { return holder_->generations(); }
+  void rotate() noexcept { holder_->rotate(); }
+  std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                    std::uint64_t& budget, Anchor anchor) noexcept {
+    return holder_->admit(digests, verdicts, budget, anchor);
+  }
+  std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept {
+    return holder_->admit_aged(digest, age, anchor);
+  }
+  std::uint64_t live_keys() const noexcept { return holder_->live_keys(); }
+
   FilterKind kind() const noexcept { return holder_->kind(); }
   std::uint16_t version() const noexcept { return holder_->version(); }
   FilterPromises promises() const noexcept { return holder_->promises(); }
@@ -41,6 +58,14 @@ class AnyFilter {
                              std::span<Verdict> verdicts) const = 0;
     virtual void insert(std::span<const Digest> digests) = 0;
     virtual void clear() noexcept = 0;
+    virtual bool ages() const noexcept = 0;
+    virtual unsigned generations() const noexcept = 0;
+    virtual void rotate() noexcept = 0;
+    virtual std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                              std::uint64_t& budget, Anchor anchor) noexcept = 0;
+    virtual std::optional<Verdict> admit_aged(const Digest& digest, unsigned age,
+                                              Anchor anchor) noexcept = 0;
+    virtual std::uint64_t live_keys() const noexcept = 0;
     virtual FilterKind kind() const noexcept = 0;
     virtual std::uint16_t version() const noexcept = 0;
     virtual FilterPromises promises() const noexcept = 0;
@@ -61,6 +86,34 @@ class AnyFilter {
     }
     void insert(std::span<const Digest> digests) override { filter.insert(digests); }
     void clear() noexcept override { filter.clear(); }
+    bool ages() const noexcept override { return WindowFilter<F>; }
+    unsigned generations() const noexcept override {
+      if constexpr (WindowFilter<F>) return filter.generations();
+      return not_a_window(0u);
+    }
+    void rotate() noexcept override {
+      if constexpr (WindowFilter<F>)
+        filter.rotate();
+      else
+        not_a_window(0);
+    }
+    std::size_t admit([[maybe_unused]] std::span<const Digest> digests,
+                      [[maybe_unused]] std::span<Verdict> verdicts,
+                      [[maybe_unused]] std::uint64_t& budget,
+                      [[maybe_unused]] Anchor anchor) noexcept override {
+      if constexpr (WindowFilter<F>) return filter.admit(digests, verdicts, budget, anchor);
+      return not_a_window(std::size_t{0});
+    }
+    std::optional<Verdict> admit_aged([[maybe_unused]] const Digest& digest,
+                                      [[maybe_unused]] unsigned age,
+                                      [[maybe_unused]] Anchor anchor) noexcept override {
+      if constexpr (WindowFilter<F>) return filter.admit_aged(digest, age, anchor);
+      return not_a_window(std::optional<Verdict>());
+    }
+    std::uint64_t live_keys() const noexcept override {
+      if constexpr (WindowFilter<F>) return filter.live_keys();
+      return not_a_window(std::uint64_t{0});
+    }
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }
     FilterPromises promises() const noexcept override { return F::kPromises; }
@@ -70,6 +123,12 @@ class AnyFilter {
     void encode_payload(Encoder& to) const override { filter.encode_payload(to); }
     F filter;
   };
+
+  template <class T>
+  static T not_a_window(T nothing) noexcept {
+    assert(!"this filter does not age");
+    return nothing;
+  }
 
   std::unique_ptr<Base> holder_;
 };

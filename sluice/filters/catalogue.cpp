@@ -9,6 +9,7 @@
 #include "sluice/filters/blocked_bloom.hpp"
 #include "sluice/filters/bloom.hpp"
 #include "sluice/filters/bloom_family.hpp"
+#include "sluice/filters/cohort.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/none.hpp"
 
@@ -19,19 +20,37 @@ AnyFilter make_exact(const Wish& wish, const Settings& settings) {
   return AnyFilter(Exact::make(Exact::Params::from(wish, settings)));
 }
 
+AnyFilter make_cohort(const Wish& wish, const Settings& settings) {
+  return AnyFilter(Cohort::make(Cohort::Params::from(wish, settings)));
+}
+
 AnyFilter make_none(const Wish&, const Settings& settings) {
   SettingsReader("none", settings, {});
   return AnyFilter(None::make({}));
 }
 
+// What a snapshot's kind means: one row a filter class.
+struct KindInfo {
+  FilterKind kind;
+  std::uint16_t version;
+  std::string_view name;
+  AnyFilter (*decode)(Decoder& header, Decoder& payload);
+};
+
 template <Filter F>
-AnyFilter decode_as(std::uint16_t version, Decoder& header, Decoder& payload) {
-  if (version != F::kVersion)
-    throw CorruptSnapshot(fmt::format(
-        "filter '{}' is of version {}, and this build reads version {}: was it written by "
-        "a newer sluice?",
-        name_of(F::kKind), version, F::kVersion));
-  return AnyFilter(F::decode(header, payload));
+constexpr KindInfo kind_info(std::string_view name) {
+  return {F::kKind, F::kVersion, name,
+          [](Decoder& header, Decoder& payload) { return AnyFilter(F::decode(header, payload)); }};
+}
+
+constexpr KindInfo kKinds[] = {
+    kind_info<Exact>("exact"),   kind_info<Bloom>("bloom"), kind_info<BlockedBloom>("bloom"),
+    kind_info<Cohort>("cohort"), kind_info<None>("none"),
+};
+
+const KindInfo* find_kind(FilterKind kind) noexcept {
+  const auto* found = std::ranges::find(kKinds, kind, &KindInfo::kind);
+  return found == std::end(kKinds) ? nullptr : found;
 }
 
 }  // namespace
@@ -44,6 +63,9 @@ std::span<const FilterInfo> catalogue() {
        bloom_parameters(), make_bloom},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
        make_exact},
+      {"cohort",
+       "a sliding window of fingerprints stamped with generations: the default for windows",
+       Cohort::Params::known(), make_cohort},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none},
   };
   return kFilters;
@@ -66,32 +88,20 @@ AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish) {
 }
 
 std::string_view name_of(FilterKind kind) noexcept {
-  switch (kind) {
-    case FilterKind::exact:
-      return "exact";
-    case FilterKind::bloom:
-    case FilterKind::blocked_bloom:
-      return "bloom";
-    case FilterKind::none:
-      return "none";
-  }
-  return "unknown";
+  const KindInfo* info = find_kind(kind);
+  return info == nullptr ? "unknown" : info->name;
 }
 
 AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& header,
                         Decoder& payload) {
-  switch (static_cast<FilterKind>(kind)) {
-    case FilterKind::exact:
-      return decode_as<Exact>(version, header, payload);
-    case FilterKind::bloom:
-      return decode_as<Bloom>(version, header, payload);
-    case FilterKind::blocked_bloom:
-      return decode_as<BlockedBloom>(version, header, payload);
-    case FilterKind::none:
-      return decode_as<None>(version, header, payload);
-  }
-  throw CorruptSnapshot(fmt::format(
-      "this build knows no filter of kind {}: was it written by a newer sluice?", kind));
+  const KindInfo* info = find_kind(static_cast<FilterKind>(kind));
+  if (info == nullptr)
+    throw CorruptSnapshot(fmt::format("this build knows no filter of kind {}", kind));
+  if (version != info->version)
+    throw CorruptSnapshot(
+        fmt::format("filter '{}' is of version {}, and this build reads version {}", info->name,
+                    version, info->version));
+  return info->decode(header, payload);
 }
 
 }  // namespace sluice

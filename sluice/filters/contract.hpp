@@ -26,7 +26,18 @@
 namespace sluice {
 
 // Part of the snapshot format: a number is never given twice.
-enum class FilterKind : std::uint16_t { exact = 1, bloom = 2, blocked_bloom = 3, none = 255 };
+enum class FilterKind : std::uint16_t {
+  exact = 1,
+  bloom = 2,
+  blocked_bloom = 3,
+  exact_window = 16,
+  cohort = 17,
+  apbf = 18,
+  apbbf = 19,
+  timing = 20,
+  timer = 21,
+  none = 255
+};
 
 struct FilterStats {
   std::uint64_t keys = 0;      // keys remembered: each insertion that changed the filter
@@ -38,7 +49,8 @@ struct FilterStats {
 
 // What a filter promises. The conformance suite holds it to that.
 struct FilterPromises {
-  bool no_false_negatives = true;  // a key observed or inserted is a duplicate from then on
+  bool no_false_negatives = true;  // a key observed or inserted is a duplicate from then on, or as
+                                   // long as its window lasts
   bool no_false_positives = false;
   bool fixed_memory = true;  // hot operations allocate nothing
 };

@@ -25,6 +25,13 @@ constexpr const char* kFilters[] = {
     "bloom,layout=classic,keys=3000",
     "bloom,layout=classic,keys=300k",
     "bloom,layout=classic,bytes=4096,probes=1",
+    "cohort,keys=14k,slot=16",
+    "cohort,keys=14k,slot=24",
+    "cohort,keys=14k,slot=32",
+    "cohort,keys=14k,slot=40",
+    "cohort,keys=14k,slot=48",
+    "cohort,keys=300k",
+    "cohort,keys=300k,slot=24",
 };
 
 std::vector<std::byte> bytes_of(const AnyFilter& filter) {

@@ -1,0 +1,130 @@
+// Cohort filter: a sliding window of fingerprints, each stamped with the generation that wrote it.
+//
+// Source   Ours. Its nearest relatives are cuckoo tables with timestamps, SWAMP, and the
+// construction with
+//          which Naor & Yogev (2013) meet their lower bound for sliding filters: dictionaries, not
+//          bits.
+// Cost     observe: two cache lines, no allocation. Bits a key of the window, everything counted:
+// 29 with
+//          24-bit slots, 37 with 32-bit ones (docs/filters/cohort.md).
+// Errors   `duplicate` may be wrong (model::cohort_fpr). `distinct` never is for a key written in
+// the present
+//          generation or the `generations` before it. A key stays up to one generation too long.
+// Use it   for windows: it is the default.
+// Avoid    when keys must be counted or several sites share one filter: bits can be split, slots
+// cannot. Format   snapshot kind 17, version 1.
+//
+// A slot whose generation has left the window is free; nothing is ever erased. Generation numbers
+// wrap, so each insertion also sweeps its share of the table: free slots get the number of the
+// generation that has just left, and no number comes round while a dead slot still carries it. When
+// both buckets of a key are full, a free slot is searched breadth-first among the places where
+// their occupants could go, and only then does anything move; when there is none, the key goes to a
+// small stash; when that is full, so is the filter, and it says so. It never forgets a key inside
+// the window.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sluice/base/memory.hpp"
+#include "sluice/filters/window_contract.hpp"
+#include "sluice/kernels/cohort.hpp"
+
+namespace sluice {
+
+class Cohort {
+ public:
+  static constexpr FilterKind kKind = FilterKind::cohort;
+  static constexpr std::uint16_t kVersion = 1;
+  static constexpr FilterPromises kPromises{};
+  static constexpr std::size_t kMostStrays = 64;
+
+  struct Params {
+    unsigned slot_bits = 24;       // 16, 24, 32, 40 or 48
+    unsigned generation_bits = 5;  // 4 to 6
+    unsigned generations = 24;     // a key stays for this many beyond its own
+    std::uint64_t buckets = 0;     // of 64 bytes
+    std::uint64_t capacity = 0;    // keys a window holds
+    double target_fpr = 0;         // the error it is planned for
+
+    // Slots that may be live at once: the window and the generation that is being written.
+    std::uint64_t live_capacity() const;
+
+    static Params from(const Wish& wish, const Settings& settings);
+    static std::span<const ParameterInfo> known();
+    Settings settings() const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Throws BadParameters.
+  static Cohort make(const Params& params);
+
+  // The verbs of every filter: all in the present generation, nothing ages.
+  Verdict observe(const Digest& digest);
+  bool may_contain(const Digest& digest) const noexcept;
+  void insert(const Digest& digest) { observe(digest); }
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void insert(std::span<const Digest> digests);
+  void clear() noexcept;
+
+  unsigned generations() const noexcept { return params_.generations; }
+  void rotate() noexcept;
+  std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                    std::uint64_t& budget, Anchor anchor) noexcept;
+  std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
+  std::uint64_t live_keys() const noexcept { return live_keys_; }
+
+  // How many generations ago the key was written, if it is remembered. Of several slots with its
+  // fingerprint, the youngest.
+  std::optional<unsigned> age_of(const Digest& digest) const noexcept;
+  // Takes a key back. Forgetting one that was never written may erase another's trace, at the rate
+  // of a false positive. Returns whether there was a trace.
+  bool forget(const Digest& digest) noexcept;
+
+  const Params& params() const noexcept { return params_; }
+  FilterStats stats() const;
+  std::size_t stray_count() const noexcept { return strays_.size(); }
+  std::uint64_t moves() const noexcept { return moves_; }
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+  static Cohort decode(Decoder& header, Decoder& payload);
+
+ private:
+  explicit Cohort(const Params& params);
+  kernels::CohortTable table() const noexcept;
+  kernels::CohortBatch ask(std::span<const Digest> digests,
+                           std::span<Verdict> verdicts) const noexcept;
+  unsigned age_of_generation(unsigned generation) const noexcept;
+  bool place(const kernels::CohortPlace& place, unsigned generation) noexcept;
+  bool make_room(const kernels::CohortPlace& place, unsigned generation) noexcept;
+  std::size_t judge_one(const Digest& digest, Verdict& verdict, Anchor anchor) noexcept;
+  void note_written(unsigned generation, std::uint64_t keys) noexcept;
+  void sweep(std::uint64_t buckets) noexcept;
+  std::uint64_t sweep_share() const noexcept;
+
+  // A live trace of a key: a slot of a bucket, or a stray.
+  struct Trace {
+    std::uint64_t bucket = 0;
+    unsigned slot = 0;
+    std::size_t stray = kMostStrays;
+    unsigned generation = 0;
+  };
+  std::optional<Trace> find(const Digest& digest) const noexcept;
+  void stamp(const Trace& trace, std::uint64_t fingerprint, unsigned generation) noexcept;
+
+  static constexpr std::size_t kMostGenerations = 64;
+
+  Params params_;
+  unsigned now_ = 0;             // the present generation, modulo 2^generation_bits
+  std::uint64_t live_keys_ = 0;  // sum of written_ over the live generations
+  std::uint64_t swept_ = 0;      // the next bucket to sweep
+  std::uint64_t sweep_due_ = 0;  // buckets still to be swept in this generation
+  std::uint64_t moves_ = 0;      // occupants moved so far
+  std::array<std::uint64_t, kMostGenerations> written_{};  // live keys by generation
+  std::vector<kernels::CohortStray> strays_;
+  Memory memory_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,49 @@
+// What a window filter is: a filter whose keys age by generations.
+//
+// A key is written in the present generation and stays for that one and `generations()` more; then
+// it is forgotten. Who decides when a generation ends (every so many keys, every tick of a clock)
+// is a pacer in window/: filters know nothing of counts and clocks.
+//
+//   rotate        everything is a generation older
+//   admit         observe a batch until its budget is spent or the filter is full
+//   admit_aged    observe one key that happened some generations ago
+//   live_keys     keys written in generations that are still remembered
+#pragma once
+
+#include <optional>
+
+#include "sluice/filters/contract.hpp"
+
+namespace sluice {
+
+// Where a key's window starts: at its last delivered event, or at its last arrival, delivered or
+// not.
+enum class Anchor : std::uint8_t { delivered, refreshed };
+
+template <class F>
+concept WindowFilter = Filter<F> &&
+    requires(F filter, const F& constant, const Digest& digest, std::span<const Digest> digests,
+             std::span<Verdict> verdicts, std::uint64_t& budget, Anchor anchor, unsigned age) {
+  // How many generations a key stays beyond the one in which it was written.
+  { constant.generations() } -> std::same_as<unsigned>;
+  { filter.rotate() }
+  noexcept;
+
+  // Judges digests in order: asks, and writes what is distinct (with `refreshed` also what is not,
+  // anew) in the present generation. Every key written takes one from `budget` (with `refreshed`
+  // every key judged does). Stops before a key that it has no budget or no room for, and returns
+  // how many were judged: less than all with budget left means that the filter is full.
+  { filter.admit(digests, verdicts, budget, anchor) }
+  noexcept->std::same_as<std::size_t>;
+
+  // The same for one key that happened `age` generations ago (at most generations()): it leaves
+  // the window when it should. A key that is held with a later time keeps that. Nothing is returned
+  // when the filter is full.
+  { filter.admit_aged(digest, age, anchor) }
+  noexcept->std::same_as<std::optional<Verdict>>;
+
+  { constant.live_keys() }
+  noexcept->std::same_as<std::uint64_t>;
+};
+
+}  // namespace sluice

@@ -1,0 +1,131 @@
+// Inner loops of the cohort filter: cache-line buckets of fingerprints with generation tags.
+//
+// A bucket is one 64-byte line of equal slots. A slot is a fingerprint whose upper part shares an
+// element with the generation in which it was written:
+//
+//   slot bits   slots   lower plane          upper plane (generation on top)
+//      16        32     –                    16-bit elements at byte 0
+//      24        21     16-bit at byte 0      8-bit elements at byte 42
+//      32        16     –                    32-bit elements at byte 0
+//      40        12     32-bit at byte 0      8-bit elements at byte 48
+//      48        10     32-bit at byte 0     16-bit elements at byte 40
+//
+// Planes let one vector compare see all slots of a bucket. A slot is live while the age of its
+// generation (modulo 2^generation_bits) is at most `live`; any other slot is free. A key has two
+// candidate buckets; the second follows from the first and the fingerprint alone, so that an
+// occupant can be moved without knowing its key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "sluice/base/bits.hpp"
+#include "sluice/base/verdict.hpp"
+#include "sluice/hash/digest.hpp"
+
+namespace sluice::kernels {
+
+inline constexpr std::size_t kBucketBytes = 64;
+
+struct CohortTable {
+  std::byte* lines;
+  std::uint64_t buckets;
+  unsigned slot_bits;        // 16, 24, 32, 40 or 48
+  unsigned generation_bits;  // 4 to 6
+  unsigned live;             // the greatest age of a live slot
+  unsigned now;              // the present generation, modulo 2^generation_bits
+
+  unsigned fingerprint_bits() const noexcept { return slot_bits - generation_bits; }
+  unsigned generation_mask() const noexcept { return (1u << generation_bits) - 1; }
+};
+
+// How many slots a bucket has.
+constexpr unsigned cohort_slots(unsigned slot_bits) noexcept {
+  switch (slot_bits) {
+    case 16:
+      return 32;
+    case 24:
+      return 21;
+    case 32:
+      return 16;
+    case 40:
+      return 12;
+    default:
+      return 10;
+  }
+}
+
+// Where a key may be, and what is kept of it.
+struct CohortPlace {
+  std::uint64_t first;   // bucket
+  std::uint64_t second;  // bucket; may be the first again in a tiny table
+  std::uint64_t fingerprint;
+};
+
+// An involution for every table size: second_bucket(second_bucket(b)) = b.
+inline std::uint64_t second_bucket(const CohortTable& table, std::uint64_t bucket,
+                                   std::uint64_t fingerprint) noexcept {
+  // The top bits of the product depend on every bit of the fingerprint; a zero one also moves.
+  const std::uint64_t offset = scale_to((fingerprint + 1) * 0x9E3779B97F4A7C15ULL, table.buckets);
+  return offset >= bucket ? offset - bucket : offset + table.buckets - bucket;
+}
+
+inline CohortPlace place_of(const CohortTable& table, const Digest& digest) noexcept {
+  const std::uint64_t fingerprint = digest.hi >> (64 - table.fingerprint_bits());
+  const std::uint64_t first = scale_to(digest.lo, table.buckets);
+  return {first, second_bucket(table, first, fingerprint), fingerprint};
+}
+
+inline std::byte* line_of(const CohortTable& table, std::uint64_t bucket) noexcept {
+  return table.lines + bucket * kBucketBytes;
+}
+
+// One slot as plain values: for the rare paths and the portable form.
+struct CohortSlot {
+  std::uint64_t fingerprint;
+  unsigned generation;
+};
+CohortSlot cohort_get(const CohortTable& table, std::uint64_t bucket, unsigned slot) noexcept;
+void cohort_put(const CohortTable& table, std::uint64_t bucket, unsigned slot,
+                const CohortSlot& value) noexcept;
+
+// Which slots of a bucket hold the fingerprint and are live, and which are free, as bits.
+struct CohortMatch {
+  std::uint32_t match;
+  std::uint32_t free;
+};
+CohortMatch cohort_probe(const CohortTable& table, std::uint64_t bucket,
+                         std::uint64_t fingerprint) noexcept;
+
+// A key that found no room in its two buckets and none by moving others.
+struct CohortStray {
+  std::uint64_t bucket;  // the first
+  std::uint64_t fingerprint;
+  unsigned generation;
+};
+
+struct CohortBatch {
+  const Digest* digests = nullptr;
+  std::size_t count = 0;
+  Verdict* verdicts = nullptr;
+  const CohortStray* strays = nullptr;  // also asked
+  std::size_t stray_count = 0;
+  std::uint64_t budget = 0;                 // how many keys may be written
+  bool refresh = false;                     // a duplicate is stamped with the present generation
+  std::uint64_t written = 0;                // out: keys written
+  std::uint64_t* refreshed_from = nullptr;  // out, with refresh: duplicates by their old generation
+};
+
+// Judges digests in order and returns how many it judged: fewer than `count` when the budget is
+// spent or when a distinct key finds both of its buckets full, which is for the caller to mend.
+std::size_t cohort_admit(const CohortTable& table, CohortBatch& batch) noexcept;
+
+// Ask only.
+void cohort_may_contain(const CohortTable& table, const CohortBatch& batch) noexcept;
+
+// Stamps the free slots of `count` buckets from `bucket` on with the generation that has just left
+// the window, so that its number can come round again without waking the dead.
+void cohort_sweep(const CohortTable& table, std::uint64_t bucket, std::uint64_t count) noexcept;
+
+}  // namespace sluice::kernels

@@ -1,0 +1,19 @@
+// Errors and sizes of the cohort filter.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::model {
+
+// Chance that a key never seen meets its fingerprint among the live slots of its two buckets, at
+// `load` live slots a slot: 1 − (1 − 2^−f)^{2 · slots · load}.
+double cohort_fpr(unsigned slots_a_bucket, unsigned fingerprint_bits, double load);
+
+// How full a table of this slot size is planned to be: what leaves a free slot in one of two
+// buckets for nearly every key, so that moves stay rare (measured: docs/filters/cohort.md).
+double cohort_load(unsigned slot_bits);
+
+// Slack of a window cut into `generations`: a key stays up to one generation too long.
+double window_slack(unsigned generations);
+
+}  // namespace sluice::model
