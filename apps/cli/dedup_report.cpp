@@ -93,7 +93,7 @@ std::string as_text(const DedupReport& report) {
                                   format_count(counts.unkeyed - counts.malformed)));
   text += filter_row(report);
   text += error_row(report);
-  text += fmt::format("  memory      {} at its peak, the whole process\n",
+  text += fmt::format("  memory      {} at its peak, the whole process",
                       format_size(report.memory_bytes));
   return text;
 }

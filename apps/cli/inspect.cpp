@@ -26,7 +26,8 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   fmt::print("{}: a whole snapshot, every checksum right\n", file);
   row("file", format_size(std::filesystem::file_size(file)));
   row("filter", std::string(name_of(snapshot.filter.kind())));
-  for (const auto& [name, value] : snapshot.filter.settings().pairs()) row("  " + name, value);
+  const Settings settings = snapshot.filter.settings();
+  for (const auto& [name, value] : settings.pairs()) row("  " + name, value);
   row("keys held", format_count(stats.keys));
   row("keys planned", stats.capacity == 0 ? "as many as come" : format_count(stats.capacity));
   row("memory", format_size(stats.bytes));
@@ -51,7 +52,8 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
       .field("predicted_fpr", stats.predicted_fpr)
       .field("hash", name_of(snapshot.hasher.kind()));
   json.begin("parameters");
-  for (const auto& [name, value] : snapshot.filter.settings().pairs()) json.field(name, value);
+  const Settings settings = snapshot.filter.settings();
+  for (const auto& [name, value] : settings.pairs()) json.field(name, value);
   json.end();
   // A name may repeat (several keys), so labels are a list of pairs in one text each.
   std::string labels;
