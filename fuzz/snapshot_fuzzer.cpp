@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ std::vector<std::byte> bytes_of(const Snapshot& snapshot) {
 void use(Snapshot& snapshot) {
   AnyFilter& filter = snapshot.filter;
   std::vector<Digest> digests;
-  for (int number = 0; number < 40; ++number)
+  // Enough to make a filter grow that can.
+  for (int number = 0; number < 1000; ++number)
     digests.push_back(snapshot.hasher.digest(std::to_string(number)));
   digests.push_back({0, 0});
   digests.push_back({~std::uint64_t{0}, ~std::uint64_t{0}});
@@ -64,22 +66,22 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
+  std::optional<Snapshot> snapshot;
   try {
     BytesDecoder from(bytes);
-    Snapshot snapshot = read_snapshot(from);
+    snapshot.emplace(read_snapshot(from));
     require(from.remaining() == 0);
-    // There is one way to write a state.
-    require(std::ranges::equal(bytes_of(snapshot), bytes));
-    use(snapshot);
-    const std::vector<std::byte> again = bytes_of(snapshot);
-    BytesDecoder from_again(again);
-    Snapshot second = read_snapshot(from_again);
-    require(second.filter.stats().keys == snapshot.filter.stats().keys);
-    require(bytes_of(second) == again);
-    second.filter.clear();
-    use(second);
   } catch (const CorruptSnapshot&) {
-    // The answer that hostile bytes deserve; anything else that is thrown is a finding.
+    return 0;  // the answer that hostile bytes deserve; anything else that is thrown is a finding
   }
+  // There is one way to write a state.
+  require(std::ranges::equal(bytes_of(*snapshot), bytes));
+  use(*snapshot);
+  const std::vector<std::byte> again = bytes_of(*snapshot);
+  BytesDecoder from_again(again);
+  Snapshot second = read_snapshot(from_again);
+  require(bytes_of(second) == again);
+  second.filter.clear();
+  use(second);
   return 0;
 }
