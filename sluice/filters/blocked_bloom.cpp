@@ -95,12 +95,11 @@ BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload) {
   params.target_fpr = header.f64();
   const std::uint64_t keys = header.u64();
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
-  // A key is counted when it sets a bit.
-  if (keys > params.blocks * kernels::kBlockBytes * 8)
-    throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits");
   payload.expect_remaining(params.blocks * kernels::kBlockBytes, "the table of filter 'bloom'");
   BlockedBloom filter(params);
   payload.bytes(filter.memory_.bytes());
+  if (keys > filter.memory_.count_ones())
+    throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");
   filter.keys_ = keys;
   return filter;
 }

@@ -124,12 +124,11 @@ Bloom Bloom::decode(Decoder& header, Decoder& payload) {
   params.target_fpr = header.f64();
   const std::uint64_t keys = header.u64();
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
-  // A key is counted when it sets a bit.
-  if (keys > params.bits)
-    throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits");
   payload.expect_remaining(params.bits / 8, "the table of filter 'bloom'");
   Bloom filter(params);
   payload.bytes(filter.table_.bytes());
+  if (keys > filter.table_.count_ones())
+    throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");
   filter.keys_ = keys;
   return filter;
 }

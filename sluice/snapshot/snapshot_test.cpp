@@ -262,6 +262,25 @@ TEST(Snapshot, AbsurdLengthsAreRefusedWithoutAllocation) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
+// States that no filter reaches, under right checksums; the fuzzer found what they led to.
+TEST(Snapshot, StatesThatNoFilterReachesAreRefused) {
+  for (const char* bloom : {"bloom,bytes=64", "bloom,layout=classic,bytes=64"}) {
+    const Bytes good = snapshot_of(bloom, 5);
+    expect_refused(tampered(good, kFilterFieldsAt + 28, std::uint64_t{1} << 60, 8), "more keys");
+    expect_refused(tampered(good, kFilterFieldsAt + 28, 500, 8), "more keys");
+  }
+  const Bytes exact = snapshot_of("exact", 0);
+  const std::size_t table = layout::kHeaderAt + header_bytes(exact) + layout::kChecksumBytes + 4;
+  Bytes bad = tampered(exact, kFilterFieldsAt + 16, 1, 8);
+  expect_refused(bad, "as many keys");
+  // The digest whose low word is 7 belongs into slot 0.
+  expect_refused(tampered(bad, table + 16, 7, 8), "out of its place");
+  bad = tampered(bad, table, 7, 8);
+  EXPECT_EQ(refusal(bad), "");
+  bad = tampered(bad, kFilterFieldsAt + 16, 2, 8);
+  expect_refused(tampered(bad, table + 16, 7, 8), "out of its place");
+}
+
 TEST(Snapshot, LabelsThatNoHeaderHoldsAreRefusedWhenWritten) {
   const AnyFilter filter = make_filter("none", {});
   EXPECT_THROW(snapshot_of(filter, Labels(1025)), BadParameters);
