@@ -33,7 +33,9 @@ struct Format {
   enum class Kind : std::uint8_t { lines, nul, csv, tsv, json };
   Kind kind = Kind::lines;
   bool header = true;  // csv, tsv: the first record of an input names the columns
-  char delimiter = 0;  // lines, nul: what separates fields; 0: runs of blanks and tabs, as in awk
+  // What separates fields. 0: the usual of the format, which is runs of blanks and tabs for lines
+  // and nul (as in awk), a comma for csv, a tab for tsv.
+  char delimiter = 0;
 };
 
 // Cuts bytes into records.
@@ -64,7 +66,7 @@ class KeyExtractor {
                               std::span<KeyStatus> status) = 0;
   // csv, tsv with a header: resolves column names. Throws BadParameters when a key names no column,
   // with the columns there are. Other formats ignore it.
-  virtual void set_header(const Record& header);
+  virtual void set_header(const Record& /*header*/) {}
 };
 
 std::unique_ptr<Splitter> make_splitter(const Format& format);

@@ -1,0 +1,144 @@
+#include "connectors/files/files.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+// A pipe holds 64 KiB unless asked: more means fewer switches between its two ends. Refused for
+// unprivileged users over the limit, which is no matter.
+constexpr int kPipeBytes = 1 << 20;
+
+void widen_if_pipe([[maybe_unused]] int descriptor) {
+#ifdef F_SETPIPE_SZ
+  struct stat status;
+  if (fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode))
+    fcntl(descriptor, F_SETPIPE_SZ, kPipeBytes);
+#endif
+}
+
+FileIdentity identity_of(int descriptor) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return {};
+  return {status.st_dev, status.st_ino, S_ISREG(status.st_mode) != 0};
+}
+
+}  // namespace
+
+Descriptor::Descriptor(Descriptor&& other) noexcept
+    : number_(other.number_), owned_(std::exchange(other.owned_, false)) {}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  std::swap(owned_, other.owned_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (owned_) ::close(number_);
+}
+
+FileSource FileSource::open(const std::string& path, int wake) {
+  if (path == "-") return {Descriptor(STDIN_FILENO, false), "standard input", wake};
+  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (number < 0) throw IoError("cannot open input '" + path + "'", errno);
+  return {Descriptor(number, true), path, wake};
+}
+
+FileSource::FileSource(Descriptor descriptor, std::string name, int wake)
+    : descriptor_(std::move(descriptor)), name_(std::move(name)), wake_(wake) {
+  struct stat status;
+  if (fstat(descriptor_.number(), &status) != 0)
+    throw IoError("cannot read input '" + name_ + "'", errno);
+  if (S_ISDIR(status.st_mode)) throw IoError("cannot read input '" + name_ + "'", EISDIR);
+  regular_ = S_ISREG(status.st_mode);
+#ifdef POSIX_FADV_SEQUENTIAL
+  if (regular_) posix_fadvise(descriptor_.number(), 0, 0, POSIX_FADV_SEQUENTIAL);
+#endif
+  widen_if_pipe(descriptor_.number());
+}
+
+std::size_t FileSource::read(std::span<char> into) {
+  for (;;) {
+    if (!regular_ && wake_ >= 0) {
+      // A read alone would sleep through a signal that came just before it.
+      pollfd waiting[2] = {{descriptor_.number(), POLLIN, 0}, {wake_, POLLIN, 0}};
+      if (::poll(waiting, 2, -1) < 0 && errno != EINTR)
+        throw IoError("cannot wait for input '" + name_ + "'", errno);
+      if (waiting[1].revents != 0) return 0;
+      if (waiting[0].revents == 0) continue;
+    }
+    const ssize_t got = ::read(descriptor_.number(), into.data(), into.size());
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR && errno != EAGAIN) throw IoError("cannot read input '" + name_ + "'", errno);
+  }
+}
+
+bool FileSource::would_wait() {
+  if (regular_) return false;
+  pollfd waiting{descriptor_.number(), POLLIN, 0};
+  return ::poll(&waiting, 1, 0) == 0;
+}
+
+FileIdentity FileSource::identity() const { return identity_of(descriptor_.number()); }
+
+std::uint64_t FileSource::bytes_left() const {
+  struct stat status;
+  if (!regular_ || fstat(descriptor_.number(), &status) != 0) return 0;
+  const off_t at = lseek(descriptor_.number(), 0, SEEK_CUR);
+  return at < status.st_size ? static_cast<std::uint64_t>(status.st_size - at) : 0;
+}
+
+FileSink FileSink::open(const std::string& path) {
+  const int number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (number < 0) throw IoError("cannot open output '" + path + "'", errno);
+  return {Descriptor(number, true), path};
+}
+
+FileSink FileSink::standard_output() {
+  return {Descriptor(STDOUT_FILENO, false), "standard output"};
+}
+
+FileSink::FileSink(Descriptor descriptor, std::string name)
+    : descriptor_(std::move(descriptor)), name_(std::move(name)) {
+  widen_if_pipe(descriptor_.number());
+}
+
+void FileSink::truncate() {
+  // Devices and pipes cannot be truncated and need not be.
+  if (identity().regular && ftruncate(descriptor_.number(), 0) != 0)
+    throw IoError("cannot empty output '" + name_ + "'", errno);
+}
+
+void FileSink::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_.number(), bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) {
+        pollfd waiting{descriptor_.number(), POLLOUT, 0};
+        ::poll(&waiting, 1, -1);
+        continue;
+      }
+      throw IoError("cannot write to '" + name_ + "'", errno);
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void FileSink::sync() {
+  if (fsync(descriptor_.number()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+    throw IoError("cannot sync '" + name_ + "' to the disk", errno);
+}
+
+FileIdentity FileSink::identity() const { return identity_of(descriptor_.number()); }
+
+}  // namespace sluice

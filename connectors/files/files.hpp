@@ -1,0 +1,79 @@
+// Files, pipes and terminals as sources and sinks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sluice/stream/io.hpp"
+
+namespace sluice {
+
+// A file descriptor that is closed with its owner; a borrowed one (standard input) is left open.
+class Descriptor {
+ public:
+  Descriptor(int number, bool owned) noexcept : number_(number), owned_(owned) {}
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+  bool owned_;
+};
+
+// Which file this is, whatever its name: to see that an output is not also an input.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool regular = false;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+class FileSource final : public ByteSource {
+ public:
+  // "-" is standard input. Throws IoError, also for a directory.
+  // `wake`: a descriptor that becomes readable when the run should stop, or -1; waiting reads then end.
+  static FileSource open(const std::string& path, int wake);
+
+  std::size_t read(std::span<char> into) override;
+  bool would_wait() override;
+  const std::string& name() const override { return name_; }
+
+  FileIdentity identity() const;
+  // Of a regular file, from the present position; 0 for anything else.
+  std::uint64_t bytes_left() const;
+
+ private:
+  FileSource(Descriptor descriptor, std::string name, int wake);
+
+  Descriptor descriptor_;
+  std::string name_;
+  int wake_;
+  bool regular_ = false;
+};
+
+class FileSink final : public ByteSink {
+ public:
+  // Creates the file if there is none. Nothing is truncated until `truncate`. Throws IoError.
+  static FileSink open(const std::string& path);
+  static FileSink standard_output();
+
+  void truncate();
+  void write(std::string_view bytes) override;
+  // The bytes are on the disk when this returns. Pipes and terminals have none: a no-op there.
+  void sync();
+
+  const std::string& name() const { return name_; }
+  FileIdentity identity() const;
+
+ private:
+  FileSink(Descriptor descriptor, std::string name);
+  Descriptor descriptor_;
+  std::string name_;
+};
+
+}  // namespace sluice

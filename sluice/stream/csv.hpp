@@ -1,0 +1,37 @@
+// The quoting of delimited text (RFC 4180, read leniently), shared by csv and tsv.
+//
+// A quote is special only at the start of a field; inside quotes "" is a quote, and delimiters and
+// newlines are data. Anywhere else a quote is a byte like any other.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/stream/record.hpp"
+
+namespace sluice {
+
+inline constexpr char kQuote = '"';
+
+// What some programs write before the first name: no part of it.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// What separates the fields of a csv or tsv format.
+char csv_delimiter(const Format& format);
+
+struct CsvField {
+  std::string_view text;  // without the enclosing quotes
+  bool doubled = false;   // holds "" that stand for one quote each
+};
+
+// Fills `fields` with the fields of a record. With no quote in the record it stops after `most`,
+// which is all that a key of the first columns needs. False: the record is malformed, since a quote
+// is not closed or is followed by something else than a delimiter.
+bool split_fields(std::string_view record, char delimiter, std::size_t most,
+                  std::vector<CsvField>& fields);
+
+// Appends what the field says, "" folded to one quote.
+void append_value(const CsvField& field, std::string& out);
+
+}  // namespace sluice

@@ -1,0 +1,151 @@
+// Keys of csv and tsv records: chosen columns, or all of them.
+#include <algorithm>
+
+#include "sluice/base/error.hpp"
+#include "sluice/stream/csv.hpp"
+#include "sluice/stream/key_extractors.hpp"
+#include "sluice/stream/key_form.hpp"
+
+namespace sluice {
+namespace {
+
+// The whole record in its plainest spelling: quotes stay only around a field that holds the
+// delimiter or begins with a quote. A record without quotes is spelled so already and is its own
+// key, which is why this form and not lengths.
+void append_plainest(const CsvField& field, char delimiter, std::string& value, std::string& out) {
+  value.clear();
+  append_value(field, value);
+  const bool needs_quotes = value.find(delimiter) != std::string::npos || value.starts_with(kQuote);
+  if (!needs_quotes) {
+    out += value;
+    return;
+  }
+  out += kQuote;
+  for (const char byte : value) {
+    out += byte;
+    if (byte == kQuote) out += kQuote;
+  }
+  out += kQuote;
+}
+
+class CsvKeys final : public KeyExtractor {
+ public:
+  CsvKeys(const Format& format, std::span<const std::string> keys)
+      : delimiter_(csv_delimiter(format)), keys_(keys.begin(), keys.end()) {
+    if (!format.header) resolve();
+  }
+
+  void set_header(const Record& header) override {
+    std::string_view text = header.text();
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+    if (!split_fields(text, delimiter_, kMostFields, fields_))
+      throw BadParameters("the header has a quote that is not closed before a delimiter: '" +
+                          std::string(text) + "'");
+    names_.clear();
+    for (const CsvField& field : fields_) append_value(field, names_.emplace_back());
+    resolve();
+  }
+
+  std::size_t extract(std::span<const Record> records, std::span<std::string_view> keys,
+                      std::span<KeyStatus> status) override {
+    buffer_.clear();
+    std::size_t keyed = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      keys[i] = {};
+      const std::string_view text = records[i].text();
+      status[i] = keys_.empty() ? whole_key(text, i, keys[i]) : column_key(text, i, keys[i]);
+      keyed += status[i] == KeyStatus::keyed;
+    }
+    buffer_.place(keys);
+    return keyed;
+  }
+
+ private:
+  KeyStatus whole_key(std::string_view text, std::size_t record, std::string_view& key) {
+    if (text.find(kQuote) == std::string_view::npos) {
+      key = text;
+      return KeyStatus::keyed;
+    }
+    if (!split_fields(text, delimiter_, kMostFields, fields_)) return KeyStatus::malformed;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (i > 0) buffer_.bytes() += delimiter_;
+      append_plainest(fields_[i], delimiter_, value_, buffer_.bytes());
+    }
+    buffer_.keep(record);
+    return KeyStatus::keyed;
+  }
+
+  KeyStatus column_key(std::string_view text, std::size_t record, std::string_view& key) {
+    if (!split_fields(text, delimiter_, highest_ + 1, fields_)) return KeyStatus::malformed;
+    if (columns_.empty() || fields_.size() <= highest_) return KeyStatus::missing;
+    if (columns_.size() == 1 && !fields_[columns_[0]].doubled) {
+      key = fields_[columns_[0]].text;
+      return KeyStatus::keyed;
+    }
+    if (columns_.size() == 1) {
+      append_value(fields_[columns_[0]], buffer_.bytes());
+    } else {
+      for (const std::size_t column : columns_) {
+        value_.clear();
+        append_value(fields_[column], value_);
+        append_part(value_, buffer_.bytes());
+      }
+    }
+    buffer_.keep(record);
+    return KeyStatus::keyed;
+  }
+
+  void resolve() {
+    columns_.clear();
+    for (const std::string& key : keys_) {
+      if (const auto column = find_name(key)) {
+        columns_.push_back(*column);
+        continue;
+      }
+      for (const std::string_view part : split_at_commas(key))
+        columns_.push_back(resolve_part(key, part));
+    }
+    highest_ = columns_.empty() ? 0 : *std::max_element(columns_.begin(), columns_.end());
+  }
+
+  std::optional<std::size_t> find_name(std::string_view name) const {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) return {};
+    return static_cast<std::size_t>(found - names_.begin());
+  }
+
+  std::size_t resolve_part(const std::string& key, std::string_view part) const {
+    if (const auto column = find_name(part)) return *column;
+    const auto number = parse_field_number(part);
+    if (number && (names_.empty() || *number < names_.size())) return *number;
+    std::string message = "key '" + key + "': '" + std::string(part) + "' is no column";
+    if (names_.empty())
+      throw BadParameters(message +
+                          " number; without a header columns are counted from 1, as in "
+                          "'2' or '1,3'");
+    message += "; the columns are ";
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (i > 0) message += ", ";
+      message += "'" + names_[i] + "'";
+    }
+    throw BadParameters(message);
+  }
+
+  char delimiter_;
+  std::vector<std::string> keys_;     // as they were given
+  std::vector<std::string> names_;    // of the columns, when there is a header
+  std::vector<std::size_t> columns_;  // that the key takes, in its order
+  std::size_t highest_ = 0;           // of columns_
+  std::vector<CsvField> fields_;      // of one record
+  std::string value_;                 // of one field
+  KeyBuffer buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<KeyExtractor> make_csv_keys(const Format& format,
+                                            std::span<const std::string> keys) {
+  return std::make_unique<CsvKeys>(format, keys);
+}
+
+}  // namespace sluice

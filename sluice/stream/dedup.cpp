@@ -1,0 +1,172 @@
+#include "sluice/stream/dedup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice {
+namespace {
+
+// One read: large enough that system calls do not matter, small enough that what was read is still in
+// the second-level cache when it is hashed and copied.
+constexpr std::size_t kReadBytes = std::size_t{1} << 18;
+
+bool has_header(const Format& format) {
+  return format.header &&
+         (format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv);
+}
+
+char terminator_of(const Format& format) {
+  return format.kind == Format::Kind::nul ? '\0' : '\n';
+}
+
+}  // namespace
+
+Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter,
+             ByteSink& passed, ByteSink* held)
+    : options_(options),
+      hasher_(hasher),
+      filter_(filter),
+      passed_(&passed, terminator_of(options.format)),
+      held_(held, terminator_of(options.format)),
+      splitter_(make_splitter(options.format)),
+      extractor_(make_key_extractor(options.format, options.keys)),
+      buffer_(2 * kReadBytes + kPaddingBytes),
+      keys_(kBatchRecords),
+      status_(kBatchRecords),
+      digests_(kBatchRecords),
+      verdicts_(kBatchRecords) {
+  records_.reserve(kBatchRecords);
+}
+
+void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
+  splitter_->reset();
+  header_due_ = has_header(options_.format);
+  source_records_ = 0;
+  begin_ = end_ = 0;
+  for (;;) {
+    make_room(source);
+    if (source.would_wait()) flush();
+    const std::size_t got = source.read(std::span(buffer_).subspan(end_, kReadBytes));
+    counts_.bytes_in += got;
+    end_ += got;
+    // A source also ends when it is told to stop. Then the tail is half a record, not the last one.
+    if (got == 0 && !between()) break;
+    judge_buffer(source, got == 0);
+    if (got == 0) return;
+    if (!between()) break;
+  }
+  counts_.unfinished_bytes = end_ - begin_;
+}
+
+// kReadBytes of room behind end_, and the padding behind that. An unfinished record moves to the
+// front; one that fills the buffer makes it twice as large.
+void Dedup::make_room(const ByteSource& source) {
+  const std::size_t held = end_ - begin_;
+  if (held > options_.most_record_bytes)
+    throw BadRecord(fmt::format(
+        "{}: record {} is longer than {}: raise --max-record, or check the record format",
+        source.name(), format_count(source_records_ + 1), format_size(options_.most_record_bytes)));
+  std::memmove(buffer_.data(), buffer_.data() + begin_, held);
+  begin_ = 0;
+  end_ = held;
+  if (buffer_.size() - kPaddingBytes - end_ < kReadBytes)
+    buffer_.resize(2 * (buffer_.size() - kPaddingBytes) + kPaddingBytes);
+}
+
+void Dedup::judge_buffer(const ByteSource& source, bool last) {
+  for (;;) {
+    records_.clear();
+    const std::string_view unread(buffer_.data() + begin_, end_ - begin_);
+    begin_ += splitter_->split(unread, last, kBatchRecords, records_);
+    if (records_.empty()) return;
+    std::span<const Record> batch(records_);
+    if (header_due_) {
+      take_header(batch.front(), source);
+      batch = batch.subspan(1);
+    }
+    judge(batch, source);
+  }
+}
+
+// The first source's header goes to every outlet; the others' must be equal to it and are dropped.
+void Dedup::take_header(const Record& header, const ByteSource& source) {
+  header_due_ = false;
+  if (header_.empty()) {
+    extractor_->set_header(header);
+    header_ = header.text();
+    passed_.write(header);
+    held_.write(header);
+  } else if (header.text() != header_) {
+    throw BadRecord(fmt::format("{}: its header '{}' differs from the first input's '{}': "
+                                "give inputs with the same columns",
+                                source.name(), header.text(), header_));
+  }
+}
+
+void Dedup::judge(std::span<const Record> records, const ByteSource& source) {
+  const std::size_t count = records.size();
+  const std::size_t keyed = extractor_->extract(records, std::span(keys_).first(count),
+                                                std::span(status_).first(count));
+  if (keyed < count && options_.strict) refuse(records, source);
+  observe(count, keyed);
+
+  const auto duplicate = [&](std::size_t i) { return verdicts_[i] == Verdict::duplicate; };
+  const auto other = [&](std::size_t i) { return verdicts_[i] != Verdict::duplicate; };
+  if (options_.invert) {
+    passed_.write_kept(records, duplicate);
+    held_.write_kept(records, other);
+  } else {
+    passed_.write_kept(records, other);
+    held_.write_kept(records, duplicate);
+  }
+  source_records_ += count;
+}
+
+// Fills verdicts_ for the batch in keys_ and status_: records without a key count as distinct.
+void Dedup::observe(std::size_t count, std::size_t keyed) {
+  if (keyed < count) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      if (status_[i] == KeyStatus::keyed) keys_[next++] = keys_[i];
+  }
+  const std::span<Digest> digests = std::span(digests_).first(keyed);
+  hasher_.digest(std::span(keys_).first(keyed), digests);
+  filter_.observe(digests, std::span(verdicts_).first(keyed));
+  const auto duplicates = static_cast<std::uint64_t>(std::count(
+      verdicts_.begin(), verdicts_.begin() + static_cast<std::ptrdiff_t>(keyed), Verdict::duplicate));
+  counts_.records += count;
+  counts_.duplicates += duplicates;
+  counts_.distinct += keyed - duplicates;
+  counts_.unkeyed += count - keyed;
+  if (keyed == count) return;
+  // Back to the records' places, from the end so that nothing is overwritten before it is moved.
+  std::size_t next = keyed;
+  for (std::size_t i = count; i-- > 0;) {
+    verdicts_[i] = status_[i] == KeyStatus::keyed ? verdicts_[--next] : Verdict::distinct;
+    counts_.malformed += status_[i] == KeyStatus::malformed;
+  }
+}
+
+// Strict: what stands before the bad record is judged and written, then the run ends.
+void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
+  const auto bad = std::find_if(status_.begin(), status_.end(),
+                                [](KeyStatus status) { return status != KeyStatus::keyed; });
+  const bool malformed = *bad == KeyStatus::malformed;
+  const auto before = static_cast<std::size_t>(bad - status_.begin());
+  judge(records.first(before), source);
+  throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without --strict to pass it through",
+                              source.name(), format_count(source_records_ + 1),
+                              malformed ? "is malformed" : "lacks the key"));
+}
+
+void Dedup::flush() {
+  passed_.flush();
+  held_.flush();
+}
+
+}  // namespace sluice

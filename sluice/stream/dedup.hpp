@@ -1,0 +1,90 @@
+// The pipeline: bytes → records → keys → digests → verdicts → bytes, a batch at a time.
+//
+// One straight line on one thread. The order of the input is kept. A record without a key is passed
+// through and counted, never lost; with `strict` it stops the run instead.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/filters/any_filter.hpp"
+#include "sluice/hash/hasher.hpp"
+#include "sluice/stream/io.hpp"
+#include "sluice/stream/outlet.hpp"
+#include "sluice/stream/record.hpp"
+
+namespace sluice {
+
+struct DedupOptions {
+  Format format;
+  std::vector<std::string> keys;  // as for make_key_extractor
+  bool strict = false;            // a record without its key is an error
+  bool invert = false;            // duplicates are passed on, the rest is held back
+  std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
+};
+
+struct DedupCounts {
+  std::uint64_t records = 0;  // = distinct + duplicates + unkeyed
+  std::uint64_t distinct = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t unkeyed = 0;    // no key found: passed through
+  std::uint64_t malformed = 0;  // of the unkeyed, those that could not be parsed
+  std::uint64_t bytes_in = 0;
+  std::uint64_t unfinished_bytes = 0;  // of a record that a stop cut off
+};
+
+class Dedup {
+ public:
+  // `hasher` and `filter` must outlive this. `passed` takes what is let through, `held` (may be null)
+  // what is held back. Throws BadParameters for keys that do not fit the format.
+  Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
+        ByteSink* held);
+
+  // Runs one source to its end. `between` is called between reads, with everything read so far judged
+  // but perhaps not flushed; when it returns false the run stops there. Throws BadRecord and IoError.
+  // Call it again for the next source.
+  void run(ByteSource& source, const std::function<bool()>& between);
+
+  // Everything judged so far reaches the sinks.
+  void flush();
+
+  const DedupCounts& counts() const noexcept { return counts_; }
+  std::uint64_t bytes_out() const noexcept { return passed_.bytes(); }
+
+ private:
+  void make_room(const ByteSource& source);
+  void judge_buffer(const ByteSource& source, bool last);
+  void take_header(const Record& header, const ByteSource& source);
+  void judge(std::span<const Record> records, const ByteSource& source);
+  void observe(std::size_t count, std::size_t keyed);
+  void refuse(std::span<const Record> records, const ByteSource& source);
+
+  DedupOptions options_;
+  const Hasher& hasher_;
+  AnyFilter& filter_;
+  Outlet passed_;
+  Outlet held_;
+  std::unique_ptr<Splitter> splitter_;
+  std::unique_ptr<KeyExtractor> extractor_;
+  DedupCounts counts_;
+  std::uint64_t source_records_ = 0;  // records of the present source before this batch
+  bool header_due_ = false;
+  std::string header_;  // of the first source
+
+  // The read buffer: [begin_, end_) is read and not yet judged.
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+
+  // One batch.
+  std::vector<Record> records_;
+  std::vector<std::string_view> keys_;
+  std::vector<KeyStatus> status_;
+  std::vector<Digest> digests_;
+  std::vector<Verdict> verdicts_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,30 @@
+// Where bytes come from and go to, as the pipeline sees it. connectors/ implement these.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Reads at least one byte, or returns 0: nothing follows (the end, or a request to stop). Throws
+  // IoError.
+  virtual std::size_t read(std::span<char> into) = 0;
+  // True when nothing is there to be read now and a read would wait: the time to flush what is judged.
+  virtual bool would_wait() { return false; }
+  // For messages: a file's path, or "standard input".
+  virtual const std::string& name() const = 0;
+};
+
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  // Takes all of `bytes`, or throws IoError.
+  virtual void write(std::string_view bytes) = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,40 @@
+#include <charconv>
+
+#include "sluice/stream/key_extractors.hpp"
+
+namespace sluice {
+
+std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
+                                                 std::span<const std::string> keys) {
+  switch (format.kind) {
+    case Format::Kind::csv:
+    case Format::Kind::tsv:
+      return make_csv_keys(format, keys);
+    case Format::Kind::json:
+      return make_json_keys(keys);
+    case Format::Kind::lines:
+    case Format::Kind::nul:
+      break;
+  }
+  return make_line_keys(format, keys);
+}
+
+std::optional<std::size_t> parse_field_number(std::string_view text) {
+  std::size_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number == 0 || number > kMostFields) return {};
+  return number - 1;
+}
+
+std::vector<std::string_view> split_at_commas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    parts.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace sluice

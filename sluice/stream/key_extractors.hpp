@@ -1,0 +1,28 @@
+// One key extractor a format; make_key_extractor chooses. Only stream/ includes this.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/stream/record.hpp"
+
+namespace sluice {
+
+std::unique_ptr<KeyExtractor> make_line_keys(const Format& format,
+                                             std::span<const std::string> keys);
+std::unique_ptr<KeyExtractor> make_csv_keys(const Format& format,
+                                            std::span<const std::string> keys);
+std::unique_ptr<KeyExtractor> make_json_keys(std::span<const std::string> keys);
+
+// A field number as people write it, counted from 1, turned into an index from 0; nothing when it
+// is none. Bounded, since fields up to the highest one are kept for each record.
+inline constexpr std::size_t kMostFields = 1'000'000;
+std::optional<std::size_t> parse_field_number(std::string_view text);
+
+std::vector<std::string_view> split_at_commas(std::string_view text);
+
+}  // namespace sluice
