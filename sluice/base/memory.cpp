@@ -58,6 +58,7 @@ Memory::~Memory() {
 }
 
 void Memory::clear() noexcept {
+  if (bytes_ == 0) return;  // memset wants an address even for nothing
   if (bytes_ < kHugePageBytes || madvise(mapping_, mapping_bytes_, MADV_DONTNEED) != 0)
     std::memset(data_, 0, bytes_);
 }

@@ -114,7 +114,8 @@ AnyFilter make(const Case& it) {
 double model_fpr(const AnyFilter& filter, double keys) {
   const double bits = static_cast<double>(filter.stats().bytes) * 8;
   unsigned probes = 0;
-  for (const auto& [name, value] : filter.settings().pairs())
+  const Settings settings = filter.settings();
+  for (const auto& [name, value] : settings.pairs())
     if (name == "probes") probes = static_cast<unsigned>(std::stoul(value));
   return filter.kind() == FilterKind::blocked_bloom
              ? model::blocked_bloom_fpr(bits / 512, probes, keys)
