@@ -1,19 +1,15 @@
-#include "generate.hpp"
-
-#include <fcntl.h>
+// `sluice generate clicks|lines`: synthetic streams on standard output or into a file.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "sluice/base/error.hpp"
+#include "command.hpp"
+#include "commands.hpp"
+#include "connectors/files/files.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/stream/generate.hpp"
 
@@ -36,46 +32,6 @@ struct Flags {
   std::string output;
 };
 
-// Standard output, or a file that it owns.
-class Output {
- public:
-  explicit Output(const std::string& path) {
-    if (path.empty()) return;
-    name_ = "'" + path + "'";
-    descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw IoError("cannot open --output " + name_, errno);
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-  ~Output() {
-    if (owned()) close(descriptor_);
-  }
-
-  void write(std::span<const char> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written >= 0)
-        bytes = bytes.subspan(static_cast<std::size_t>(written));
-      else if (errno != EINTR)
-        throw IoError("cannot write to " + name_, errno);
-    }
-  }
-
-  // Some file systems report a full disk only here.
-  void finish() {
-    if (!owned()) return;
-    const int descriptor = descriptor_;
-    descriptor_ = -1;
-    if (close(descriptor) != 0) throw IoError("cannot finish writing " + name_, errno);
-  }
-
- private:
-  bool owned() const { return descriptor_ >= 0 && descriptor_ != STDOUT_FILENO; }
-
-  int descriptor_ = STDOUT_FILENO;
-  std::string name_ = "standard output";
-};
-
 void print_counts(const GenerateCounts& counts) {
   fmt::print(stderr, "generated {} records ({}): {} distinct, {} duplicates, {} malformed\n",
              format_count(counts.records), format_size(counts.bytes), format_count(counts.distinct),
@@ -83,30 +39,20 @@ void print_counts(const GenerateCounts& counts) {
 }
 
 void write_all(Generator& generator, const std::string& path) {
-  // A reader that leaves early (`| head`) must end us by an error code, not by a signal.
-  std::signal(SIGPIPE, SIG_IGN);
-  Output output(path);
+  FileSink output = path.empty() ? FileSink::standard_output() : FileSink::open(path);
+  if (!path.empty()) output.truncate();
   std::vector<char> buffer(std::max(kBufferBytes, generator.largest_record()));
-  while (const std::size_t bytes = generator.fill(buffer))
-    output.write(std::span(buffer).first(bytes));
-  output.finish();
+  while (const std::size_t bytes = generator.fill(buffer)) output.write({buffer.data(), bytes});
   print_counts(generator.counts());
 }
 
 // `make` turns the flags into a generator. Returns the exit code.
 template <class Make>
 int run(const Flags& flags, Make make) {
-  try {
+  return guarded("generate", [&] {
     write_all(*make(flags), flags.output);
-    return 0;
-  } catch (const IoError& error) {
-    if (error.error_number() == EPIPE) return 0;
-    fmt::print(stderr, "sluice generate: {}\n", error.what());
-    return 1;
-  } catch (const Error& error) {
-    fmt::print(stderr, "sluice generate: {}\n", error.what());
-    return 2;
-  }
+    return kDone;
+  });
 }
 
 std::unique_ptr<Generator> make_clicks(const Flags& flags) {

@@ -78,7 +78,8 @@ std::size_t FileSource::read(std::span<char> into) {
     }
     const ssize_t got = ::read(descriptor_.number(), into.data(), into.size());
     if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR && errno != EAGAIN) throw IoError("cannot read input '" + name_ + "'", errno);
+    if (errno != EINTR && errno != EAGAIN)
+      throw IoError("cannot read input '" + name_ + "'", errno);
   }
 }
 
@@ -88,7 +89,9 @@ bool FileSource::would_wait() {
   return ::poll(&waiting, 1, 0) == 0;
 }
 
-FileIdentity FileSource::identity() const { return identity_of(descriptor_.number()); }
+FileIdentity FileSource::identity() const {
+  return identity_of(descriptor_.number());
+}
 
 std::uint64_t FileSource::bytes_left() const {
   struct stat status;
@@ -139,6 +142,8 @@ void FileSink::sync() {
     throw IoError("cannot sync '" + name_ + "' to the disk", errno);
 }
 
-FileIdentity FileSink::identity() const { return identity_of(descriptor_.number()); }
+FileIdentity FileSink::identity() const {
+  return identity_of(descriptor_.number());
+}
 
 }  // namespace sluice

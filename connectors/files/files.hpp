@@ -36,7 +36,8 @@ struct FileIdentity {
 class FileSource final : public ByteSource {
  public:
   // "-" is standard input. Throws IoError, also for a directory.
-  // `wake`: a descriptor that becomes readable when the run should stop, or -1; waiting reads then end.
+  // `wake`: a descriptor that becomes readable when the run should stop, or -1; waiting reads then
+  // end.
   static FileSource open(const std::string& path, int wake);
 
   std::size_t read(std::span<char> into) override;

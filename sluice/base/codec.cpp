@@ -25,7 +25,8 @@ Word get(Decoder& from) {
   std::byte raw[sizeof(Word)];
   from.bytes(raw);
   Word value = 0;
-  for (std::size_t i = 0; i < sizeof(Word); ++i) value |= static_cast<Word>(raw[i]) << (8 * i);
+  for (std::size_t i = 0; i < sizeof(Word); ++i)
+    value = static_cast<Word>(value | (static_cast<Word>(raw[i]) << (8 * i)));
   return value;
 }
 
@@ -33,6 +34,9 @@ Word get(Decoder& from) {
 
 void Encoder::u8(std::uint8_t value) {
   bytes(std::as_bytes(std::span(&value, 1)));
+}
+void Encoder::u16(std::uint16_t value) {
+  put(*this, value);
 }
 void Encoder::u32(std::uint32_t value) {
   put(*this, value);
@@ -48,6 +52,9 @@ std::uint8_t Decoder::u8() {
   std::uint8_t value = 0;
   bytes(std::as_writable_bytes(std::span(&value, 1)));
   return value;
+}
+std::uint16_t Decoder::u16() {
+  return get<std::uint16_t>(*this);
 }
 std::uint32_t Decoder::u32() {
   return get<std::uint32_t>(*this);
@@ -65,11 +72,20 @@ void Decoder::expect_remaining(std::uint64_t expected, const char* what) const {
                           " bytes, but " + std::to_string(remaining()) + " are there");
 }
 
+void BytesEncoder::bytes(std::span<const std::byte> data) {
+  bytes_.insert(bytes_.end(), data.begin(), data.end());
+}
+
+std::span<const std::byte> BytesDecoder::view(std::uint64_t size) {
+  if (size > data_.size())
+    throw CorruptSnapshot("the bytes end where " + std::to_string(size) + " more should be");
+  const auto seen = data_.first(static_cast<std::size_t>(size));
+  data_ = data_.subspan(seen.size());
+  return seen;
+}
+
 void BytesDecoder::bytes(std::span<std::byte> out) {
-  if (out.size() > data_.size())
-    throw CorruptSnapshot("the bytes end where " + std::to_string(out.size()) + " more should be");
-  std::copy_n(data_.begin(), out.size(), out.begin());
-  data_ = data_.subspan(out.size());
+  std::ranges::copy(view(out.size()), out.begin());
 }
 
 }  // namespace sluice

@@ -19,6 +19,7 @@ class Encoder {
   virtual void bytes(std::span<const std::byte> data) = 0;
 
   void u8(std::uint8_t value);
+  void u16(std::uint16_t value);
   void u32(std::uint32_t value);
   void u64(std::uint64_t value);
   void f64(double value);
@@ -34,6 +35,7 @@ class Decoder {
   virtual std::uint64_t remaining() const = 0;
 
   std::uint8_t u8();
+  std::uint16_t u16();
   std::uint32_t u32();
   std::uint64_t u64();
   double f64();
@@ -46,10 +48,9 @@ class Decoder {
 // Bytes in memory: for headers, tests and fuzzing.
 class BytesEncoder final : public Encoder {
  public:
-  void bytes(std::span<const std::byte> data) override {
-    bytes_.insert(bytes_.end(), data.begin(), data.end());
-  }
-  std::vector<std::byte> take() { return std::move(bytes_); }
+  void bytes(std::span<const std::byte> data) override;
+  std::span<const std::byte> written() const noexcept { return bytes_; }
+  std::vector<std::byte> take() { return std::exchange(bytes_, {}); }
 
  private:
   std::vector<std::byte> bytes_;
@@ -61,6 +62,8 @@ class BytesDecoder final : public Decoder {
   explicit BytesDecoder(std::span<const std::byte> data) : data_(data) {}
   void bytes(std::span<std::byte> out) override;
   std::uint64_t remaining() const override { return data_.size(); }
+  // The next `size` bytes, without a copy.
+  std::span<const std::byte> view(std::uint64_t size);
 
  private:
   std::span<const std::byte> data_;

@@ -27,9 +27,10 @@ AnyFilter make_none(const Wish&, const Settings& settings) {
 template <Filter F>
 AnyFilter decode_as(std::uint16_t version, Decoder& header, Decoder& payload) {
   if (version != F::kVersion)
-    throw CorruptSnapshot(
-        fmt::format("filter '{}' is of version {}, and this build reads version {}",
-                    name_of(F::kKind), version, F::kVersion));
+    throw CorruptSnapshot(fmt::format(
+        "filter '{}' is of version {}, and this build reads version {}: was it written by "
+        "a newer sluice?",
+        name_of(F::kKind), version, F::kVersion));
   return AnyFilter(F::decode(header, payload));
 }
 
@@ -89,7 +90,8 @@ AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& head
     case FilterKind::none:
       return decode_as<None>(version, header, payload);
   }
-  throw CorruptSnapshot(fmt::format("this build knows no filter of kind {}", kind));
+  throw CorruptSnapshot(fmt::format(
+      "this build knows no filter of kind {}: was it written by a newer sluice?", kind));
 }
 
 }  // namespace sluice

@@ -30,7 +30,8 @@ class Settings {
   void add(std::string_view name, std::uint64_t value);
   void add(std::string_view name, double value);
 
-  const std::vector<std::pair<std::string, std::string>>& pairs() const noexcept { return pairs_; }
+  const std::vector<std::pair<std::string, std::string>>& pairs() const& noexcept { return pairs_; }
+  void pairs() const&& = delete;  // the pairs of a temporary would dangle in a range-for
   std::string text() const;
   friend bool operator==(const Settings&, const Settings&) = default;
 

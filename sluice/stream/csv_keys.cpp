@@ -12,19 +12,16 @@ namespace {
 // The whole record in its plainest spelling: quotes stay only around a field that holds the
 // delimiter or begins with a quote. A record without quotes is spelled so already and is its own
 // key, which is why this form and not lengths.
-void append_plainest(const CsvField& field, char delimiter, std::string& value, std::string& out) {
-  value.clear();
-  append_value(field, value);
-  const bool needs_quotes = value.find(delimiter) != std::string::npos || value.starts_with(kQuote);
+void append_plainest(const CsvField& field, char delimiter, std::string& out) {
+  const bool needs_quotes =
+      field.text.find(delimiter) != std::string_view::npos || field.text.starts_with(kQuote);
   if (!needs_quotes) {
-    out += value;
+    append_value(field, out);
     return;
   }
+  // Such a field was quoted, so that its quotes are doubled already.
   out += kQuote;
-  for (const char byte : value) {
-    out += byte;
-    if (byte == kQuote) out += kQuote;
-  }
+  out += field.text;
   out += kQuote;
 }
 
@@ -69,7 +66,7 @@ class CsvKeys final : public KeyExtractor {
     if (!split_fields(text, delimiter_, kMostFields, fields_)) return KeyStatus::malformed;
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       if (i > 0) buffer_.bytes() += delimiter_;
-      append_plainest(fields_[i], delimiter_, value_, buffer_.bytes());
+      append_plainest(fields_[i], delimiter_, buffer_.bytes());
     }
     buffer_.keep(record);
     return KeyStatus::keyed;

@@ -11,13 +11,12 @@
 namespace sluice {
 namespace {
 
-// One read: large enough that system calls do not matter, small enough that what was read is still in
-// the second-level cache when it is hashed and copied.
+// One read: large enough that system calls do not matter, small enough that what was read is still
+// in the second-level cache when it is hashed and copied.
 constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 
 bool has_header(const Format& format) {
-  return format.header &&
-         (format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv);
+  return format.header && (format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv);
 }
 
 char terminator_of(const Format& format) {
@@ -26,8 +25,8 @@ char terminator_of(const Format& format) {
 
 }  // namespace
 
-Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter,
-             ByteSink& passed, ByteSink* held)
+Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
+             ByteSink* held)
     : options_(options),
       hasher_(hasher),
       filter_(filter),
@@ -102,16 +101,17 @@ void Dedup::take_header(const Record& header, const ByteSource& source) {
     passed_.write(header);
     held_.write(header);
   } else if (header.text() != header_) {
-    throw BadRecord(fmt::format("{}: its header '{}' differs from the first input's '{}': "
-                                "give inputs with the same columns",
-                                source.name(), header.text(), header_));
+    throw BadRecord(
+        fmt::format("{}: its header '{}' differs from the first input's '{}': "
+                    "give inputs with the same columns",
+                    source.name(), header.text(), header_));
   }
 }
 
 void Dedup::judge(std::span<const Record> records, const ByteSource& source) {
   const std::size_t count = records.size();
-  const std::size_t keyed = extractor_->extract(records, std::span(keys_).first(count),
-                                                std::span(status_).first(count));
+  const std::size_t keyed =
+      extractor_->extract(records, std::span(keys_).first(count), std::span(status_).first(count));
   if (keyed < count && options_.strict) refuse(records, source);
   observe(count, keyed);
 
@@ -137,8 +137,9 @@ void Dedup::observe(std::size_t count, std::size_t keyed) {
   const std::span<Digest> digests = std::span(digests_).first(keyed);
   hasher_.digest(std::span(keys_).first(keyed), digests);
   filter_.observe(digests, std::span(verdicts_).first(keyed));
-  const auto duplicates = static_cast<std::uint64_t>(std::count(
-      verdicts_.begin(), verdicts_.begin() + static_cast<std::ptrdiff_t>(keyed), Verdict::duplicate));
+  const auto duplicates = static_cast<std::uint64_t>(
+      std::count(verdicts_.begin(), verdicts_.begin() + static_cast<std::ptrdiff_t>(keyed),
+                 Verdict::duplicate));
   counts_.records += count;
   counts_.duplicates += duplicates;
   counts_.distinct += keyed - duplicates;
@@ -159,9 +160,9 @@ void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
   const bool malformed = *bad == KeyStatus::malformed;
   const auto before = static_cast<std::size_t>(bad - status_.begin());
   judge(records.first(before), source);
-  throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without --strict to pass it through",
-                              source.name(), format_count(source_records_ + 1),
-                              malformed ? "is malformed" : "lacks the key"));
+  throw BadRecord(fmt::format(
+      "{}: record {} {}: mend it, or run without --strict to pass it through", source.name(),
+      format_count(source_records_ + 1), malformed ? "is malformed" : "lacks the key"));
 }
 
 void Dedup::flush() {

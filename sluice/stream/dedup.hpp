@@ -38,14 +38,14 @@ struct DedupCounts {
 
 class Dedup {
  public:
-  // `hasher` and `filter` must outlive this. `passed` takes what is let through, `held` (may be null)
-  // what is held back. Throws BadParameters for keys that do not fit the format.
+  // `hasher` and `filter` must outlive this. `passed` takes what is let through, `held` (may be
+  // null) what is held back. Throws BadParameters for keys that do not fit the format.
   Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
         ByteSink* held);
 
-  // Runs one source to its end. `between` is called between reads, with everything read so far judged
-  // but perhaps not flushed; when it returns false the run stops there. Throws BadRecord and IoError.
-  // Call it again for the next source.
+  // Runs one source to its end. `between` is called between reads, with everything read so far
+  // judged but perhaps not flushed; when it returns false the run stops there. Throws BadRecord and
+  // IoError. Call it again for the next source.
   void run(ByteSource& source, const std::function<bool()>& between);
 
   // Everything judged so far reaches the sinks.

@@ -1,8 +1,8 @@
 // Synthetic streams whose truth is known: demonstrations, benchmarks and tests read them.
 //
 // The same options give the same bytes on every platform: all randomness is SplitMix64 from the
-// seed, and floating point is used only where IEEE 754 fixes the result (comparison,
-// multiplication, square root; no pow, log or exp). Changing the bytes a seed gives breaks
+// seed, and floating point is used only where IEEE 754 fixes the result (the four
+// operations, comparison, square root; no pow, log or exp). Changing the bytes a seed gives breaks
 // recorded results: the tests pin a checksum.
 #pragma once
 
@@ -40,8 +40,8 @@ struct LineOptions {
   std::size_t length = 40;  // bytes without the newline; kLineLengthLeast to kLineLengthMost
   std::uint64_t seed = 1;
 };
-inline constexpr std::size_t kLineLengthLeast =
-    20;  // "evt-" and the 16 digits that tell lines apart
+// "evt-" and the 16 digits that tell lines apart.
+inline constexpr std::size_t kLineLengthLeast = 20;
 inline constexpr std::size_t kLineLengthMost = std::size_t{1} << 20;
 
 // records == distinct + duplicates + malformed. Exact, not estimates.

@@ -14,7 +14,8 @@ class ByteSource {
   // Reads at least one byte, or returns 0: nothing follows (the end, or a request to stop). Throws
   // IoError.
   virtual std::size_t read(std::span<char> into) = 0;
-  // True when nothing is there to be read now and a read would wait: the time to flush what is judged.
+  // True when nothing is there to be read now and a read would wait: the time to flush what is
+  // judged.
   virtual bool would_wait() { return false; }
   // For messages: a file's path, or "standard input".
   virtual const std::string& name() const = 0;

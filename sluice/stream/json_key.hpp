@@ -10,7 +10,7 @@
 //   number    d, sign, digits without zeros at either end, e and exponent unless 0, ;
 //             0 and -0 are d0;   -120 is d-12e1;   0.5 is d5e-1;
 //   array     [ items ]
-//   object    { names and values, ascending by the bytes of the names }
+//   object    { names, as strings, and values, ascending by the length of the names, then bytes }
 //
 // Digests of these bytes outlive the process: see key_form.hpp before changing one.
 #pragma once
@@ -136,8 +136,11 @@ class JsonKeyWriter {
       members_.push_back({name, members_.size(), value});
     });
     const std::size_t end = members_.size();
+    // Any total order will do; lengths are compared sooner than bytes.
     const auto before = [](const Member& a, const Member& b) {
-      return a.name != b.name ? a.name < b.name : a.order < b.order;
+      if (a.name.size() != b.name.size()) return a.name.size() < b.name.size();
+      const int names = a.name.compare(b.name);
+      return names != 0 ? names < 0 : a.order < b.order;
     };
     std::sort(members_.begin() + static_cast<std::ptrdiff_t>(begin), members_.end(), before);
     out += '{';

@@ -34,7 +34,7 @@ TEST(JsonKeys, FormsArePinned) {
   EXPECT_EQ(whole("0.5").bytes, "d5e-1;");
   EXPECT_EQ(whole("-0").bytes, "d0;");
   EXPECT_EQ(whole("\"1\"").bytes, "s\0011");
-  EXPECT_EQ(whole(" {\"b\" : [] , \"a\":{}} ").bytes, "{s\1a{}s\1b[]}");
+  EXPECT_EQ(whole(" {\"b\" : [] , \"aa\":0, \"a\":{}} ").bytes, "{s\1a{}s\1b[]s\2aad0;}");
 }
 
 TEST(JsonKeys, EqualNumbersHaveOneKey) {

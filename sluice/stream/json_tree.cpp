@@ -7,6 +7,10 @@ bool is_digit(char byte) {
   return byte >= '0' && byte <= '9';
 }
 
+bool is_space(char byte) {
+  return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
 bool is_continuation(unsigned byte) {
   return (byte & 0xC0) == 0x80;
 }
@@ -27,6 +31,18 @@ std::size_t sequence_bytes(std::string_view rest) {
   if (lead < 0xF0) return 3;
   if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
   return is_continuation(byte(3)) ? 4 : 0;
+}
+
+// How many bytes at the front of `rest` stand for themselves in a string: ASCII but for quotes,
+// backslashes and control characters.
+std::size_t plain_bytes(std::string_view rest) {
+  std::size_t count = 0;
+  while (count < rest.size()) {
+    const auto byte = static_cast<unsigned char>(rest[count]);
+    if (byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\') break;
+    ++count;
+  }
+  return count;
 }
 
 void append_utf8(std::uint32_t point, std::string& out) {
@@ -68,8 +84,7 @@ bool JsonTree::take(char byte) {
 }
 
 void JsonTree::skip_space() {
-  while (take(' ') || take('\t') || take('\r') || take('\n')) {
-  }
+  while (at_ < text_.size() && is_space(text_[at_])) ++at_;
 }
 
 bool JsonTree::take_value(std::size_t depth) {
@@ -149,8 +164,10 @@ bool JsonTree::take_string() {
       if (!take_escape()) return false;
       continue;
     }
-    const std::size_t bytes = sequence_bytes(text_.substr(at_));
-    if (bytes == 0 || static_cast<unsigned char>(byte) < 0x20) return false;
+    std::size_t bytes = plain_bytes(text_.substr(at_));
+    if (bytes == 0 && static_cast<unsigned char>(byte) >= 0x80)
+      bytes = sequence_bytes(text_.substr(at_));
+    if (bytes == 0) return false;
     if (escaped) unescaped_ += text_.substr(at_, bytes);
     at_ += bytes;
   }

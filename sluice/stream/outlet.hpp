@@ -11,21 +11,25 @@
 
 namespace sluice {
 
-// Collects records for one sink, in order. A record that came without its terminator (the last of an
-// input) is written so, but gets one when another record follows, so that two never run together.
-// The sink may be missing: then records are counted by nobody and go nowhere.
+// Collects records for one sink, in order. A record that came without its terminator (the last of
+// an input) is written so, but gets one when another record follows, so that two never run
+// together. The sink may be missing: then records are counted by nobody and go nowhere.
 class Outlet {
  public:
-  // `terminator` is what ends a record of this format: '\n' or '\0'. `sink` must outlive the outlet.
+  // `terminator` is what ends a record of this format: '\n' or '\0'. `sink` must outlive the
+  // outlet.
   Outlet(ByteSink* sink, char terminator);
 
-  void write(const Record& record) { write_run({record.data, record.whole}, record.body == record.whole); }
+  void write(const Record& record) {
+    write_run({record.data, record.whole}, record.body == record.whole);
+  }
 
   // Several adjacent records at once; `open_end`: the last one has no terminator.
   void write_run(std::string_view run, bool open_end);
 
-  // Copies records[i] where keep[i], without a branch a record: short ones are copied whether kept or
-  // not, and only the position depends on it. Records must be readable kPaddingBytes past their end.
+  // Copies records[i] where keep[i], without a branch a record: short ones are copied whether kept
+  // or not, and only the position depends on it. Records must be readable kPaddingBytes past their
+  // end.
   template <class Keep>
   void write_kept(std::span<const Record> records, Keep keep);
 

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <chrono>
-#include <cstring>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -117,10 +116,11 @@ TEST_P(EveryFormat, AnyCutGivesTheReferenceRecords) {
   const Format format{.kind = GetParam()};
   const bool held = rc::check([&] {
     using rc::gen::arbitrary;
+    // Mostly what has a meaning somewhere: doubled quotes before a newline must not be rare.
     const auto byte =
-        rc::gen::weightedOneOf<char>({{6, rc::gen::element('\n', '\0', '"', ',', '\t', '\r')},
-                                      {3, arbitrary<char>()},
-                                      {8, rc::gen::just('x')}});
+        rc::gen::weightedOneOf<char>({{8, rc::gen::element('\n', '\0', '"', '"', ',', '\t', '\r')},
+                                      {1, arbitrary<char>()},
+                                      {1, rc::gen::just('x')}});
     const auto text = *rc::gen::container<std::string>(byte);
     auto cuts = *rc::gen::container<std::vector<std::size_t>>(
         rc::gen::inRange<std::size_t>(0, text.size() + 1));
@@ -154,23 +154,21 @@ TEST_P(EveryFormat, ResetForgetsTheUnfinishedRecord) {
   EXPECT_LE(records[0].body, 2u);
 }
 
-// Were each piece to scan the record from its start again, this would read 20 GB.
+// A record of n pieces costs n looks at a piece, not n^2: terminators put where the splitter has
+// looked before are not found, since it does not look there again.
 TEST_P(EveryFormat, LongRecordIsScannedOnce) {
-  constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
-  std::string text(std::size_t{100} << 20, 'x');
-  text[0] = '"';
-  text += std::string("\"\n\0", 3);
+  constexpr std::size_t kPieceBytes = 1000;
+  std::string text(100 * kPieceBytes, 'x');
+  text += std::string("\n\0", 2);
   const auto splitter = make_splitter({.kind = GetParam()});
   std::vector<Record> records;
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::size_t end = kPieceBytes; end < text.size() - 3; end += kPieceBytes)
+  for (std::size_t end = kPieceBytes; end < text.size(); end += kPieceBytes) {
     ASSERT_EQ(splitter->split(std::string_view(text.data(), end), false, 512, records), 0u);
+    text[end - 500] = GetParam() == Format::Kind::nul ? '\0' : '\n';
+  }
   splitter->split(text, true, 1, records);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   ASSERT_EQ(records.size(), 1u);
-  EXPECT_GT(records[0].whole, text.size() - 3);
-  // Tens of milliseconds; rescanning takes seconds even at memory speed, more with sanitizers.
-  EXPECT_LT(seconds.count(), 1.0);
+  EXPECT_GT(records[0].whole, 100 * kPieceBytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat,

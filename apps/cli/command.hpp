@@ -1,0 +1,26 @@
+// What every subcommand shares: exit codes, messages, and how errors become both.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace sluice::cli {
+
+// 0 done; 1 the run failed (unreadable input, full disk, --strict); 2 usage, or a state file
+// refused.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+// Runs a command's body and turns what it throws into one sentence on standard error, headed by
+// `command`, and an exit code. A reader of standard output that has gone is no error: 0, quietly.
+int guarded(std::string_view command, const std::function<int()>& body);
+
+// "sluice dedup: warning: …" on standard error, in colour on a terminal unless NO_COLOR is set.
+void warn(std::string_view command, std::string_view message);
+void note(std::string_view command, std::string_view message);
+
+bool stderr_is_terminal();
+
+}  // namespace sluice::cli

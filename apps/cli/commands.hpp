@@ -1,0 +1,16 @@
+// The subcommands of `sluice`. Each is added to the parser, runs inside its parse() and leaves its
+// exit code behind.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::cli {
+
+void add_dedup(CLI::App& app, int& exit_code);
+void add_filters(CLI::App& app, int& exit_code);
+void add_generate(CLI::App& app, int& exit_code);
+void add_inspect(CLI::App& app, int& exit_code);
+
+}  // namespace sluice::cli

@@ -1,0 +1,141 @@
+// `sluice dedup`: the flags and their help.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "dedup_request.hpp"
+#include "dedup_run.hpp"
+
+namespace sluice::cli {
+namespace {
+
+void add_record_flags(CLI::App& command, DedupFlags& flags) {
+  const char* group = "Records and keys";
+  command.add_flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline")
+      ->group(group);
+  command.add_flag("--csv", flags.csv, "CSV with a header; quoted fields may hold newlines")
+      ->group(group);
+  command.add_flag("--tsv", flags.tsv, "The same with tabs")->group(group);
+  command.add_flag("--json", flags.json, "One JSON value a line")->group(group);
+  command.add_flag("--no-header", flags.no_header, "CSV and TSV: the first record is data")
+      ->group(group);
+  command
+      .add_option(
+          "-k,--key", flags.keys,
+          "What makes two records the same; the whole record if not given. CSV, TSV: column "
+          "names or numbers. JSON: pointers (/user/id,/ad). Lines: field numbers. May repeat")
+      ->type_name("FIELD[,FIELD]")
+      ->expected(1)
+      ->take_all()
+      ->group(group);
+  command
+      .add_option("-d,--delimiter", flags.delimiter,
+                  "Lines: what separates fields; runs of blanks if not given")
+      ->type_name("CHAR")
+      ->group(group);
+  command
+      .add_flag("--strict", flags.strict,
+                "Stop at a record without the key instead of passing it through")
+      ->group(group);
+  command.add_option("--max-record", flags.max_record, "Stop at a record longer than this")
+      ->type_name("SIZE")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_filter_flags(CLI::App& command, DedupFlags& flags) {
+  const char* group = "Filter";
+  command.add_option("-n,--expect", flags.expect, "How many distinct keys to plan for [8M]")
+      ->type_name("COUNT")
+      ->group(group);
+  command
+      .add_option("--fpr", flags.fpr,
+                  "The share of distinct records that may be taken for duplicates, and lost [1e-6]")
+      ->type_name("P")
+      ->group(group);
+  command
+      .add_option("-f,--filter", flags.filter,
+                  "The filter and its parameters; `sluice filters` lists them [bloom]")
+      ->type_name("NAME[,PARAMETER=VALUE]")
+      ->group(group);
+  command
+      .add_option("--seed", flags.seed,
+                  "Hash under a fixed secret: reproducible, not for hostile keys")
+      ->type_name("N")
+      ->group(group);
+  command
+      .add_flag(
+          "--untrusted-keys", flags.untrusted_keys,
+          "Keys may be chosen to do harm: use a keyed pseudo-random function, a little slower")
+      ->group(group);
+}
+
+void add_output_flags(CLI::App& command, DedupFlags& flags) {
+  const char* group = "Output and state";
+  command.add_option("-o,--output", flags.output, "Write here instead of standard output")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_option("--duplicates", flags.duplicates, "Write what is held back here")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_flag("--invert", flags.invert, "Let the duplicates through and hold the rest back")
+      ->group(group);
+  command
+      .add_option("--state", flags.state,
+                  "Remember across runs: load this file first if it exists, save it at the end")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--checkpoint-every", flags.checkpoint_every,
+                  "Also save the state this often, by time or by records [30s]")
+      ->type_name("30s|1M")
+      ->group(group);
+  command
+      .add_flag("--state-previous", flags.state_previous,
+                "Start from FILE.previous, the state before the last save")
+      ->group(group);
+  command.add_option("--stats", flags.stats, "What to say at the end on standard error")
+      ->type_name("text|json|none")
+      ->capture_default_str()
+      ->group(group);
+}
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sluice dedup access.log > once.log\n"
+    "  sluice dedup --json --key /user,/ad clicks.ndjson --expect 50M --fpr 1e-7 > once.ndjson\n"
+    "  sluice dedup --csv --key order_id --state seen.sluice --duplicates again.csv orders.csv\n"
+    "  tail -f events | sluice dedup -k 2 -d , --checkpoint-every 10s --state seen.sluice\n"
+    "\n"
+    "Exit: 0 done, 1 the run failed, 2 usage or a state file refused, 130 interrupted (state "
+    "saved).\n";
+
+}  // namespace
+
+void add_dedup(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand("dedup", "Let each record of a stream through once");
+  const auto flags = std::make_shared<DedupFlags>();
+  command
+      .add_option("files", flags->files,
+                  "Inputs, read one after another; - or none: standard input")
+      ->type_name("FILE")
+      ->option_text("FILE ...");
+  add_record_flags(command, *flags);
+  add_filter_flags(command, *flags);
+  add_output_flags(command, *flags);
+  command.footer(kExamples);
+  command.callback([flags, &command, &exit_code] {
+    if (flags->files.empty() && isatty(STDIN_FILENO) == 1) {
+      std::fputs(command.help().c_str(), stderr);
+      exit_code = kUsage;
+      return;
+    }
+    exit_code = guarded("dedup", [&] { return run_dedup(understand(*flags)); });
+  });
+}
+
+}  // namespace sluice::cli

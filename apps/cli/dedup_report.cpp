@@ -1,0 +1,164 @@
+#include "dedup_report.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "command.hpp"
+#include "json_writer.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/kernels/simd.hpp"
+
+namespace sluice::cli {
+namespace {
+
+constexpr auto kProgressEvery = std::chrono::milliseconds(200);
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+double per_second(std::uint64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+bool over_target(const FilterStats& filter) {
+  return filter.target_fpr > 0 && filter.predicted_fpr > filter.target_fpr;
+}
+
+std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t records,
+                      std::string_view fate) {
+  return fmt::format("  {:<11} {:>15}  {:>5.1f} %  {}\n", name, format_count(count),
+                     share(count, records), fate);
+}
+
+std::string filter_row(const DedupReport& report) {
+  const FilterStats& filter = report.filter;
+  if (filter.bytes == 0) return fmt::format("  filter      {}\n", report.filter_name);
+  const std::string keys =
+      filter.capacity > 0 ? fmt::format("planned for {} keys, holds {}",
+                                        format_count(filter.capacity), format_count(filter.keys))
+                          : fmt::format("holds {} keys", format_count(filter.keys));
+  return fmt::format("  filter      {}: {}, {}, {:.1f} bits a key\n", report.filter_name,
+                     format_size(filter.bytes), keys, bits_per_key(filter));
+}
+
+std::string error_row(const DedupReport& report) {
+  const FilterStats& filter = report.filter;
+  if (filter.target_fpr == 0) return "";
+  return fmt::format(
+      "  error       predicted false positives {} at this fill (target {}); about {} "
+      "distinct records lost so far\n",
+      format_probability(filter.predicted_fpr), format_probability(filter.target_fpr),
+      report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost));
+}
+
+}  // namespace
+
+void LossMeter::update(const FilterStats& now) {
+  const double added = static_cast<double>(now.keys - keys_);
+  expected_lost_ += added * (predicted_fpr_ + now.predicted_fpr) / 2;
+  keys_ = now.keys;
+  predicted_fpr_ = now.predicted_fpr;
+}
+
+double bits_per_key(const FilterStats& stats) {
+  const std::uint64_t keys = stats.capacity > 0 ? stats.capacity : stats.keys;
+  return keys == 0 ? 0 : 8.0 * static_cast<double>(stats.bytes) / static_cast<double>(keys);
+}
+
+std::uint64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string as_text(const DedupReport& report) {
+  const DedupCounts& counts = report.counts;
+  std::string text = fmt::format(
+      "{} records, {} in {} ({}, {}/s){}\n", format_count(counts.records),
+      format_size(counts.bytes_in),
+      format_duration(std::chrono::microseconds(static_cast<std::int64_t>(report.seconds * 1e6))),
+      format_rate(per_second(counts.records, report.seconds)),
+      format_size(static_cast<std::uint64_t>(per_second(counts.bytes_in, report.seconds))),
+      report.interrupted ? ", interrupted" : "");
+  text += count_row("distinct", counts.distinct, counts.records, "let through");
+  text += count_row("duplicates", counts.duplicates, counts.records, "held back");
+  if (counts.unkeyed > 0)
+    text += count_row("unkeyed", counts.unkeyed, counts.records,
+                      fmt::format("let through ({} malformed, {} without the key)",
+                                  format_count(counts.malformed),
+                                  format_count(counts.unkeyed - counts.malformed)));
+  text += filter_row(report);
+  text += error_row(report);
+  text += fmt::format("  memory      {} at its peak, the whole process",
+                      format_size(report.memory_bytes));
+  return text;
+}
+
+std::string as_json(const DedupReport& report) {
+  const DedupCounts& counts = report.counts;
+  JsonWriter json;
+  json.begin()
+      .field("records", counts.records)
+      .field("distinct", counts.distinct)
+      .field("duplicates", counts.duplicates)
+      .field("unkeyed", counts.unkeyed)
+      .field("malformed", counts.malformed)
+      .field("late", 0)
+      .field("bytes_in", counts.bytes_in)
+      .field("bytes_out", report.bytes_out)
+      .field("unfinished_bytes", counts.unfinished_bytes)
+      .field("interrupted", report.interrupted)
+      .field("seconds", report.seconds)
+      .field("records_per_second", per_second(counts.records, report.seconds))
+      .field("memory_bytes", report.memory_bytes)
+      .field("hash", name_of(report.hash))
+      .field("simd", simd_level());
+  json.begin("filter")
+      .field("name", report.filter_name)
+      .field("bytes", report.filter.bytes)
+      .field("bits_per_key", bits_per_key(report.filter))
+      .field("keys", report.filter.keys)
+      .field("capacity", report.filter.capacity)
+      .field("target_fpr", report.filter.target_fpr)
+      .field("predicted_fpr", report.filter.predicted_fpr)
+      .field("expected_lost", report.expected_lost)
+      .field("over_target", over_target(report.filter));
+  json.begin("parameters");
+  for (const auto& [name, value] : report.settings.pairs()) json.field(name, value);
+  json.end().end().end();
+  return json.text() + "\n";
+}
+
+Progress::Progress(std::uint64_t bytes_to_read)
+    : on_(stderr_is_terminal()), bytes_to_read_(bytes_to_read) {}
+
+void Progress::update(const DedupCounts& counts) {
+  if (!on_) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + kProgressEvery;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  std::string line =
+      fmt::format("{} records  {}  {:.1f} % duplicates  {}", format_count(counts.records),
+                  format_rate(per_second(counts.records, seconds)),
+                  share(counts.duplicates, counts.records), format_size(peak_memory_bytes()));
+  if (bytes_to_read_ > counts.bytes_in && counts.bytes_in > 0 && seconds > 1) {
+    const double left = seconds * static_cast<double>(bytes_to_read_ - counts.bytes_in) /
+                        static_cast<double>(counts.bytes_in);
+    line += fmt::format("  {} left",
+                        format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
+  }
+  fmt::print(stderr, "\r{}\033[K", line);
+  shown_ = true;
+}
+
+void Progress::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+  shown_ = false;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,67 @@
+// What `sluice dedup` says about a run: progress while it goes, statistics at its end.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "sluice/filters/contract.hpp"
+#include "sluice/hash/hasher.hpp"
+#include "sluice/stream/dedup.hpp"
+
+namespace sluice::cli {
+
+// How many distinct records the filter will have lost, by its own prediction: the sum over the run
+// of the chance of a false positive at the fill of the moment.
+class LossMeter {
+ public:
+  explicit LossMeter(const FilterStats& start)
+      : keys_(start.keys), predicted_fpr_(start.predicted_fpr) {}
+  // Between two calls the error is taken to rise in a straight line.
+  void update(const FilterStats& now);
+  double expected_lost() const noexcept { return expected_lost_; }
+
+ private:
+  std::uint64_t keys_;
+  double predicted_fpr_;
+  double expected_lost_ = 0;
+};
+
+struct DedupReport {
+  DedupCounts counts;
+  std::uint64_t bytes_out = 0;
+  std::string filter_name;
+  Settings settings;
+  FilterStats filter;
+  double expected_lost = 0;
+  HashKind hash = HashKind::xxh3;
+  double seconds = 0;
+  std::uint64_t memory_bytes = 0;  // peak resident size of the process
+  bool interrupted = false;
+};
+
+// bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.
+double bits_per_key(const FilterStats& stats);
+std::uint64_t peak_memory_bytes();
+
+std::string as_text(const DedupReport& report);
+std::string as_json(const DedupReport& report);
+
+// A line on the terminal that is written over; nothing where standard error is none.
+class Progress {
+ public:
+  explicit Progress(std::uint64_t bytes_to_read);
+  void update(const DedupCounts& counts);
+  // Clears the line, so that what follows starts afresh.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool on_;
+  bool shown_ = false;
+  std::uint64_t bytes_to_read_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_ = start_;
+};
+
+}  // namespace sluice::cli

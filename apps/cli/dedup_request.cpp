@@ -1,0 +1,102 @@
+#include "dedup_request.hpp"
+
+#include <fmt/format.h>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice::cli {
+namespace {
+
+Format::Kind kind_of(const DedupFlags& flags) {
+  const int chosen = flags.nul + flags.csv + flags.tsv + flags.json;
+  if (chosen > 1)
+    throw BadParameters("--null, --csv, --tsv and --json exclude each other: give one of them");
+  if (flags.nul) return Format::Kind::nul;
+  if (flags.csv) return Format::Kind::csv;
+  if (flags.tsv) return Format::Kind::tsv;
+  return flags.json ? Format::Kind::json : Format::Kind::lines;
+}
+
+Format format_of(const DedupFlags& flags) {
+  Format format;
+  format.kind = kind_of(flags);
+  format.header = !flags.no_header;
+  const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
+  const bool plain = format.kind == Format::Kind::lines || format.kind == Format::Kind::nul;
+  if (flags.no_header && !table) throw BadParameters("--no-header goes with --csv or --tsv");
+  if (flags.delimiter.empty()) return format;
+  if (!plain || flags.keys.empty())
+    throw BadParameters(
+        "--delimiter separates the fields of lines: give it with --key 2 or the like, "
+        "and without --csv, --tsv or --json");
+  const std::string& text = flags.delimiter;
+  if (text == "\\t")
+    format.delimiter = '\t';
+  else if (text.size() == 1)
+    format.delimiter = text[0];
+  else
+    throw BadParameters(fmt::format(
+        "--delimiter '{}' is not one byte: give a character such as ',' or '\\t'", text));
+  return format;
+}
+
+DedupRequest::Stats stats_of(const std::string& text) {
+  if (text == "text") return DedupRequest::Stats::text;
+  if (text == "json") return DedupRequest::Stats::json;
+  if (text == "none") return DedupRequest::Stats::none;
+  throw BadParameters(fmt::format("--stats '{}' is not text, json or none", text));
+}
+
+void understand_state(const DedupFlags& flags, DedupRequest& request) {
+  if (flags.state.empty() && flags.state_previous)
+    throw BadParameters("--state-previous goes with --state FILE");
+  if (flags.state.empty() && !flags.checkpoint_every.empty())
+    throw BadParameters("--checkpoint-every goes with --state FILE: without one nothing is saved");
+  if (!flags.state.empty() && request.filter == "none")
+    throw BadParameters("--filter none remembers nothing: there is no state to keep, drop --state");
+  if (!flags.checkpoint_every.empty())
+    request.checkpoint_every =
+        parse_duration_or_count("--checkpoint-every", flags.checkpoint_every);
+}
+
+}  // namespace
+
+DedupRequest understand(const DedupFlags& flags) {
+  DedupRequest request;
+  request.files = flags.files;
+  if (request.files.empty()) request.files.push_back("-");
+  request.options.format = format_of(flags);
+  request.options.keys = flags.keys;
+  request.options.strict = flags.strict;
+  request.options.invert = flags.invert;
+  request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
+  request.filter = flags.filter.empty() ? "bloom" : flags.filter;
+  if (!flags.expect.empty()) {
+    request.wish.keys = parse_count("--expect", flags.expect);
+    if (*request.wish.keys == 0)
+      throw BadParameters("--expect 0 leaves nothing to do: give 1 or more");
+  }
+  if (!flags.fpr.empty()) request.wish.fpr = parse_probability("--fpr", flags.fpr);
+  request.filter_given = !(flags.filter.empty() && flags.expect.empty() && flags.fpr.empty());
+  if (!flags.seed.empty()) request.seed = parse_count("--seed", flags.seed);
+  request.untrusted_keys = flags.untrusted_keys;
+  request.output = flags.output;
+  request.duplicates = flags.duplicates;
+  request.state = flags.state;
+  request.state_previous = flags.state_previous;
+  request.stats = stats_of(flags.stats);
+  understand_state(flags, request);
+  return request;
+}
+
+Labels labels_of(const DedupOptions& options) {
+  static constexpr const char* kKinds[] = {"lines", "nul", "csv", "tsv", "json"};
+  const Format& format = options.format;
+  Labels labels = {{"records", kKinds[static_cast<std::size_t>(format.kind)]}};
+  if (!format.header) labels.emplace_back("header", "no");
+  if (format.delimiter != 0) labels.emplace_back("delimiter", std::string(1, format.delimiter));
+  for (const std::string& key : options.keys) labels.emplace_back("key", key);
+  return labels;
+}
+
+}  // namespace sluice::cli

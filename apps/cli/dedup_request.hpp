@@ -1,0 +1,53 @@
+// What `sluice dedup` was asked to do, as typed and as understood.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/base/quantity.hpp"
+#include "sluice/filters/settings.hpp"
+#include "sluice/hash/hasher.hpp"
+#include "sluice/snapshot/snapshot.hpp"
+#include "sluice/stream/dedup.hpp"
+
+namespace sluice::cli {
+
+// The flags' texts: read by the strict parsers of base/quantity.
+struct DedupFlags {
+  std::vector<std::string> files;
+  bool nul = false, csv = false, tsv = false, json = false, no_header = false;
+  std::vector<std::string> keys;
+  std::string delimiter;
+  std::string max_record = "1GiB";
+  bool strict = false, invert = false;
+  std::string filter, expect, fpr, seed;
+  bool untrusted_keys = false;
+  std::string output, duplicates;
+  std::string state, checkpoint_every;
+  bool state_previous = false;
+  std::string stats = "text";
+};
+
+struct DedupRequest {
+  std::vector<std::string> files;  // at least one; "-" is standard input
+  DedupOptions options;
+  std::string filter;  // name and settings
+  Wish wish;
+  // What was said about the filter and its hash: a state file must agree with it.
+  bool filter_given = false;
+  std::optional<std::uint64_t> seed;
+  bool untrusted_keys = false;
+  std::string output, duplicates, state;  // empty: none
+  bool state_previous = false;
+  std::optional<DurationOrCount> checkpoint_every;
+  enum class Stats { text, json, none } stats = Stats::text;
+};
+
+// Throws BadParameters: each names the flag and what would be right.
+DedupRequest understand(const DedupFlags& flags);
+
+// What a state must have been made with to serve this request: how records are cut and keyed.
+Labels labels_of(const DedupOptions& options);
+
+}  // namespace sluice::cli

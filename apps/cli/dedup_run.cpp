@@ -1,0 +1,259 @@
+#include "dedup_run.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "command.hpp"
+#include "connectors/files/files.hpp"
+#include "connectors/files/state_file.hpp"
+#include "dedup_report.hpp"
+#include "signals.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Checkpoints are this far apart when nothing else is said: a crash then costs half a minute of
+// duplicates, and saving some tens of megabytes costs nothing beside that.
+constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chrono::seconds(30));
+
+// How often the prediction is asked whether it still holds, in keys.
+constexpr std::uint64_t kLookEvery = 1 << 16;
+
+std::string text_of(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  return text;
+}
+
+Snapshot fresh(const DedupRequest& request) {
+  const Secret secret = request.seed ? Secret::from_seed(*request.seed) : Secret::random();
+  const HashKind hash = request.untrusted_keys ? HashKind::highway : HashKind::xxh3;
+  return {Hasher(hash, secret), make_filter(request.filter, request.wish),
+          labels_of(request.options)};
+}
+
+[[noreturn]] void refuse_state(const DedupRequest& request, std::string_view what,
+                               const std::string& in_file, const std::string& asked) {
+  throw BadParameters(fmt::format(
+      "--state '{}' was made with {} '{}', and this run asks for '{}': run with the same, or start "
+      "another state file",
+      request.state, what, in_file, asked));
+}
+
+// A state serves a run that cuts, keys, hashes and remembers as it did.
+void check_agreement(const DedupRequest& request, const Snapshot& state) {
+  const Labels asked = labels_of(request.options);
+  if (state.labels != asked)
+    refuse_state(request, "records and keys", text_of(state.labels), text_of(asked));
+  if (request.untrusted_keys && state.hasher.kind() != HashKind::highway)
+    throw BadParameters(
+        fmt::format("--state '{}' was made without --untrusted-keys: drop the flag, or "
+                    "start another state file",
+                    request.state));
+  if (request.seed && !(state.hasher.secret() == Secret::from_seed(*request.seed)))
+    throw BadParameters(
+        fmt::format("--state '{}' was not made with --seed {}: drop the flag, or start "
+                    "another state file",
+                    request.state, *request.seed));
+  if (!request.filter_given) return;
+  const AnyFilter wanted = make_filter(request.filter, request.wish);
+  const auto describe = [](const AnyFilter& filter) {
+    return fmt::format("{},{}", name_of(filter.kind()), filter.settings().text());
+  };
+  if (describe(wanted) != describe(state.filter))
+    refuse_state(request, "filter", describe(state.filter), describe(wanted));
+}
+
+// Reading what is being written, or writing two things into one file, destroys both.
+void check_distinct_files(const std::vector<FileSource>& inputs,
+                          const std::vector<std::pair<const char*, const FileSink*>>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [flag, sink] = outputs[i];
+    const FileIdentity identity = sink->identity();
+    if (!identity.regular) continue;
+    for (const FileSource& input : inputs)
+      if (input.identity() == identity)
+        throw BadParameters(
+            fmt::format("{} '{}' is also an input: write to another file", flag, sink->name()));
+    for (std::size_t j = 0; j < i; ++j)
+      if (outputs[j].second->identity() == identity)
+        throw BadParameters(fmt::format("{} '{}' is also {}: write to another file", flag,
+                                        sink->name(), outputs[j].first));
+  }
+}
+
+class Run {
+ public:
+  explicit Run(const DedupRequest& request);
+  int execute();
+
+ private:
+  bool between();
+  void look_at_error();
+  bool checkpoint_due() const;
+  void checkpoint();
+  void finish();
+  DedupReport report() const;
+
+  const DedupRequest& request_;
+  StopSignals signals_;
+  std::vector<FileSource> inputs_;
+  std::optional<StateFile> state_file_;
+  Snapshot state_;
+  FileSink passed_;
+  std::optional<FileSink> held_;
+  std::optional<Dedup> dedup_;
+  LossMeter losses_;
+  Progress progress_;
+  Clock::time_point start_ = Clock::now();
+  std::uint64_t next_look_ = kLookEvery;
+  bool warned_ = false;
+  Clock::time_point last_checkpoint_ = start_;
+  std::uint64_t last_checkpoint_records_ = 0;
+};
+
+std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake) {
+  std::vector<FileSource> sources;
+  for (const std::string& file : files) sources.push_back(FileSource::open(file, wake));
+  return sources;
+}
+
+Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file) {
+  if (request.state.empty()) return fresh(request);
+  file.emplace(request.state);
+  if (!request.state_previous && !file->exists()) return fresh(request);
+  Snapshot state = request.state_previous ? file->load_previous() : file->load();
+  check_agreement(request, state);
+  return state;
+}
+
+std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
+  std::uint64_t bytes = 0;
+  for (const FileSource& source : sources) bytes += source.bytes_left();
+  return bytes;
+}
+
+Run::Run(const DedupRequest& request)
+    : request_(request),
+      inputs_(open_all(request.files, signals_.wake_descriptor())),
+      state_(load_or_make(request, state_file_)),
+      passed_(request.output.empty() ? FileSink::standard_output()
+                                     : FileSink::open(request.output)),
+      losses_(state_.filter.stats()),
+      progress_(bytes_in_all(inputs_)) {
+  if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
+  std::vector<std::pair<const char*, const FileSink*>> outputs;
+  outputs.emplace_back(request.output.empty() ? "standard output" : "--output", &passed_);
+  if (held_) outputs.emplace_back("--duplicates", &*held_);
+  check_distinct_files(inputs_, outputs);
+  dedup_.emplace(request.options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr);
+  // Only now, when nothing can be refused any more, is anything overwritten.
+  if (!request.output.empty()) passed_.truncate();
+  if (held_) held_->truncate();
+}
+
+int Run::execute() {
+  const FilterStats stats = state_.filter.stats();
+  if (!request_.wish.keys && stats.capacity == kStandardCapacity && request_.filter == "bloom" &&
+      request_.stats == DedupRequest::Stats::text)
+    note("dedup", fmt::format("no --expect: the filter is planned for {} distinct keys",
+                              format_count(stats.capacity)));
+  for (FileSource& input : inputs_) {
+    dedup_->run(input, [this] { return between(); });
+    if (signals_.received() != 0) break;
+  }
+  finish();
+  return signals_.received() == 0 ? kDone : 128 + signals_.received();
+}
+
+bool Run::between() {
+  if (dedup_->counts().distinct >= next_look_) look_at_error();
+  if (state_file_ && checkpoint_due()) checkpoint();
+  progress_.update(dedup_->counts());
+  return signals_.received() == 0;
+}
+
+// The model costs microseconds, so it is asked now and then; a doubling filter of keys asks often
+// enough for the sum of losses too.
+void Run::look_at_error() {
+  const FilterStats stats = state_.filter.stats();
+  losses_.update(stats);
+  next_look_ = dedup_->counts().distinct + std::max<std::uint64_t>(kLookEvery, stats.keys / 64);
+  if (warned_ || stats.target_fpr == 0 || stats.predicted_fpr <= stats.target_fpr) return;
+  warned_ = true;
+  progress_.clear();
+  warn("dedup",
+       fmt::format(
+           "the filter holds {} keys and was planned for {}: its predicted false-positive rate "
+           "is now {}, above the target of {}, and rises; run again with --expect set to the "
+           "number of distinct keys",
+           format_count(stats.keys), format_count(stats.capacity),
+           format_probability(stats.predicted_fpr), format_probability(stats.target_fpr)));
+}
+
+bool Run::checkpoint_due() const {
+  const DurationOrCount every = request_.checkpoint_every.value_or(kCheckpointEvery);
+  if (const auto* records = std::get_if<std::uint64_t>(&every))
+    return dedup_->counts().records - last_checkpoint_records_ >= *records;
+  return Clock::now() - last_checkpoint_ >= std::get<std::chrono::nanoseconds>(every);
+}
+
+// The outputs first: a state must never hold a key whose record was not written.
+void Run::checkpoint() {
+  dedup_->flush();
+  if (!request_.output.empty()) passed_.sync();
+  if (held_) held_->sync();
+  state_file_->save(state_.hasher, state_.filter, state_.labels);
+  last_checkpoint_ = Clock::now();
+  last_checkpoint_records_ = dedup_->counts().records;
+}
+
+void Run::finish() {
+  if (state_file_) {
+    checkpoint();
+  } else {
+    dedup_->flush();
+  }
+  look_at_error();
+  progress_.clear();
+  const DedupCounts& counts = dedup_->counts();
+  if (counts.unfinished_bytes > 0)
+    warn("dedup", fmt::format("stopped within a record: {} of it were read and not judged",
+                              format_size(counts.unfinished_bytes)));
+  if (counts.records > 0 && counts.unkeyed == counts.records)
+    warn("dedup",
+         "no record had the key, so all were passed through: check --key and the record format");
+  if (request_.stats == DedupRequest::Stats::text)
+    note("dedup", as_text(report()));
+  else if (request_.stats == DedupRequest::Stats::json)
+    fmt::print(stderr, "{}", as_json(report()));
+}
+
+DedupReport Run::report() const {
+  return {.counts = dedup_->counts(),
+          .bytes_out = dedup_->bytes_out(),
+          .filter_name = std::string(name_of(state_.filter.kind())),
+          .settings = state_.filter.settings(),
+          .filter = state_.filter.stats(),
+          .expected_lost = losses_.expected_lost(),
+          .hash = state_.hasher.kind(),
+          .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
+          .memory_bytes = peak_memory_bytes(),
+          .interrupted = signals_.received() != 0};
+}
+
+}  // namespace
+
+int run_dedup(const DedupRequest& request) {
+  return Run(request).execute();
+}
+
+}  // namespace sluice::cli

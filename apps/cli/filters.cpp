@@ -1,0 +1,58 @@
+// `sluice filters`: every filter with its parameters.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "json_writer.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice::cli {
+namespace {
+
+void print_text() {
+  for (const FilterInfo& filter : catalogue()) {
+    fmt::print("{}: {}\n", filter.name, filter.summary);
+    for (const ParameterInfo& parameter : filter.parameters) {
+      fmt::print("  {:<8} {}\n", parameter.name, parameter.meaning);
+      fmt::print("  {:<8} {}; if not given: {}\n", "", parameter.range, parameter.standard);
+    }
+    fmt::print("\n");
+  }
+  fmt::print("Use one with: sluice dedup --filter NAME,PARAMETER=VALUE,…\n");
+}
+
+// One object a filter and line.
+void print_json() {
+  for (const FilterInfo& filter : catalogue()) {
+    JsonWriter json;
+    json.begin().field("name", filter.name).field("summary", filter.summary).begin("parameters");
+    for (const ParameterInfo& parameter : filter.parameters)
+      json.begin(parameter.name)
+          .field("meaning", parameter.meaning)
+          .field("range", parameter.range)
+          .field("default", parameter.standard)
+          .end();
+    json.end().end();
+    fmt::print("{}\n", json.text());
+  }
+}
+
+}  // namespace
+
+void add_filters(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand("filters", "List the filters and their parameters");
+  const auto json = std::make_shared<bool>(false);
+  command.add_flag("--json", *json, "One JSON object a filter");
+  command.callback([json, &exit_code] {
+    exit_code = guarded("filters", [&] {
+      *json ? print_json() : print_text();
+      return kDone;
+    });
+  });
+}
+
+}  // namespace sluice::cli

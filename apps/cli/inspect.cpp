@@ -1,0 +1,88 @@
+// `sluice inspect FILE`: what a snapshot holds.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "connectors/files/state_file.hpp"
+#include "dedup_report.hpp"
+#include "json_writer.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice::cli {
+namespace {
+
+void print_text(const std::string& file, const Snapshot& snapshot) {
+  const FilterStats stats = snapshot.filter.stats();
+  const auto row = [](std::string_view name, const std::string& value) {
+    fmt::print("  {:<16} {}\n", name, value);
+  };
+  fmt::print("{}: a whole snapshot, every checksum right\n", file);
+  row("file", format_size(std::filesystem::file_size(file)));
+  row("filter", std::string(name_of(snapshot.filter.kind())));
+  const Settings settings = snapshot.filter.settings();
+  for (const auto& [name, value] : settings.pairs()) row("  " + name, value);
+  row("keys held", format_count(stats.keys));
+  row("keys planned", stats.capacity == 0 ? "as many as come" : format_count(stats.capacity));
+  row("memory", format_size(stats.bytes));
+  row("bits a key", fmt::format("{:.1f}", bits_per_key(stats)));
+  row("predicted fpr", format_probability(stats.predicted_fpr));
+  row("hash", fmt::format("{}, under a secret of its own", name_of(snapshot.hasher.kind())));
+  for (const auto& [name, value] : snapshot.labels) row(name, value);
+}
+
+void print_json(const std::string& file, const Snapshot& snapshot) {
+  const FilterStats stats = snapshot.filter.stats();
+  JsonWriter json;
+  json.begin()
+      .field("file", file)
+      .field("file_bytes", std::filesystem::file_size(file))
+      .field("filter", name_of(snapshot.filter.kind()))
+      .field("keys", stats.keys)
+      .field("capacity", stats.capacity)
+      .field("bytes", stats.bytes)
+      .field("bits_per_key", bits_per_key(stats))
+      .field("target_fpr", stats.target_fpr)
+      .field("predicted_fpr", stats.predicted_fpr)
+      .field("hash", name_of(snapshot.hasher.kind()));
+  json.begin("parameters");
+  const Settings settings = snapshot.filter.settings();
+  for (const auto& [name, value] : settings.pairs()) json.field(name, value);
+  json.end();
+  // A name may repeat (several keys), so labels are a list of pairs in one text each.
+  std::string labels;
+  for (const auto& [name, value] : snapshot.labels)
+    labels += fmt::format("{}{}={}", labels.empty() ? "" : " ", name, value);
+  json.field("labels", labels).end();
+  fmt::print("{}\n", json.text());
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand("inspect", "Describe a snapshot and check it whole");
+  struct Flags {
+    std::string file;
+    bool json = false;
+  };
+  const auto flags = std::make_shared<Flags>();
+  command.add_option("file", flags->file, "A state file, or a snapshot from elsewhere")
+      ->type_name("FILE")
+      ->required();
+  command.add_flag("--json", flags->json, "One JSON object");
+  command.callback([flags, &exit_code] {
+    exit_code = guarded("inspect", [&] {
+      const Snapshot snapshot = load_snapshot_file(flags->file);
+      flags->json ? print_json(flags->file, snapshot) : print_text(flags->file, snapshot);
+      return kDone;
+    });
+  });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,80 @@
+// Writes one JSON object as a line. By hand, because what we write is flat and small; a JSON
+// library would cost more to build than these lines.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <concepts>
+#include <string>
+#include <string_view>
+
+namespace sluice::cli {
+
+class JsonWriter {
+ public:
+  JsonWriter& begin(std::string_view name = {}) {
+    head(name);
+    text_ += '{';
+    first_ = true;
+    return *this;
+  }
+  JsonWriter& end() {
+    text_ += '}';
+    first_ = false;
+    return *this;
+  }
+
+  JsonWriter& field(std::string_view name, std::string_view value) {
+    head(name);
+    quote(value);
+    return *this;
+  }
+  JsonWriter& field(std::string_view name, const char* value) {
+    return field(name, std::string_view(value));
+  }
+  JsonWriter& field(std::string_view name, bool value) {
+    return raw(name, value ? "true" : "false");
+  }
+  template <std::integral Number>
+  JsonWriter& field(std::string_view name, Number value) {
+    return raw(name, fmt::format("{}", value));
+  }
+  // Six significant digits; what is no number has no place in JSON and becomes null.
+  JsonWriter& field(std::string_view name, double value) {
+    return raw(name, std::isfinite(value) ? fmt::format("{:.6g}", value) : "null");
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  JsonWriter& raw(std::string_view name, std::string_view value) {
+    head(name);
+    text_ += value;
+    return *this;
+  }
+  void head(std::string_view name) {
+    if (!first_) text_ += ',';
+    first_ = false;
+    if (name.empty()) return;
+    quote(name);
+    text_ += ':';
+  }
+  void quote(std::string_view value) {
+    text_ += '"';
+    for (const char c : value) {
+      if (c == '"' || c == '\\')
+        text_ += {'\\', c};
+      else if (static_cast<unsigned char>(c) < 0x20)
+        text_ += fmt::format("\\u{:04x}", c);
+      else
+        text_ += c;
+    }
+    text_ += '"';
+  }
+
+  std::string text_;
+  bool first_ = true;
+};
+
+}  // namespace sluice::cli

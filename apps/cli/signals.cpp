@@ -1,0 +1,45 @@
+#include "signals.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice::cli {
+namespace {
+
+// A handler can reach nothing but globals.
+volatile std::sig_atomic_t g_received = 0;
+int g_pipe[2] = {-1, -1};
+
+extern "C" void on_stop_signal(int number) {
+  const int saved = errno;
+  g_received = number;
+  [[maybe_unused]] const ssize_t written = write(g_pipe[1], "", 1);
+  errno = saved;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  if (pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) throw IoError("cannot make a pipe", errno);
+  struct sigaction action = {};
+  action.sa_handler = on_stop_signal;
+  // SA_RESETHAND: the second signal finds the default action.
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+int StopSignals::wake_descriptor() const noexcept {
+  return g_pipe[0];
+}
+
+int StopSignals::received() const noexcept {
+  return g_received;
+}
+
+}  // namespace sluice::cli

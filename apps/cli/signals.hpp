@@ -1,0 +1,20 @@
+// SIGINT and SIGTERM as a request to stop: the run drains and saves, then ends with 128 + the
+// signal.
+#pragma once
+
+namespace sluice::cli {
+
+class StopSignals {
+ public:
+  // From here on the two signals are caught; a second one ends the process at once.
+  StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // Becomes readable with the first signal, so that a waiting read can end.
+  int wake_descriptor() const noexcept;
+  // 0, or the signal that came.
+  int received() const noexcept;
+};
+
+}  // namespace sluice::cli

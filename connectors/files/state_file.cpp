@@ -1,0 +1,326 @@
+#include "connectors/files/state_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The kernel's own limit on links to follow.
+constexpr int kMostLinks = 40;
+
+std::string quoted(const fs::path& path) {
+  std::string text = "'";
+  text += path.string();
+  text += '\'';
+  return text;
+}
+
+[[noreturn]] void fail(const std::string& step, const fs::path& path, int error = errno) {
+  throw IoError("cannot " + step + " " + quoted(path), error);
+}
+
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags, mode_t mode = 0)
+      : number_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  explicit operator bool() const noexcept { return number_ >= 0; }
+  int number() const noexcept { return number_; }
+  int release() noexcept { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+// Large enough that small fields cost no calls; chunks of the payload go out in one piece.
+constexpr std::size_t kBufferBytes = 64 * 1024;
+
+class FileEncoder final : public Encoder {
+ public:
+  FileEncoder(int file, const fs::path& path) : file_(file), path_(path) {}
+
+  void bytes(std::span<const std::byte> data) override {
+    if (buffer_.size() + data.size() > kBufferBytes) flush();
+    if (data.size() > kBufferBytes)
+      write_all(data);
+    else
+      buffer_.insert(buffer_.end(), data.begin(), data.end());
+  }
+
+  void flush() {
+    write_all(buffer_);
+    buffer_.clear();
+  }
+
+ private:
+  void write_all(std::span<const std::byte> data) {
+    while (!data.empty()) {
+      const ssize_t written = ::write(file_, data.data(), data.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail("write the state to", path_);
+      data = data.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  int file_;
+  const fs::path& path_;
+  std::vector<std::byte> buffer_;
+};
+
+class FileDecoder final : public Decoder {
+ public:
+  FileDecoder(int file, const fs::path& path, std::uint64_t size)
+      : file_(file), path_(path), unread_(size) {}
+
+  std::uint64_t remaining() const override { return unread_ + buffer_.size() - position_; }
+
+  void bytes(std::span<std::byte> out) override {
+    if (out.size() > remaining())
+      throw CorruptSnapshot("the file ends where " + std::to_string(out.size()) +
+                            " more bytes should be");
+    while (!out.empty()) {
+      if (position_ == buffer_.size() && out.size() >= kBufferBytes) {
+        out = out.subspan(read_some(out));
+        continue;
+      }
+      if (position_ == buffer_.size()) refill();
+      const std::size_t taken = std::min(out.size(), buffer_.size() - position_);
+      std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(position_), taken, out.begin());
+      position_ += taken;
+      out = out.subspan(taken);
+    }
+  }
+
+ private:
+  void refill() {
+    buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferBytes, unread_)));
+    position_ = 0;
+    buffer_.resize(read_some(buffer_));
+  }
+
+  std::size_t read_some(std::span<std::byte> out) {
+    for (;;) {
+      const ssize_t got = ::read(file_, out.data(), out.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail("read the state from", path_);
+      if (got == 0) throw CorruptSnapshot("the file became shorter while it was read");
+      unread_ -= static_cast<std::uint64_t>(got);
+      return static_cast<std::size_t>(got);
+    }
+  }
+
+  int file_;
+  const fs::path& path_;
+  std::uint64_t unread_;
+  std::vector<std::byte> buffer_;
+  std::size_t position_ = 0;
+};
+
+const char* type_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+// False when there is nothing of that name; any other trouble must not pass for "nothing there".
+bool is_there(const fs::path& path) {
+  struct stat found;
+  if (::stat(path.c_str(), &found) == 0) return true;
+  if (errno != ENOENT) fail("look at the state file", path);
+  return false;
+}
+
+// Follows links to where the file is or would be.
+fs::path target_of(fs::path path) {
+  for (int links = 0; links < kMostLinks; ++links) {
+    struct stat found;
+    if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return fs::absolute(path);
+    std::error_code error;
+    const fs::path next = fs::read_symlink(path, error);
+    if (error) fail("follow the link", path, error.value());
+    path = path.parent_path() / next;
+  }
+  fail("follow the link", path, ELOOP);
+}
+
+void remove_if_there(const fs::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("remove the leftover", path);
+}
+
+void sync_directory(const fs::path& directory) {
+  const Descriptor opened(directory, O_RDONLY | O_DIRECTORY);
+  if (!opened) fail("open the state's directory", directory);
+  // EINVAL: this file system has no such thing as syncing a directory.
+  if (::fsync(opened.number()) != 0 && errno != EINVAL)
+    fail("sync the state's directory", directory);
+}
+
+}  // namespace
+
+Snapshot load_snapshot_file(const fs::path& file) {
+  // O_NONBLOCK: opening a pipe must fail, not wait.
+  const Descriptor opened(file, O_RDONLY | O_NONBLOCK);
+  if (!opened && errno == ENOENT) throw StateRefused("there is no state file " + quoted(file));
+  if (!opened) fail("open the state file", file);
+  struct stat found;
+  if (::fstat(opened.number(), &found) != 0) fail("look at the state file", file);
+  if (!S_ISREG(found.st_mode))
+    throw StateRefused(quoted(file) + " is " + type_of(found.st_mode) + ", not a state file");
+  FileDecoder from(opened.number(), file, static_cast<std::uint64_t>(found.st_size));
+  try {
+    return read_snapshot(from);
+  } catch (const CorruptSnapshot& error) {
+    throw CorruptSnapshot("state file " + quoted(file) + " is refused: " + error.what());
+  } catch (const BadParameters& error) {
+    throw BadParameters("state file " + quoted(file) + " cannot be loaded: " + error.what());
+  }
+}
+
+StateFile::StateFile(const fs::path& file) : given_(file), target_(target_of(file)) {
+  lock();
+}
+
+StateFile::~StateFile() {
+  // Removed while it is held: whoever opened it meanwhile finds out that it is gone (see lock).
+  ::unlink(beside(".lock").c_str());
+  ::close(lock_);
+}
+
+void StateFile::lock() {
+  const fs::path path = beside(".lock");
+  for (;;) {
+    Descriptor opened(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (!opened) fail("lock the state file " + quoted(given_) + " by", path);
+    while (::flock(opened.number(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == EWOULDBLOCK)
+        throw StateRefused("state file " + quoted(given_) +
+                           " is in use by another run of sluice: wait for it to end, or give this "
+                           "run a state file of its own");
+      fail("lock the state file " + quoted(given_) + " by", path);
+    }
+    // The run that held it may have removed it between our opening and our lock.
+    struct stat ours, there;
+    if (::fstat(opened.number(), &ours) != 0) fail("look at the lock", path);
+    if (::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
+        ours.st_dev == there.st_dev) {
+      lock_ = opened.release();
+      return;
+    }
+  }
+}
+
+fs::path StateFile::beside(const char* suffix) const {
+  fs::path path = target_;
+  path += suffix;
+  return path;
+}
+
+fs::path StateFile::previous() const {
+  return beside(".previous");
+}
+
+bool StateFile::exists() const {
+  return is_there(target_) || is_there(previous());
+}
+
+Snapshot StateFile::load() const {
+  const auto hint = [this](const char* what) {
+    std::string sentence = std::string(what) + ". Nothing was changed";
+    std::error_code ignored;
+    if (fs::is_regular_file(previous(), ignored))
+      sentence +=
+          "; the state before it is " + quoted(previous()) + ": use it with --state-previous";
+    return sentence;
+  };
+  try {
+    return load_snapshot_file(given_);
+  } catch (const CorruptSnapshot& error) {
+    throw CorruptSnapshot(hint(error.what()));
+  } catch (const StateRefused& error) {
+    throw StateRefused(hint(error.what()));
+  }
+}
+
+Snapshot StateFile::load_previous() {
+  Snapshot loaded = load_snapshot_file(previous());
+  keep_previous_ = true;
+  return loaded;
+}
+
+void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels) {
+  try {
+    write_temporary(hasher, filter, labels);
+    install_temporary();
+  } catch (...) {
+    ::unlink(beside(".tmp").c_str());
+    ::unlink(beside(".previous.tmp").c_str());
+    throw;
+  }
+  sync_directory(target_.parent_path());
+  keep_previous_ = false;
+}
+
+void StateFile::write_temporary(const Hasher& hasher, const AnyFilter& filter,
+                                const Labels& labels) const {
+  const fs::path path = beside(".tmp");
+  // Leftovers of a run that was killed: the lock says that nobody is writing them.
+  remove_if_there(path);
+  remove_if_there(beside(".previous.tmp"));
+  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (!file) fail("create", path);
+  FileEncoder to(file.number(), path);
+  write_snapshot(hasher, filter, labels, to);
+  to.flush();
+  if (::fsync(file.number()) != 0) fail("sync", path);
+  if (::close(file.release()) != 0 && errno != EINTR) fail("close", path);
+}
+
+void StateFile::install_temporary() const {
+  const fs::path temporary = beside(".tmp"), old = beside(".previous.tmp");
+  const bool keep_old = !keep_previous_ && is_there(target_);
+  if (keep_old && ::link(target_.c_str(), old.c_str()) != 0) {
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK)
+      fail("keep the previous state as", old);
+    install_without_links();
+    return;
+  }
+  // The old state got its second name before the new one takes its first, and takes the place of
+  // the one before it only afterwards: a failure in between costs neither.
+  if (::rename(temporary.c_str(), target_.c_str()) != 0) fail("replace the state file", target_);
+  if (keep_old && ::rename(old.c_str(), previous().c_str()) != 0)
+    fail("keep the previous state as", previous());
+}
+
+// For a moment there is only the previous state, and `load` says so to whoever comes after a crash
+// in that moment.
+void StateFile::install_without_links() const {
+  const fs::path temporary = beside(".tmp");
+  if (::rename(target_.c_str(), previous().c_str()) != 0)
+    fail("keep the previous state as", previous());
+  if (::rename(temporary.c_str(), target_.c_str()) == 0) return;
+  const int error = errno;
+  ::rename(previous().c_str(), target_.c_str());
+  fail("replace the state file", target_, error);
+}
+
+}  // namespace sluice

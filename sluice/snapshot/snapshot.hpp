@@ -1,0 +1,41 @@
+// A snapshot: a filter as bytes, with the hash it was fed by and labels that tell which run made
+// it.
+//
+// The format is versioned and checksummed (layout.hpp, docs/format.md). The same state gives the
+// same bytes. Payloads stream through in chunks of 1 MiB: neither saving nor loading needs a second
+// copy of the filter.
+//
+// Reading treats the bytes as hostile: every length is checked before an allocation, and a table is
+// only allocated when the snapshot brings exactly its bytes. Checksums catch accidents; they are no
+// signature, so a snapshot from someone else may hold any keys, but it cannot harm the process.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/base/codec.hpp"
+#include "sluice/filters/any_filter.hpp"
+#include "sluice/hash/hasher.hpp"
+
+namespace sluice {
+
+// What the run that made the snapshot was told: (name, value) in an order that counts. Any bytes;
+// at most 1024 pairs, at most 65536 bytes a text.
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+struct Snapshot {
+  Hasher hasher;
+  AnyFilter filter;
+  Labels labels;
+};
+
+// Throws BadParameters when labels are more than a header holds, and whatever `to` throws.
+void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
+                    Encoder& to);
+
+// Reads one snapshot, which must be all that is left in `from`. Throws CorruptSnapshot with what is
+// wrong and at which byte, and BadParameters when the memory for the filter cannot be had.
+Snapshot read_snapshot(Decoder& from);
+
+}  // namespace sluice
