@@ -23,8 +23,9 @@ namespace {
 using Command = std::vector<std::string>;
 
 struct Run {
-  bool done = false;  // it was found and ended well
-  double seconds = 0;
+  bool done = false;       // it was found and ended well
+  double seconds = 0;      // by the clock on the wall
+  double cpu_seconds = 0;  // of all its threads
   double peak_bytes = 0;
 };
 
@@ -45,8 +46,7 @@ struct Run {
 }
 
 Run run(const Command& command) {
-  Stopwatch watch;
-  watch.start();
+  const auto started = std::chrono::steady_clock::now();
   const pid_t child = fork();
   if (child < 0) throw IoError("cannot start " + command[0], errno);
   if (child == 0) become(command);
@@ -54,8 +54,12 @@ Run run(const Command& command) {
   rusage usage{};
   while (wait4(child, &status, 0, &usage) < 0)
     if (errno != EINTR) throw IoError("cannot wait for " + command[0], errno);
-  watch.stop();
-  return {WIFEXITED(status) && WEXITSTATUS(status) == 0, watch.seconds(),
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return {WIFEXITED(status) && WEXITSTATUS(status) == 0, wall.count(),
+          seconds(usage.ru_utime) + seconds(usage.ru_stime),
           static_cast<double>(usage.ru_maxrss) * 1024};
 }
 
@@ -91,6 +95,7 @@ struct Subject {
   std::string name;
   Command command;
   Samples seconds{};
+  Samples cpu_seconds{};
   double peak_bytes = 0;
   bool done = true;
 };
@@ -115,6 +120,7 @@ void run_cli(const Options& options, Report& report) {
       const Run result = run(subject.command);
       subject.done = result.done;
       subject.seconds.push_back(result.seconds);
+      subject.cpu_seconds.push_back(result.cpu_seconds);
       subject.peak_bytes = std::max(subject.peak_bytes, result.peak_bytes);
     }
   }
@@ -122,18 +128,21 @@ void run_cli(const Options& options, Report& report) {
   report.table(fmt::format("Command line: {} lines of 40 bytes, 30 % duplicates, file in cache, to "
                            "/dev/null",
                            format_count(lines)),
-               {"command", "× mawk's throughput", "/ mawk's memory", "peak", "seconds"});
+               {"command", "× mawk's throughput", "mawk's CPU time / its", "memory / mawk's",
+                "peak", "seconds"});
   for (const Subject& subject : subjects) {
     if (!subject.done) {
       report.row({subject.name, "not available"});
       continue;
     }
     const bool comparable = base.done;
-    report.row({subject.name,
-                comparable ? fmt::format("{:.1f}", ratio(base.seconds, subject.seconds)) : "",
-                comparable ? fmt::format("{:.3f}", subject.peak_bytes / base.peak_bytes) : "",
-                format_size(static_cast<std::uint64_t>(subject.peak_bytes)),
-                fmt::format("{:.2f}", median(subject.seconds))});
+    report.row(
+        {subject.name,
+         comparable ? fmt::format("{:.1f}", ratio(base.seconds, subject.seconds)) : "",
+         comparable ? fmt::format("{:.1f}", ratio(base.cpu_seconds, subject.cpu_seconds)) : "",
+         comparable ? fmt::format("{:.3f}", subject.peak_bytes / base.peak_bytes) : "",
+         format_size(static_cast<std::uint64_t>(subject.peak_bytes)),
+         fmt::format("{:.2f}", median(subject.seconds))});
   }
   if (subjects[0].done && base.done) {
     report.at_least("sluice dedup / mawk: throughput", ratio(base.seconds, subjects[0].seconds),

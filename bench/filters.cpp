@@ -15,7 +15,7 @@
 namespace sluice::bench {
 namespace {
 
-constexpr std::size_t kBatch = 4096;
+constexpr std::size_t kBatch = kLap;
 
 struct Subject {
   const char* name;
@@ -42,15 +42,14 @@ class Stream {
  public:
   template <class Verb>
   double ns_each(std::uint64_t keys, Verb verb) {
-    Stopwatch watch;
-    std::uint64_t done = 0;
-    for (; done < keys; done += kBatch) {
+    LapClock clock;
+    for (std::uint64_t done = 0; done < keys; done += kBatch) {
       for (Digest& digest : digests_) digest = {random_.next(), random_.next()};
-      watch.start();
+      clock.start();
       verb(std::span<const Digest>(digests_), std::span(verdicts_));
-      watch.stop();
+      clock.stop();
     }
-    return watch.ns_each(done);
+    return clock.median_ns(kBatch);
   }
 
  private:

@@ -17,7 +17,7 @@
 namespace sluice::bench {
 namespace {
 
-constexpr std::size_t kBatch = 4096;
+constexpr std::size_t kBatch = kLap;
 
 // The model of one block that holds Poisson(load) keys, for each layout: bits of a lane (or, for
 // bits anywhere, of the block) are set with the chance of a throw a key.
@@ -96,15 +96,14 @@ class Subject {
   template <class Verb>
   double run(std::uint64_t keys, Verb verb) {
     const Candidate table{layout_, probes_, memory_.as<std::uint64_t>(), blocks_};
-    Stopwatch watch;
-    std::uint64_t done = 0;
-    for (; done < keys; done += kBatch) {
+    LapClock clock;
+    for (std::uint64_t done = 0; done < keys; done += kBatch) {
       for (Digest& digest : digests_) digest = {random_.next(), random_.next()};
-      watch.start();
+      clock.start();
       verb(table);
-      watch.stop();
+      clock.stop();
     }
-    return watch.ns_each(done);
+    return clock.median_ns(kBatch);
   }
 
   Layout layout_;
@@ -127,13 +126,11 @@ constexpr Named kLayouts[] = {{"line, 8 lanes of 64, a bit each", Layout::lanes_
 
 // Measured over predicted error at capacity, from about 4,000 false positives.
 double error_ratio(Layout layout, double fpr, const Options& options) {
-  constexpr std::uint64_t kKeys = 50 * kBatch;
+  constexpr std::uint64_t kKeys = 200 * kBatch;
   const double wanted = options.quick ? 1000 : 4000;
-  double sum = 0;
   Subject subject(layout, kKeys, fpr);
   subject.observe_ns(kKeys);
-  sum = subject.measured_fpr(static_cast<std::uint64_t>(wanted / fpr));
-  return sum / fpr;
+  return subject.measured_fpr(static_cast<std::uint64_t>(wanted / fpr)) / fpr;
 }
 
 }  // namespace

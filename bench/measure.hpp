@@ -34,20 +34,25 @@ inline std::vector<Samples> take_turns(int rounds,
   return samples;
 }
 
-// Adds up the time between start and stop.
-class Stopwatch {
+// Times many short laps of equal work. The median lap leaves out those in which the machine gave
+// the processor to somebody else.
+class LapClock {
  public:
   void start() { started_ = Clock::now(); }
-  void stop() { total_ += Clock::now() - started_; }
-  double seconds() const { return std::chrono::duration<double>(total_).count(); }
-  double ns_each(std::uint64_t operations) const {
-    return seconds() * 1e9 / static_cast<double>(operations);
+  void stop() {
+    laps_.push_back(std::chrono::duration<double, std::nano>(Clock::now() - started_).count());
+  }
+  double median_ns(std::uint64_t operations_a_lap) const {
+    return median(laps_) / static_cast<double>(operations_a_lap);
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point started_;
-  Clock::duration total_{};
+  Samples laps_;
 };
+
+// Operations in a lap, and keys in a batch: some tens of microseconds.
+inline constexpr std::uint64_t kLap = 4096;
 
 }  // namespace sluice::bench

@@ -41,29 +41,31 @@ inline std::uint64_t* Probe::word_of(std::uint64_t number) {
 
 double Probe::read_ns(std::uint64_t lines, unsigned ahead) {
   std::uint64_t sum = 0;
-  Stopwatch watch;
-  watch.start();
-  for (std::uint64_t i = next_; i < next_ + lines; ++i) {
-    if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 0);
-    sum += *word_of(i);
+  LapClock clock;
+  for (const std::uint64_t end = next_ + lines; next_ < end; next_ += kLap) {
+    clock.start();
+    for (std::uint64_t i = next_; i < next_ + kLap; ++i) {
+      if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 0);
+      sum += *word_of(i);
+    }
+    clock.stop();
   }
-  watch.stop();
-  next_ += lines;
   sink = sum;
-  return watch.ns_each(lines);
+  return clock.median_ns(kLap);
 }
 
 double Probe::update_ns(std::uint64_t lines, unsigned ahead) {
-  Stopwatch watch;
-  watch.start();
-  for (std::uint64_t i = next_; i < next_ + lines; ++i) {
-    if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 1);
-    *word_of(i) |= std::uint64_t{1} << (i % 64);
+  LapClock clock;
+  for (const std::uint64_t end = next_ + lines; next_ < end; next_ += kLap) {
+    clock.start();
+    for (std::uint64_t i = next_; i < next_ + kLap; ++i) {
+      if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 1);
+      *word_of(i) |= std::uint64_t{1} << (i % 64);
+    }
+    clock.stop();
   }
-  watch.stop();
-  next_ += lines;
   sink = *memory_.as<std::uint64_t>();
-  return watch.ns_each(lines);
+  return clock.median_ns(kLap);
 }
 
 void run_limits(const Options& options, Report& report) {
