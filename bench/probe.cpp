@@ -9,13 +9,14 @@
 #include "options.hpp"
 #include "sluice/base/bits.hpp"
 #include "sluice/base/quantity.hpp"
-#include "sluice/kernels/prefetch.hpp"
 
 namespace sluice::bench {
 namespace {
 
 // Beyond this many lines ahead none of the machines tried got faster: see the table of limits.
 constexpr unsigned kProbeAhead = 32;
+// Below this size the bare loop is the faster one: the limit is whatever is fastest.
+constexpr std::uint64_t kProbeAheadFromBytes = 16 << 20;
 
 volatile std::uint64_t sink;  // what was read goes here, or it would not be read
 
@@ -24,7 +25,7 @@ volatile std::uint64_t sink;  // what was read goes here, or it would not be rea
 Probe::Probe(std::uint64_t bytes, Pages pages)
     : memory_(bytes),
       lines_(bytes / kCacheLineBytes),
-      ahead_(bytes < kernels::kPrefetchFromBytes ? 0 : kProbeAhead) {
+      ahead_(bytes < kProbeAheadFromBytes ? 0 : kProbeAhead) {
   if (pages == Pages::small) {
     // From the first whole page on; the block is aligned to one when it is large.
     madvise(memory_.data(), memory_.size() & ~std::size_t{4095}, MADV_NOHUGEPAGE);

@@ -17,12 +17,12 @@ class Probe {
   // Every line is touched once before anything is timed: the first touch brings the page.
   explicit Probe(std::uint64_t bytes, Pages pages = Pages::as_filters_get);
 
-  // Nanoseconds a line, over `lines` random ones: read one word, or set a bit in it. Out of cache
-  // the line is prefetched `ahead` lines before it is needed; 0 prefetches nothing.
+  // Nanoseconds a line, over `lines` random ones: read one word, or set a bit in it. Each line is
+  // prefetched `ahead` lines before it is needed; 0 prefetches nothing.
   double read_ns(std::uint64_t lines, unsigned ahead);
   double update_ns(std::uint64_t lines, unsigned ahead);
 
-  // With the distance that suits the table: none while it stays in the second-level cache.
+  // With what is fastest for the table: no prefetch in cache, a long way ahead out of it.
   double read_ns(std::uint64_t lines) { return read_ns(lines, ahead_); }
   double update_ns(std::uint64_t lines) { return update_ns(lines, ahead_); }
 

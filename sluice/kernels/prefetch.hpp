@@ -5,14 +5,14 @@
 
 namespace sluice::kernels {
 
-// How many keys ahead the table is prefetched. Throughput is flat from 12 to 40 on the machines
-// tried
-// (`./dev bench`); fewer leaves misses uncovered, more overflows the line-fill buffers.
+// How many keys ahead the table is prefetched. Throughput is flat from 16 to 40, and falls by a
+// tenth at 8 (`sluice_bench prefetch`).
 inline constexpr std::size_t kPrefetchDistance = 24;
 
-// A table at most this large stays in the second-level cache, where prefetching costs more than it
-// saves.
-inline constexpr std::size_t kPrefetchFromBytes = std::size_t{1} << 19;
+// From this size of table on prefetching pays. Below it stays in, or near enough to, the
+// second-level cache that out-of-order execution hides the way there, and asking ahead costs up to
+// a quarter more than it saves (same measurement, second-level cache of 1 MiB).
+inline constexpr std::size_t kPrefetchFromBytes = std::size_t{2} << 20;
 
 // Calls judge(i) for each i of a batch in order, and prefetches the cache line at address_of(i)
 // ahead of it when a table of `table_bytes` is out of cache. Always inlined: it must take on its
