@@ -72,6 +72,7 @@ std::uint64_t Memory::count_ones() const noexcept {
 }
 
 void Memory::clear() noexcept {
+  if (bytes_ == 0) return;  // memset wants an address even for nothing
   if (bytes_ < kHugePageBytes || madvise(mapping_, mapping_bytes_, MADV_DONTNEED) != 0)
     std::memset(data_, 0, bytes_);
 }
