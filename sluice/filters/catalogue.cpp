@@ -96,11 +96,13 @@ AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& head
                         Decoder& payload) {
   const KindInfo* info = find_kind(static_cast<FilterKind>(kind));
   if (info == nullptr)
-    throw CorruptSnapshot(fmt::format("this build knows no filter of kind {}", kind));
+    throw CorruptSnapshot(fmt::format(
+        "this build knows no filter of kind {}: was it written by a newer sluice?", kind));
   if (version != info->version)
-    throw CorruptSnapshot(
-        fmt::format("filter '{}' is of version {}, and this build reads version {}", info->name,
-                    version, info->version));
+    throw CorruptSnapshot(fmt::format(
+        "filter '{}' is of version {}, and this build reads version {}: was it written by "
+        "a newer sluice?",
+        info->name, version, info->version));
   return info->decode(header, payload);
 }
 

@@ -66,9 +66,9 @@ class SettingsReader {
 
 // What a person wants of a filter, whatever its kind.
 struct Wish {
-  std::optional<std::uint64_t> keys;    // --expect; of a window filter: how many a window holds
-  double fpr = 1e-6;                    // --fpr
-  std::optional<unsigned> generations;  // window filters: into how many a window is cut
+  std::optional<std::uint64_t> keys = {};  // --expect; of a window filter: how many a window holds
+  double fpr = 1e-6;                       // --fpr
+  std::optional<unsigned> generations = {};  // window filters: into how many a window is cut
 };
 
 // Keys an unsized filter is planned for; the command line says so when it applies.
