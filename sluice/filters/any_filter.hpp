@@ -43,6 +43,21 @@ class AnyFilter {
     return holder_->admit_aged(digest, age, anchor);
   }
   std::uint64_t live_keys() const noexcept { return holder_->live_keys(); }
+  // As shares of the window: how far past it a key may be remembered, and the expected share of
+  // such keys.
+  double slack() const noexcept { return holder_->slack(); }
+  double npws() const noexcept { return holder_->npws(); }
+
+  // The filter itself, if it is an F.
+  template <Filter F>
+  F* as() noexcept {
+    auto* holder = dynamic_cast<Holder<F>*>(holder_.get());
+    return holder == nullptr ? nullptr : &holder->filter;
+  }
+  template <Filter F>
+  const F* as() const noexcept {
+    return const_cast<AnyFilter*>(this)->as<F>();
+  }
 
   FilterKind kind() const noexcept { return holder_->kind(); }
   std::uint16_t version() const noexcept { return holder_->version(); }
@@ -68,6 +83,8 @@ class AnyFilter {
     virtual std::optional<Verdict> admit_aged(const Digest& digest, unsigned age,
                                               Anchor anchor) noexcept = 0;
     virtual std::uint64_t live_keys() const noexcept = 0;
+    virtual double slack() const noexcept = 0;
+    virtual double npws() const noexcept = 0;
     virtual FilterKind kind() const noexcept = 0;
     virtual std::uint16_t version() const noexcept = 0;
     virtual FilterPromises promises() const noexcept = 0;
@@ -115,6 +132,19 @@ class AnyFilter {
     std::uint64_t live_keys() const noexcept override {
       if constexpr (WindowFilter<F>) return filter.live_keys();
       return not_a_window(std::uint64_t{0});
+    }
+    // A filter that says nothing else forgets a generation late at most, half of one on average.
+    double slack() const noexcept override {
+      if constexpr (requires { filter.slack(); })
+        return filter.slack();
+      else
+        return generations() == 0 ? 0 : 1.0 / generations();
+    }
+    double npws() const noexcept override {
+      if constexpr (requires { filter.npws(); })
+        return filter.npws();
+      else
+        return slack() / 2;
     }
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }

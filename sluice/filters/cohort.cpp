@@ -437,14 +437,18 @@ void Cohort::clear() noexcept {
 
 FilterStats Cohort::stats() const {
   const unsigned slots = kernels::cohort_slots(params_.slot_bits);
-  const double load =
-      static_cast<double>(live_keys_) / (static_cast<double>(params_.buckets) * slots);
-  return {
-      .keys = live_keys_,
-      .capacity = params_.capacity,
-      .bytes = memory_.size() + kMostStrays * sizeof(CohortStray),
-      .target_fpr = params_.target_fpr,
-      .predicted_fpr = model::cohort_fpr(slots, params_.slot_bits - params_.generation_bits, load)};
+  const double all_slots = static_cast<double>(params_.buckets) * slots;
+  const auto fpr_at = [&](std::uint64_t keys) {
+    return model::cohort_fpr(slots, params_.slot_bits - params_.generation_bits,
+                             static_cast<double>(keys) / all_slots);
+  };
+  return {.keys = live_keys_,
+          .capacity = params_.capacity,
+          .bytes = memory_.size() + kMostStrays * sizeof(CohortStray),
+          .target_fpr = params_.target_fpr,
+          .predicted_fpr = fpr_at(live_keys_),
+          .planned_fpr = fpr_at(params_.live_capacity()),
+          .stash = strays_.size()};
 }
 
 void Cohort::encode_header(Encoder& to) const {

@@ -36,6 +36,7 @@ enum class FilterKind : std::uint16_t {
   apbbf = 19,
   timing = 20,
   timer = 21,
+  window = 32,
   none = 255
 };
 
@@ -45,6 +46,8 @@ struct FilterStats {
   std::uint64_t bytes = 0;     // allocated, all of it
   double target_fpr = 0;       // the error it was planned for; 0: none was named
   double predicted_fpr = 0;    // chance that a key never seen is judged duplicate, at this fill
+  double planned_fpr = 0;      // the same when as full as planned; 0: as target_fpr
+  std::uint64_t stash = 0;     // keys kept beside the table, where a filter has such a place
 };
 
 // What a filter promises. The conformance suite holds it to that.

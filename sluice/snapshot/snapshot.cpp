@@ -11,9 +11,17 @@
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/chunks.hpp"
 #include "sluice/snapshot/layout.hpp"
+#include "sluice/window/window.hpp"
 
 namespace sluice {
 namespace {
+
+// A window is a filter of filters, which the catalogue below it does not know.
+AnyFilter decode_any(std::uint16_t kind, std::uint16_t version, Decoder& header, Decoder& payload) {
+  if (static_cast<FilterKind>(kind) == FilterKind::window && version == Window::kVersion)
+    return AnyFilter(Window::decode(header, payload));
+  return decode_filter(kind, version, header, payload);
+}
 
 using layout::Section;
 
@@ -201,7 +209,7 @@ AnyFilter read_filter(Part& section, ChunkDecoder& payload) {
   try {
     const std::uint16_t kind = section.bytes.u16();
     const std::uint16_t version = section.bytes.u16();
-    AnyFilter filter = decode_filter(kind, version, section.bytes, payload);
+    AnyFilter filter = decode_any(kind, version, section.bytes, payload);
     expect_end(section, "the filter's header");
     return filter;
   } catch (const CorruptAt&) {

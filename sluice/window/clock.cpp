@@ -1,0 +1,79 @@
+#include "sluice/window/clock.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace sluice {
+namespace {
+
+// Times are kept well inside 63 bits, so that no difference overflows: the years 1824 to 2116.
+constexpr Nanoseconds kFarthest = Nanoseconds{1} << 62;
+
+Nanoseconds bounded(std::uint64_t span) {
+  return static_cast<Nanoseconds>(std::min<std::uint64_t>(span, kFarthest - 1));
+}
+
+}  // namespace
+
+EventClock::EventClock(std::uint64_t late_after, std::uint64_t max_ahead)
+    : late_after_(bounded(late_after)), max_ahead_(bounded(max_ahead)) {
+  assert(late_after > 0 && max_ahead > 0);
+}
+
+void EventClock::move_to(Nanoseconds time) noexcept {
+  now_ = time;
+  has_candidate_ = false;
+}
+
+EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
+  time = std::clamp(time, -kFarthest, kFarthest);
+  if (!started_) {
+    started_ = true;
+    move_to(time);
+    return Reading::in_time;
+  }
+  if (time > now_) {
+    const bool agreed =
+        has_candidate_ && time - candidate_ <= max_ahead_ && candidate_ - time <= max_ahead_;
+    if (time - now_ <= max_ahead_ || agreed) {
+      move_to(time);
+      supported_ = true;
+      return Reading::in_time;
+    }
+    // Not believed: the record happens now, and its claim is remembered.
+    candidate_ = time;
+    has_candidate_ = true;
+    ++disbelieved_;
+    time = now_;
+    return Reading::in_time;
+  }
+  if (now_ - time >= late_after_) {
+    if (supported_) return Reading::late;
+    // Only the first record has said what time it is. This one says otherwise, and is as good.
+    candidate_ = now_;
+    has_candidate_ = true;
+    now_ = time;
+    return Reading::in_time;
+  }
+  supported_ = true;
+  return Reading::in_time;
+}
+
+void EventClock::encode(Encoder& to) const {
+  to.u64(static_cast<std::uint64_t>(now_));
+  to.u64(static_cast<std::uint64_t>(candidate_));
+  to.u8(static_cast<std::uint8_t>(started_ | supported_ << 1 | has_candidate_ << 2));
+  to.u64(disbelieved_);
+}
+
+void EventClock::decode(Decoder& from) {
+  now_ = std::clamp(static_cast<Nanoseconds>(from.u64()), -kFarthest, kFarthest);
+  candidate_ = std::clamp(static_cast<Nanoseconds>(from.u64()), -kFarthest, kFarthest);
+  const std::uint8_t flags = from.u8();
+  started_ = (flags & 1) != 0;
+  supported_ = (flags & 2) != 0;
+  has_candidate_ = (flags & 4) != 0;
+  disbelieved_ = from.u64();
+}
+
+}  // namespace sluice

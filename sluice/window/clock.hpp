@@ -1,0 +1,52 @@
+// Event time: what `now` is, which records are late, and which clocks are not believed.
+//
+// Now is the greatest accepted time. A record is late when its time is a window or more behind now.
+// A time more than `max_ahead` beyond now is not believed until a second record agrees with it: one
+// wild clock cannot push everybody else out of the window. Nor can the very first record: until a
+// second one agrees, a record that would be late against it takes its place.
+//
+// The same times in the same order give the same readings, however they are cut into batches.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "sluice/base/codec.hpp"
+
+namespace sluice {
+
+// Nanoseconds since 1970-01-01T00:00:00Z.
+using Nanoseconds = std::int64_t;
+
+class EventClock {
+ public:
+  // `late_after` and `max_ahead` are nanoseconds, above 0.
+  EventClock(std::uint64_t late_after, std::uint64_t max_ahead);
+
+  enum class Reading : std::uint8_t { in_time, late };
+  // Judges the next time of the stream. In time: `time` becomes what the record's time is taken to
+  // be, at most now().
+  Reading read(Nanoseconds& time) noexcept;
+
+  bool started() const noexcept { return started_; }
+  Nanoseconds now() const noexcept { return now_; }
+  std::uint64_t disbelieved() const noexcept { return disbelieved_; }
+
+  void encode(Encoder& to) const;
+  void decode(Decoder& from);
+  friend bool operator==(const EventClock&, const EventClock&) = default;
+
+ private:
+  void move_to(Nanoseconds time) noexcept;
+
+  Nanoseconds late_after_;
+  Nanoseconds max_ahead_;
+  Nanoseconds now_ = 0;
+  Nanoseconds candidate_ = 0;  // a time far ahead that one record has claimed
+  bool started_ = false;
+  bool supported_ = false;  // a second record agrees with now
+  bool has_candidate_ = false;
+  std::uint64_t disbelieved_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,95 @@
+#include "sluice/window/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+constexpr Nanoseconds kYear = 365 * 86'400 * kSecond;
+constexpr Nanoseconds kStart = 1'700'000'000 * kSecond;
+
+EventClock minute_clock() {
+  return EventClock(60 * kSecond, 60 * kSecond);
+}
+
+// What the clock made of each time, in seconds from kStart; nothing for late.
+std::vector<std::optional<Nanoseconds>> readings(EventClock& clock,
+                                                 const std::vector<Nanoseconds>& seconds) {
+  std::vector<std::optional<Nanoseconds>> all;
+  for (const Nanoseconds second : seconds) {
+    Nanoseconds time = kStart + second * kSecond;
+    if (clock.read(time) == EventClock::Reading::late)
+      all.push_back(std::nullopt);
+    else
+      all.push_back((time - kStart) / kSecond);
+  }
+  return all;
+}
+
+using Readings = std::vector<std::optional<Nanoseconds>>;
+
+TEST(EventClock, NowIsTheGreatestAcceptedTime) {
+  EventClock clock = minute_clock();
+  EXPECT_EQ(readings(clock, {0, 10, 5, 30, 29}), (Readings{0, 10, 5, 30, 29}));
+  EXPECT_EQ(clock.now(), kStart + 30 * kSecond);
+}
+
+TEST(EventClock, AWindowBehindNowIsLateAndLessIsNot) {
+  EventClock clock = minute_clock();
+  EXPECT_EQ(readings(clock, {0, 50, 100, 41, 40, 39}),
+            (Readings{0, 50, 100, 41, std::nullopt, std::nullopt}));
+}
+
+TEST(EventClock, OneWildClockIsNotBelieved) {
+  EventClock clock = minute_clock();
+  EXPECT_EQ(readings(clock, {0, 1, 365 * 86'400, 2}), (Readings{0, 1, 1, 2}));
+  EXPECT_EQ(clock.disbelieved(), 1u);
+}
+
+TEST(EventClock, TwoThatAgreeAreBelieved) {
+  EventClock clock = minute_clock();
+  EXPECT_EQ(readings(clock, {0, 1, 1000, 1030, 2}), (Readings{0, 1, 1, 1030, std::nullopt}));
+}
+
+TEST(EventClock, ASecondWildClockThatSaysSomethingElseIsNotBelievedEither) {
+  EventClock clock = minute_clock();
+  EXPECT_EQ(readings(clock, {0, 1, 1000, 5000, 9000, 2}), (Readings{0, 1, 1, 1, 1, 2}));
+}
+
+TEST(EventClock, TheFirstRecordAloneIsNotBelieved) {
+  EventClock clock = minute_clock();
+  EXPECT_EQ(readings(clock, {100'000, 0, 1, 2}), (Readings{100'000, 0, 1, 2}));
+  EXPECT_EQ(clock.now(), kStart + 2 * kSecond);
+}
+
+TEST(EventClock, ExtremeTimesDoNotOverflow) {
+  EventClock clock(std::uint64_t{1} << 61, std::uint64_t{1} << 61);
+  for (const Nanoseconds time :
+       {std::numeric_limits<Nanoseconds>::min(), Nanoseconds{0},
+        std::numeric_limits<Nanoseconds>::max(), kYear, std::numeric_limits<Nanoseconds>::min()}) {
+    Nanoseconds read = time;
+    clock.read(read);
+    EXPECT_LE(read, clock.now());
+  }
+}
+
+TEST(EventClock, StateRoundTrip) {
+  EventClock clock = minute_clock();
+  readings(clock, {0, 1, 1000});
+  BytesEncoder bytes;
+  clock.encode(bytes);
+  const std::vector<std::byte> state = bytes.take();
+  EventClock copy = minute_clock();
+  BytesDecoder from(state);
+  copy.decode(from);
+  EXPECT_EQ(copy, clock);
+  // The claim of the wild record is remembered too.
+  EXPECT_EQ(readings(copy, {1001}), (Readings{1001}));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,275 @@
+#include "sluice/window/growth.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice {
+namespace {
+
+// A successor is between one and this many times as large as the stage before it: a burst is met in
+// a few steps, and a short one does not allocate for a long one.
+constexpr std::uint64_t kMostSteps = 4;
+// A stage with less than a quarter of its plan in use is replaced by one of twice the use.
+constexpr std::uint64_t kTooLarge = 4;
+// More stages than any plan leads to: each doubles at least once in a while.
+constexpr std::uint32_t kMostStages = 4096;
+// Below this no filter distinguishes budgets.
+constexpr double kLeastFpr = 1e-12;
+
+// How often a stage will err when it is full.
+double planned_fpr(const FilterStats& stats) {
+  return stats.planned_fpr > 0 ? stats.planned_fpr : stats.target_fpr;
+}
+
+// The first `length` bytes of another decoder.
+class PartDecoder final : public Decoder {
+ public:
+  PartDecoder(Decoder& whole, std::uint64_t length) : whole_(whole), left_(length) {}
+  void bytes(std::span<std::byte> out) override {
+    if (out.size() > left_) throw CorruptSnapshot("a stage of the window ends too early");
+    left_ -= out.size();
+    whole_.bytes(out);
+  }
+  std::uint64_t remaining() const override { return left_; }
+
+ private:
+  Decoder& whole_;
+  std::uint64_t left_;
+};
+
+class CountingEncoder final : public Encoder {
+ public:
+  void bytes(std::span<const std::byte> data) override { count_ += data.size(); }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace
+
+Growth::Growth(Make make, const Plan& plan) : make_(std::move(make)), plan_(plan) {}
+
+void Growth::start() {
+  Stage first{make_(plan_.keys, plan_.may_grow ? plan_.fpr / 2 : plan_.fpr), 0};
+  stages_.clear();
+  stages_.push_back(std::move(first));
+  generation_keys_ = 0;
+}
+
+void Growth::start_again() noexcept {
+  if (stages_.size() > 1 || newest().stats().capacity > plan_.keys) {
+    try {
+      return start();
+    } catch (const std::exception&) {
+      // No memory even for the first size: make do with what is there.
+    }
+  }
+  stages_.erase(stages_.begin(), std::prev(stages_.end()));
+  stages_.back().filter.clear();
+  stages_.back().written = 0;
+  generation_keys_ = 0;
+}
+
+// At most half of the budget that is left, so that there is always some for the next.
+void Growth::add_stage(std::uint64_t keys) {
+  double left = plan_.fpr;
+  for (const Stage& stage : stages_) left -= planned_fpr(stage.filter.stats());
+  stages_.push_back({make_(keys, std::max(left / 2, kLeastFpr)), 0});
+  ++growths_;
+}
+
+std::uint64_t Growth::next_keys() const {
+  const std::uint64_t present = std::max<std::uint64_t>(1, newest().stats().capacity);
+  const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
+  return std::clamp(at_this_rate, present, present * kMostSteps);
+}
+
+std::uint64_t Growth::room(const Stage& stage) const {
+  const std::uint64_t capacity = stage.filter.stats().capacity;
+  if (plan_.by == By::density || capacity == 0) return std::numeric_limits<std::uint64_t>::max();
+  return capacity - std::min(capacity, stage.written);
+}
+
+std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                          std::uint64_t& budget, Anchor anchor) {
+  std::size_t judged = 0;
+  while (judged < digests.size() && budget > 0) {
+    Stage& stage = stages_.back();
+    const std::uint64_t allowed = std::min(budget, room(stage));
+    std::uint64_t left = allowed;
+    const auto rest = digests.subspan(judged);
+    const auto rest_verdicts = verdicts.subspan(judged);
+    judged += stages_.size() == 1 ? stage.filter.admit(rest, rest_verdicts, left, anchor)
+                                  : admit_with_older(rest, rest_verdicts, left, anchor);
+    stage.written += allowed - left;
+    generation_keys_ += allowed - left;
+    budget -= allowed - left;
+    if (judged < digests.size() && budget > 0) add_stage(next_keys());
+  }
+  return judged;
+}
+
+// The older stages do not change while the newest takes a batch, so they can be asked first, all at
+// once.
+std::size_t Growth::admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                     std::uint64_t& budget, Anchor anchor) {
+  ask(std::span(stages_).first(stages_.size() - 1), digests, verdicts);
+  AnyFilter& filter = stages_.back().filter;
+  if (anchor == Anchor::refreshed) {
+    // Every arrival is written anew in the newest.
+    scratch_verdicts_.resize(digests.size());
+    const std::size_t judged = filter.admit(digests, scratch_verdicts_, budget, anchor);
+    for (std::size_t i = 0; i < judged; ++i)
+      if (scratch_verdicts_[i] == Verdict::duplicate) verdicts[i] = Verdict::duplicate;
+    return judged;
+  }
+  scratch_digests_.clear();
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    if (verdicts[i] == Verdict::distinct) scratch_digests_.push_back(digests[i]);
+  scratch_verdicts_.resize(scratch_digests_.size());
+  const std::size_t judged = filter.admit(scratch_digests_, scratch_verdicts_, budget, anchor);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    if (verdicts[i] == Verdict::duplicate) continue;
+    if (next == judged) return i;
+    verdicts[i] = scratch_verdicts_[next++];
+  }
+  return digests.size();
+}
+
+// verdicts[i]: whether any of the stages may contain digests[i].
+void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
+                 std::span<Verdict> verdicts) const {
+  std::ranges::fill(verdicts, Verdict::distinct);
+  std::vector<Verdict> answer(digests.size());
+  for (const Stage& stage : stages) {
+    stage.filter.may_contain(digests, answer);
+    for (std::size_t i = 0; i < answer.size(); ++i)
+      if (answer[i] == Verdict::duplicate) verdicts[i] = Verdict::duplicate;
+  }
+}
+
+Verdict Growth::admit_aged(const Digest& digest, unsigned age, Anchor anchor) {
+  Verdict older = Verdict::distinct;
+  if (stages_.size() > 1)
+    ask(std::span(stages_).first(stages_.size() - 1), std::span(&digest, 1), std::span(&older, 1));
+  if (older == Verdict::duplicate && anchor == Anchor::delivered) return older;
+  for (;;) {
+    if (room(stages_.back()) > 0) {
+      if (const auto verdict = stages_.back().filter.admit_aged(digest, age, anchor)) {
+        if (*verdict == Verdict::distinct) {
+          ++stages_.back().written;
+          ++generation_keys_;
+        }
+        return older == Verdict::duplicate ? older : *verdict;
+      }
+    }
+    add_stage(next_keys());
+  }
+}
+
+void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
+  ask(stages_, digests, verdicts);
+}
+
+void Growth::rotate() {
+  for (Stage& stage : stages_) stage.filter.rotate();
+  generation_keys_ = 0;
+  const auto last = std::prev(stages_.end());
+  stages_.erase(std::remove_if(stages_.begin(), last,
+                               [](const Stage& stage) { return stage.filter.live_keys() == 0; }),
+                last);
+  const std::uint64_t live = live_keys();
+  const std::uint64_t capacity = newest().stats().capacity;
+  if (capacity > plan_.keys && capacity / kTooLarge > std::max(live, plan_.keys / 2))
+    add_stage(std::max(plan_.keys, 2 * live));
+}
+
+std::uint64_t Growth::live_keys() const {
+  std::uint64_t keys = 0;
+  for (const Stage& stage : stages_) keys += stage.filter.live_keys();
+  return keys;
+}
+
+FilterStats Growth::stats() const {
+  FilterStats all{.target_fpr = plan_.fpr};
+  double right = 1;
+  double planned_right = 1;
+  for (const Stage& stage : stages_) {
+    const FilterStats stats = stage.filter.stats();
+    all.keys += stats.keys;
+    all.capacity += stats.capacity;
+    all.bytes += stats.bytes;
+    all.stash += stats.stash;
+    right *= 1 - stats.predicted_fpr;
+    planned_right *= 1 - planned_fpr(stats);
+  }
+  // One stage speaks for itself: 1 − (1 − p) would round.
+  if (stages_.size() == 1) {
+    all.predicted_fpr = newest().stats().predicted_fpr;
+    all.planned_fpr = planned_fpr(newest().stats());
+  } else {
+    all.predicted_fpr = 1 - right;
+    all.planned_fpr = 1 - planned_right;
+  }
+  return all;
+}
+
+void Growth::encode_header(Encoder& to) const {
+  to.u64(growths_);
+  to.u64(generation_keys_);
+  to.u32(static_cast<std::uint32_t>(stages_.size()));
+  for (const Stage& stage : stages_) {
+    BytesEncoder fields;
+    stage.filter.encode_header(fields);
+    CountingEncoder payload;
+    stage.filter.encode_payload(payload);
+    to.u16(static_cast<std::uint16_t>(stage.filter.kind()));
+    to.u16(stage.filter.version());
+    to.u64(stage.written);
+    to.u64(payload.count());
+    const std::vector<std::byte> bytes = fields.take();
+    to.u32(static_cast<std::uint32_t>(bytes.size()));
+    to.bytes(bytes);
+  }
+}
+
+void Growth::encode_payload(Encoder& to) const {
+  for (const Stage& stage : stages_) stage.filter.encode_payload(to);
+}
+
+void Growth::decode(Decoder& header, Decoder& payload) {
+  growths_ = header.u64();
+  generation_keys_ = header.u64();
+  const std::uint32_t count = header.u32();
+  if (count == 0 || count > kMostStages)
+    throw CorruptSnapshot(
+        fmt::format("a window has {} stages: there should be 1 to {}", count, kMostStages));
+  stages_.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint16_t kind = header.u16();
+    const std::uint16_t version = header.u16();
+    const std::uint64_t written = header.u64();
+    const std::uint64_t payload_bytes = header.u64();
+    const std::uint32_t field_bytes = header.u32();
+    if (payload_bytes > payload.remaining() || field_bytes > header.remaining())
+      throw CorruptSnapshot(fmt::format("stage {} of the window is not there whole", i));
+    PartDecoder fields(header, field_bytes);
+    PartDecoder part(payload, payload_bytes);
+    AnyFilter filter = decode_filter(kind, version, fields, part);
+    if (fields.remaining() != 0 || part.remaining() != 0 || !filter.ages() ||
+        (!stages_.empty() && filter.generations() != generations()))
+      throw CorruptSnapshot(fmt::format("stage {} of the window is none", i));
+    stages_.push_back({std::move(filter), written});
+  }
+  if (payload.remaining() != 0) throw CorruptSnapshot("bytes follow the last stage of the window");
+}
+
+}  // namespace sluice

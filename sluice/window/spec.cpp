@@ -1,0 +1,58 @@
+#include "sluice/window/spec.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kHour = 3'600'000'000'000;
+constexpr std::uint64_t kDay = 24 * kHour;
+// Times are nanoseconds in 63 bits: a window must leave room for a now to subtract it from.
+constexpr std::uint64_t kLongest = std::uint64_t{1} << 61;
+
+}  // namespace
+
+WindowSpec parse_window(std::string_view flag, std::string_view text) {
+  if (text == "hour") return {WindowSpec::Kind::landmark, kHour};
+  if (text == "day") return {WindowSpec::Kind::landmark, kDay};
+  const DurationOrCount parsed = parse_duration_or_count(flag, text);
+  if (const auto* keys = std::get_if<std::uint64_t>(&parsed))
+    return {WindowSpec::Kind::count, *keys};
+  const auto nanoseconds =
+      static_cast<std::uint64_t>(std::get<std::chrono::nanoseconds>(parsed).count());
+  if (nanoseconds > kLongest)
+    throw BadParameters(fmt::format("{} '{}' is too long: at most 73 years", flag, text));
+  return {WindowSpec::Kind::time, nanoseconds};
+}
+
+std::string describe(const WindowSpec& window, bool refreshed) {
+  switch (window.kind) {
+    case WindowSpec::Kind::count:
+      return fmt::format("the last {} {}", format_count(window.size),
+                         refreshed ? "arrivals" : "deliveries");
+    case WindowSpec::Kind::time:
+      return fmt::format("the last {}", format_duration(std::chrono::nanoseconds(window.size)));
+    case WindowSpec::Kind::landmark:
+      break;
+  }
+  return window.size == kHour ? "the present hour (UTC)" : "the present day (UTC)";
+}
+
+std::string_view name_of(WindowSpec::Kind kind) noexcept {
+  switch (kind) {
+    case WindowSpec::Kind::count:
+      return "count";
+    case WindowSpec::Kind::time:
+      return "time";
+    case WindowSpec::Kind::landmark:
+      break;
+  }
+  return "landmark";
+}
+
+}  // namespace sluice

@@ -1,0 +1,32 @@
+// What a window is, as a person says it: `1M` deliveries, `10m` of time, or since the last `hour`
+// or `day`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+struct WindowSpec {
+  // The numbers are part of the snapshot format.
+  enum class Kind : std::uint8_t {
+    count = 1,     // the last so many deliveries (with refresh: arrivals)
+    time = 2,      // the last so much time
+    landmark = 3,  // since the last whole hour or day, in UTC: starts afresh
+  };
+  Kind kind = Kind::count;
+  std::uint64_t size = 0;  // keys, or nanoseconds
+
+  bool by_time() const noexcept { return kind != Kind::count; }
+  friend bool operator==(const WindowSpec&, const WindowSpec&) = default;
+};
+
+// "1M", "10m", "day", "hour". Throws BadParameters naming `flag`.
+WindowSpec parse_window(std::string_view flag, std::string_view text);
+
+// "the last 1,000,000 deliveries", "the last 10m", "the present day (UTC)": for messages.
+std::string describe(const WindowSpec& window, bool refreshed);
+std::string_view name_of(WindowSpec::Kind kind) noexcept;
+
+}  // namespace sluice

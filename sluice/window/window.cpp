@@ -1,0 +1,280 @@
+#include "sluice/window/window.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <limits>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kMostFilterText = 4096;
+
+Growth::Plan plan_of(const Window::Params& params) {
+  const bool by_count = params.spec.kind == WindowSpec::Kind::count;
+  return {.keys = by_count ? params.spec.size : params.keys.value_or(Window::kFirstKeys),
+          .fpr = params.fpr,
+          .may_grow = !by_count,
+          .by = params.growth};
+}
+
+// A stage must cut the window as finely as the others; a landmark window is one generation.
+Growth::Make maker_of(const Window::Params& params) {
+  std::optional<unsigned> generations = params.generations;
+  if (params.spec.kind == WindowSpec::Kind::landmark) generations = 0;
+  return [filter = params.filter, generations](std::uint64_t keys, double fpr) {
+    AnyFilter made = make_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations});
+    if (!made.ages())
+      throw BadParameters(
+          fmt::format("filter '{}' does not forget: a window needs cohort or another window filter",
+                      name_of(made.kind())));
+    return made;
+  };
+}
+
+const char* what_is_wrong(const Window::Params& params) {
+  if (params.spec.size == 0) return "a window must be longer than nothing";
+  if (params.spec.by_time() && params.spec.size > std::uint64_t{1} << 61)
+    return "a window can be 73 years long at most";
+  if (!(params.fpr > 0 && params.fpr < 1)) return "the error must lie above 0 and below 1";
+  if (params.max_ahead == std::uint64_t{0}) return "--max-ahead must be more than nothing";
+  if (params.filter.size() > kMostFilterText) return "the filter's description is too long";
+  return nullptr;
+}
+
+// A count window that `generations` does not divide would come out longer than asked: by a key a
+// generation, which is much for a small one. Cut it into whole generations of a size that fits.
+unsigned whole_generations(const WindowSpec& spec, unsigned generations) {
+  if (spec.kind != WindowSpec::Kind::count || generations == 0) return generations;
+  const std::uint64_t size = (spec.size + generations - 1) / generations;
+  return static_cast<unsigned>((spec.size + size - 1) / size);
+}
+
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b < 0);
+}
+
+}  // namespace
+
+Settings Window::Params::settings() const {
+  Settings settings;
+  settings.add("window", describe(spec, anchor == Anchor::refreshed));
+  settings.add("anchor", anchor == Anchor::refreshed ? "refreshed" : "delivered");
+  settings.add("filter", filter);
+  settings.add("fpr", fpr);
+  if (keys) settings.add("keys", *keys);
+  if (generations) settings.add("generations", std::uint64_t{*generations});
+  return settings;
+}
+
+Window::Window(const Params& params)
+    : params_(params),
+      growth_(std::make_unique<Growth>(maker_of(params), plan_of(params))),
+      clock_(params.spec.size, params.max_ahead.value_or(params.spec.size)) {}
+
+Window Window::make(const Params& params) {
+  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
+  Window window(params);
+  window.growth_->start();
+  // The stages to come are cut as the first one is.
+  const unsigned generations = whole_generations(params.spec, window.generations());
+  const bool recut = generations != window.generations();
+  window.params_.generations = generations;
+  window.growth_->set_make(maker_of(window.params_));
+  if (recut) window.growth_->start();
+  if (params.spec.kind != WindowSpec::Kind::landmark && window.generations() == 0)
+    throw BadParameters("a sliding window needs at least one generation");
+  window.left_ = window.generation_size();
+  return window;
+}
+
+// Keys of a count window, nanoseconds of the others. Rounded up: a window is never shorter than
+// promised.
+std::uint64_t Window::generation_size() const {
+  const std::uint64_t generations = std::max(1u, this->generations());
+  return (params_.spec.size + generations - 1) / generations;
+}
+
+std::int64_t Window::tick_of(Nanoseconds time) const {
+  return floor_divide(time, static_cast<std::int64_t>(generation_size()));
+}
+
+void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  std::size_t judged = 0;
+  while (judged < digests.size()) {
+    judged +=
+        growth_->admit(digests.subspan(judged), verdicts.subspan(judged), left_, params_.anchor);
+    if (left_ == 0) {
+      growth_->rotate();
+      left_ = generation_size();
+    }
+  }
+}
+
+void Window::advance_to(std::int64_t tick) {
+  const std::int64_t steps = tick - tick_;
+  tick_ = tick;
+  // After a gap of more than a window nothing is left to age.
+  if (steps > static_cast<std::int64_t>(generations())) {
+    growth_->start_again();
+    return;
+  }
+  for (std::int64_t step = 0; step < steps; ++step) growth_->rotate();
+}
+
+void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                   std::span<Verdict> verdicts, std::span<bool> late) {
+  assert(digests.size() == verdicts.size() && digests.size() == late.size());
+  std::ranges::fill(late, false);
+  if (!params_.spec.by_time()) return pace(digests, verdicts);
+  assert(digests.size() == times.size());
+  std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  // Records of the present tick are judged together; anything else ends the run.
+  std::size_t begin = 0;
+  const auto judge_until = [&](std::size_t end) {
+    if (end > begin)
+      growth_->admit(digests.subspan(begin, end - begin), verdicts.subspan(begin, end - begin),
+                     unlimited, params_.anchor);
+    begin = end;
+  };
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const bool first = !clock_.started();
+    const Nanoseconds before = clock_.now();
+    Nanoseconds time = times[i];
+    const bool is_late = clock_.read(time) == EventClock::Reading::late;
+    const std::int64_t tick = tick_of(time);
+    // The first record, or one that corrects it, says which tick it is; nothing ages by that.
+    if (first || clock_.now() < before) {
+      judge_until(i);
+      tick_ = tick;
+    }
+    const bool too_old = tick_ - tick > static_cast<std::int64_t>(generations());
+    if (is_late || too_old) {
+      judge_until(i);
+      begin = i + 1;
+      late[i] = true;
+      verdicts[i] = Verdict::distinct;
+    } else if (tick > tick_) {
+      judge_until(i);
+      advance_to(tick);
+    } else if (tick < tick_) {
+      judge_until(i);
+      begin = i + 1;
+      verdicts[i] =
+          growth_->admit_aged(digests[i], static_cast<unsigned>(tick_ - tick), params_.anchor);
+    }
+  }
+  judge_until(digests.size());
+}
+
+Verdict Window::observe(const Digest& digest) {
+  Verdict verdict;
+  observe(std::span(&digest, 1), std::span(&verdict, 1));
+  return verdict;
+}
+
+void Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  if (!params_.spec.by_time()) return pace(digests, verdicts);
+  std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  growth_->admit(digests, verdicts, unlimited, params_.anchor);
+}
+
+bool Window::may_contain(const Digest& digest) const noexcept {
+  Verdict verdict = Verdict::distinct;
+  growth_->may_contain(std::span(&digest, 1), std::span(&verdict, 1));
+  return verdict == Verdict::duplicate;
+}
+
+void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
+  growth_->may_contain(digests, verdicts);
+}
+
+void Window::insert(std::span<const Digest> digests) {
+  std::array<Verdict, 256> unread;
+  while (!digests.empty()) {
+    const std::size_t count = std::min(digests.size(), unread.size());
+    observe(digests.first(count), std::span(unread).first(count));
+    digests = digests.subspan(count);
+  }
+}
+
+void Window::clear() noexcept {
+  growth_->start_again();
+  clock_ = EventClock(params_.spec.size, params_.max_ahead.value_or(params_.spec.size));
+  left_ = generation_size();
+  tick_ = 0;
+}
+
+double Window::slack() const {
+  return params_.spec.kind == WindowSpec::Kind::landmark ? 0 : growth_->slack();
+}
+
+double Window::npws() const {
+  return params_.spec.kind == WindowSpec::Kind::landmark ? 0 : growth_->npws();
+}
+
+void Window::encode_header(Encoder& to) const {
+  to.u8(static_cast<std::uint8_t>(params_.spec.kind));
+  to.u64(params_.spec.size);
+  to.u8(static_cast<std::uint8_t>(params_.anchor));
+  to.u8(static_cast<std::uint8_t>(params_.growth));
+  to.f64(params_.fpr);
+  to.u64(params_.keys.value_or(0));
+  to.u32(params_.generations.value_or(0));
+  to.u64(params_.max_ahead.value_or(0));
+  to.u32(static_cast<std::uint32_t>(params_.filter.size()));
+  to.bytes(std::as_bytes(std::span(params_.filter)));
+  clock_.encode(to);
+  to.u64(left_);
+  to.u64(static_cast<std::uint64_t>(tick_));
+  growth_->encode_header(to);
+}
+
+void Window::encode_payload(Encoder& to) const {
+  growth_->encode_payload(to);
+}
+
+Window Window::decode(Decoder& header, Decoder& payload) {
+  const auto refuse = [](bool wrong) {
+    if (wrong) throw CorruptSnapshot("no window has these fields");
+  };
+  Params params;
+  const std::uint8_t kind = header.u8();
+  params.spec.size = header.u64();
+  const std::uint8_t anchor = header.u8();
+  const std::uint8_t growth = header.u8();
+  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2);
+  params.spec.kind = static_cast<WindowSpec::Kind>(kind);
+  params.anchor = static_cast<Anchor>(anchor);
+  params.growth = static_cast<Growth::By>(growth);
+  params.fpr = header.f64();
+  if (const std::uint64_t keys = header.u64()) params.keys = keys;
+  params.generations = header.u32();
+  if (const std::uint64_t ahead = header.u64()) params.max_ahead = ahead;
+  const std::uint32_t length = header.u32();
+  refuse(length > kMostFilterText || length > header.remaining());
+  params.filter.resize(length);
+  header.bytes(std::as_writable_bytes(std::span(params.filter)));
+  if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
+  Window window(params);
+  window.clock_.decode(header);
+  window.left_ = header.u64();
+  window.tick_ = static_cast<std::int64_t>(header.u64());
+  window.growth_->decode(header, payload);
+  refuse(window.generations() != params.generations);
+  refuse((params.spec.kind == WindowSpec::Kind::landmark) != (params.generations == 0u));
+  refuse(window.left_ == 0 || window.left_ > window.generation_size());
+  // Between two reads the present tick is that of now: what lies elsewhere was never written.
+  refuse(params.spec.by_time() && window.clock_.started() &&
+         window.tick_ != window.tick_of(window.clock_.now()));
+  return window;
+}
+
+static_assert(Filter<Window>);
+
+}  // namespace sluice

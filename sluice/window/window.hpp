@@ -1,0 +1,98 @@
+// A window over a stream: which keys count as seen, by count or by time.
+//
+//   count     the last n deliveries. A generation ends after every n / generations keys written;
+//   with
+//             `refreshed`, after as many arrivals, and the window is the last n arrivals.
+//   time      the last t. A generation is one tick of t / generations. A key whose age is below t
+//   is inside,
+//             one of age t + slack or more is outside; between them either. A record that comes
+//             late, but inside the window, is written at its own age.
+//   landmark  since the last whole hour or day: one generation, nothing older counts.
+//
+// Ageing is the filter's (rotate), growing is Growth's; this is the pacer that drives both, and the
+// clock. Nothing here reads a clock: times come in with the records.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sluice/filters/any_filter.hpp"
+#include "sluice/window/clock.hpp"
+#include "sluice/window/growth.hpp"
+#include "sluice/window/spec.hpp"
+
+namespace sluice {
+
+class Window {
+ public:
+  static constexpr FilterKind kKind = FilterKind::window;
+  static constexpr std::uint16_t kVersion = 1;
+  static constexpr FilterPromises kPromises{.fixed_memory = false};
+  // What a stage of a time window without a known rate starts with.
+  static constexpr std::uint64_t kFirstKeys = std::uint64_t{1} << 16;
+
+  struct Params {
+    WindowSpec spec;
+    Anchor anchor = Anchor::delivered;
+    std::string filter = "cohort";  // name and settings of the stages
+    double fpr = 1e-6;
+    // By time: keys expected in a window; it grows when there are more.
+    std::optional<std::uint64_t> keys = {};
+    std::optional<unsigned> generations = {};     // by default the filter's own choice
+    std::optional<std::uint64_t> max_ahead = {};  // nanoseconds; by default one window
+    Growth::By growth = Growth::By::density;
+
+    Settings settings() const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Throws BadParameters, also when the filter is no window filter.
+  static Window make(const Params& params);
+
+  // Judges records with their times, in order: verdicts[i], or late[i] for a record whose time is a
+  // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
+  // Count windows look at no time. Spans of equal length. Throws BadParameters when memory for
+  // growth cannot be had.
+  void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+             std::span<Verdict> verdicts, std::span<bool> late);
+
+  // The verbs of every filter. Those of a time window happen now.
+  Verdict observe(const Digest& digest);
+  bool may_contain(const Digest& digest) const noexcept;
+  void insert(const Digest& digest) { observe(digest); }
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
+  void insert(std::span<const Digest> digests);
+  void clear() noexcept;
+
+  const Params& params() const noexcept { return params_; }
+  FilterStats stats() const { return growth_->stats(); }
+  const Growth& growth() const noexcept { return *growth_; }
+  const EventClock& clock() const noexcept { return clock_; }
+  unsigned generations() const { return growth_->generations(); }
+  // The farthest past the window that a key may still be remembered, as a share of it.
+  double slack() const;
+  // The expected share of such keys, averaged over the phase of a generation.
+  double npws() const;
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+  static Window decode(Decoder& header, Decoder& payload);
+
+ private:
+  explicit Window(const Params& params);
+  std::uint64_t generation_size() const;
+  void pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void advance_to(std::int64_t tick);
+  std::int64_t tick_of(Nanoseconds time) const;
+
+  Params params_;
+  // Behind a pointer so that a Window can be moved while stages know where they come from.
+  std::unique_ptr<Growth> growth_;
+  EventClock clock_;
+  std::uint64_t left_ = 0;  // count: keys until the generation ends
+  std::int64_t tick_ = 0;   // time: the present generation
+};
+
+}  // namespace sluice

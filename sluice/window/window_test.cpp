@@ -1,0 +1,306 @@
+#include "sluice/window/window.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+
+Digest digest_of(std::uint64_t key) {
+  SplitMix64 random(key);
+  return {random.next(), random.next()};
+}
+
+struct Event {
+  std::uint64_t key;
+  Nanoseconds time;
+};
+
+struct Judged {
+  Verdict verdict;
+  bool late;
+  friend bool operator==(const Judged&, const Judged&) = default;
+};
+
+std::vector<Judged> judge(Window& window, const std::vector<Event>& events,
+                          std::uint64_t cut_seed) {
+  SplitMix64 random(cut_seed);
+  std::vector<Judged> all;
+  for (std::size_t at = 0; at < events.size();) {
+    const std::size_t count = std::min<std::size_t>(1 + random.next() % 300, events.size() - at);
+    std::vector<Digest> digests;
+    std::vector<Nanoseconds> times;
+    for (std::size_t i = at; i < at + count; ++i) {
+      digests.push_back(digest_of(events[i].key));
+      times.push_back(events[i].time);
+    }
+    std::vector<Verdict> verdicts(count);
+    const auto late = std::make_unique<bool[]>(count);
+    window.judge(digests, times, verdicts, std::span(late.get(), count));
+    for (std::size_t i = 0; i < count; ++i) all.push_back({verdicts[i], late[i]});
+    at += count;
+  }
+  return all;
+}
+
+// What must, may not and may be remembered of a key, from the definition alone. Positions are
+// deliveries or arrivals of a count window, times otherwise.
+struct Truth {
+  std::map<std::uint64_t, Nanoseconds> last;
+  void note(std::uint64_t key, Nanoseconds at) {
+    auto [entry, fresh] = last.try_emplace(key, at);
+    if (!fresh) entry->second = std::max(entry->second, at);
+  }
+  std::optional<Nanoseconds> age(std::uint64_t key, Nanoseconds now) const {
+    const auto found = last.find(key);
+    if (found == last.end()) return std::nullopt;
+    return now - found->second;
+  }
+};
+
+struct Case {
+  const char* filter;
+  std::uint64_t window;
+  Anchor anchor;
+};
+
+class CountWindow : public testing::TestWithParam<Case> {};
+
+// The n-th last delivery is inside; beyond n + slack only the background error is left.
+TEST_P(CountWindow, RemembersWhatItPromisesAndForgetsTheRest) {
+  const auto& [filter, size, anchor] = GetParam();
+  Window window = Window::make(
+      {.spec = {WindowSpec::Kind::count, size}, .anchor = anchor, .filter = filter, .fpr = 1e-4});
+  SplitMix64 random(size);
+  std::vector<Event> events;
+  const std::uint64_t universe = size * 3;
+  for (std::uint64_t i = 0; i < size * 20; ++i) events.push_back({random.next() % universe, 0});
+  const std::vector<Judged> judged = judge(window, events, 1);
+  Truth truth;
+  Nanoseconds position = 0;
+  const auto slack = static_cast<Nanoseconds>(static_cast<double>(size) * window.slack()) + 2;
+  std::uint64_t wrongly_remembered = 0, outside = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const auto age = truth.age(events[i].key, position);
+    const bool duplicate = judged[i].verdict == Verdict::duplicate;
+    if (age && *age < static_cast<Nanoseconds>(size)) {
+      ASSERT_TRUE(duplicate) << "record " << i << " of age " << *age;
+    } else if (!age || *age >= static_cast<Nanoseconds>(size) + slack) {
+      ++outside;
+      wrongly_remembered += duplicate;
+    }
+    if (anchor == Anchor::refreshed) ++position;
+    if (!duplicate && anchor == Anchor::delivered) ++position;
+    if (!duplicate || anchor == Anchor::refreshed) truth.note(events[i].key, position - 1);
+  }
+  ASSERT_GT(outside, 0u);
+  // At 10⁻⁴ planned: four standard errors above.
+  const double expected = 1e-4 * static_cast<double>(outside);
+  EXPECT_LE(static_cast<double>(wrongly_remembered), expected + 4 * std::sqrt(expected) + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, CountWindow,
+    testing::Values(Case{"cohort", 1, Anchor::delivered}, Case{"cohort", 10, Anchor::delivered},
+                    Case{"cohort", 100, Anchor::refreshed}, Case{"cohort", 1000, Anchor::delivered},
+                    Case{"cohort", 1000, Anchor::refreshed},
+                    Case{"cohort,slot=32", 5000, Anchor::delivered},
+                    Case{"cohort,slot=48,generations=10", 3000, Anchor::refreshed},
+                    Case{"cohort,generations=60", 20'000, Anchor::delivered}),
+    [](const auto& test) { return std::to_string(test.index); });
+
+std::vector<Event> bursty_stream(std::uint64_t seed, std::size_t count) {
+  SplitMix64 random(seed);
+  std::vector<Event> events;
+  Nanoseconds now = 1'700'000'000 * kSecond;
+  for (std::size_t i = 0; i < count; ++i) {
+    // Mostly small steps, sometimes a jump of up to a minute; some records come late.
+    now += static_cast<Nanoseconds>(random.next() % (10 * kSecond / 1000));
+    if (random.next() % 1000 == 0) now += static_cast<Nanoseconds>(random.next() % (60 * kSecond));
+    Nanoseconds time = now;
+    if (random.next() % 5 == 0) time -= static_cast<Nanoseconds>(random.next() % (25 * kSecond));
+    events.push_back({random.next() % 4000, time});
+  }
+  return events;
+}
+
+class TimeWindow : public testing::TestWithParam<Anchor> {};
+
+// Age below t is inside, age of t + slack or more is outside, for records in and out of order.
+TEST_P(TimeWindow, RemembersWhatItPromisesAndForgetsTheRest) {
+  const Anchor anchor = GetParam();
+  const Nanoseconds size = 20 * kSecond;
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, static_cast<std::uint64_t>(size)},
+                                .anchor = anchor,
+                                .fpr = 1e-6,
+                                .keys = 100,
+                                .max_ahead = 3600 * kSecond});  // jumps are believed here
+  const std::vector<Event> events = bursty_stream(3, 50'000);
+  const std::vector<Judged> judged = judge(window, events, 4);
+  Truth truth;
+  Nanoseconds now = events[0].time;
+  const auto slack = static_cast<Nanoseconds>(static_cast<double>(size) * window.slack()) + 1;
+  std::uint64_t late = 0, inside = 0, outside = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    now = std::max(now, events[i].time);
+    ASSERT_EQ(judged[i].late, events[i].time <= now - size) << i;
+    if (judged[i].late) {
+      ++late;
+      continue;
+    }
+    const auto age = truth.age(events[i].key, now);
+    const bool duplicate = judged[i].verdict == Verdict::duplicate;
+    if (age && *age < size) {
+      ++inside;
+      ASSERT_TRUE(duplicate) << "record " << i << " of age " << *age;
+    } else if (!age || *age >= size + slack) {
+      ++outside;
+      ASSERT_FALSE(duplicate) << "record " << i << " age "
+                              << age.value_or(-1);  // 10⁻⁶ a record: none of these thousands
+    }
+    if (!duplicate || anchor == Anchor::refreshed) truth.note(events[i].key, events[i].time);
+  }
+  EXPECT_GT(late, 100u);
+  EXPECT_GT(inside, 1000u);
+  EXPECT_GT(outside, 1000u);
+  EXPECT_GT(window.growth().growths(), 0u) << "100 planned, thousands live: it must have grown";
+}
+
+TEST_P(TimeWindow, TheSameHoweverTheInputIsCut) {
+  const std::vector<Event> events = bursty_stream(5, 20'000);
+  const Window::Params params{.spec = {WindowSpec::Kind::time, 7 * kSecond}, .anchor = GetParam()};
+  Window one = Window::make(params), two = Window::make(params);
+  EXPECT_EQ(judge(one, events, 6), judge(two, events, 7));
+}
+
+TEST_P(TimeWindow, AGapOfAThousandWindowsForgetsEverything) {
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond},
+                                .anchor = GetParam(),
+                                .max_ahead = 1'000'000 * kSecond});
+  EXPECT_EQ(judge(window, {{1, 0}, {1, 1}, {1, 10'000 * kSecond}, {1, 10'001 * kSecond}}, 1),
+            (std::vector<Judged>{{Verdict::distinct, false},
+                                 {Verdict::duplicate, false},
+                                 {Verdict::distinct, false},
+                                 {Verdict::duplicate, false}}));
+}
+
+TEST_P(TimeWindow, OneTimestampAYearAheadDoesNotWipeIt) {
+  Window window =
+      Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond}, .anchor = GetParam()});
+  const Nanoseconds year = 365 * 86'400 * kSecond;
+  const std::vector<Judged> judged =
+      judge(window, {{1, 0}, {2, 1}, {3, year}, {1, 2}, {3, 3}, {2, 4}}, 1);
+  EXPECT_EQ(judged[3].verdict, Verdict::duplicate);
+  EXPECT_EQ(judged[4].verdict, Verdict::duplicate) << "the wild record's key is remembered too";
+  EXPECT_EQ(judged[5].verdict, Verdict::duplicate);
+}
+
+INSTANTIATE_TEST_SUITE_P(Anchors, TimeWindow, testing::Values(Anchor::delivered, Anchor::refreshed),
+                         [](const auto& test) {
+                           return test.param == Anchor::delivered ? "delivered" : "refreshed";
+                         });
+
+TEST(Window, RefreshRestartsTheWindowAndDeliveryDoesNot) {
+  for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed}) {
+    Window window =
+        Window::make({.spec = {WindowSpec::Kind::time, 24 * kSecond}, .anchor = anchor});
+    // A repeat every 20 s: with refresh it never becomes distinct again.
+    const std::vector<Judged> judged =
+        judge(window, {{1, 0}, {1, 20 * kSecond}, {1, 40 * kSecond}, {1, 60 * kSecond}}, 1);
+    EXPECT_EQ(judged[1].verdict, Verdict::duplicate);
+    EXPECT_EQ(judged[2].verdict,
+              anchor == Anchor::refreshed ? Verdict::duplicate : Verdict::distinct);
+  }
+}
+
+TEST(Window, ALandmarkStartsAfresh) {
+  Window window = Window::make({.spec = {WindowSpec::Kind::landmark, 3600 * kSecond}});
+  const Nanoseconds hour = 3600 * kSecond;
+  const std::vector<Judged> judged = judge(
+      window,
+      {{1, 10 * hour}, {1, 11 * hour - 1}, {1, 11 * hour}, {1, 11 * hour + 1}, {2, 11 * hour - 5}},
+      1);
+  EXPECT_EQ(judged[1].verdict, Verdict::duplicate);
+  EXPECT_EQ(judged[2].verdict, Verdict::distinct) << "a new hour";
+  EXPECT_EQ(judged[3].verdict, Verdict::duplicate);
+  EXPECT_TRUE(judged[4].late) << "of the hour before";
+}
+
+TEST(Window, AFilterThatDoesNotForgetIsRefused) {
+  EXPECT_THROW(Window::make({.spec = {WindowSpec::Kind::count, 100}, .filter = "bloom"}),
+               BadParameters);
+}
+
+// A hundredfold burst: the sum of the stages' planned errors stays within the target, and the
+// memory comes back when the burst has left the window.
+TEST(Window, GrowsInABurstAndShrinksAfterIt) {
+  const double target = 1e-4;
+  Window window = Window::make(
+      {.spec = {WindowSpec::Kind::time, 240 * kSecond}, .fpr = target, .keys = 24'000});
+  const std::uint64_t small = window.stats().bytes;
+  std::uint64_t key = 0, largest = 0, false_positives = 0, asked = 0;
+  for (std::int64_t second = 0; second < 1500; ++second) {
+    const std::uint64_t rate = second >= 300 && second < 420 ? 10'000 : 100;
+    std::vector<Event> events;
+    for (std::uint64_t i = 0; i < rate; ++i)
+      events.push_back({++key, second * kSecond + static_cast<Nanoseconds>(i * 1000)});
+    for (const Judged& judged : judge(window, events, static_cast<std::uint64_t>(second))) {
+      ++asked;
+      false_positives += judged.verdict == Verdict::duplicate;
+    }
+    const FilterStats stats = window.stats();
+    largest = std::max(largest, stats.bytes);
+    ASSERT_LE(stats.planned_fpr, target) << second;
+    ASSERT_LE(stats.predicted_fpr, target) << second;
+  }
+  EXPECT_GT(largest, 10 * small);
+  EXPECT_LE(window.stats().bytes, 2 * small);
+  const double expected = target * static_cast<double>(asked);
+  EXPECT_LE(static_cast<double>(false_positives), expected + 4 * std::sqrt(expected));
+}
+
+TEST(Window, SnapshotInTheMiddleOfABurst) {
+  const std::vector<Event> events = bursty_stream(8, 30'000);
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, 20 * kSecond}, .keys = 64});
+  judge(window, {events.begin(), events.begin() + 15'000}, 1);
+  ASSERT_GT(window.growth().stage_count(), 1u);
+  BytesEncoder header, payload;
+  window.encode_header(header);
+  window.encode_payload(payload);
+  const std::vector<std::byte> header_bytes = header.take(), payload_bytes = payload.take();
+  BytesDecoder from_header(header_bytes), from_payload(payload_bytes);
+  Window copy = Window::decode(from_header, from_payload);
+  const std::vector<Event> rest(events.begin() + 15'000, events.end());
+  EXPECT_EQ(judge(copy, rest, 2), judge(window, rest, 3));
+  EXPECT_EQ(copy.growth().growths(), window.growth().growths());
+}
+
+// By cardinality a stage never gets its room back, so a steady stream needs a second one now and
+// then; by density it does not.
+TEST(Window, CardinalityAlternatesWhereDensityStays) {
+  for (const Growth::By by : {Growth::By::density, Growth::By::cardinality}) {
+    Window window = Window::make(
+        {.spec = {WindowSpec::Kind::time, 100 * kSecond}, .keys = 12'000, .growth = by});
+    std::uint64_t key = 0;
+    std::size_t most = 0;
+    for (std::int64_t second = 0; second < 1000; ++second) {
+      std::vector<Event> events;
+      for (int i = 0; i < 100; ++i) events.push_back({++key, second * kSecond});
+      judge(window, events, 1);
+      most = std::max(most, window.growth().stage_count());
+    }
+    EXPECT_EQ(most, by == Growth::By::density ? 1u : 2u);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
