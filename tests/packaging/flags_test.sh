@@ -24,7 +24,8 @@ long() { grep -E '^--' || true; }
 known=$(help_flags)
 [[ $(wc -l <<<"$known") -gt 30 ]] || complain "--help lists too few flags: $known"
 
-# check NAME FILE-LIKE-TEXT: long and short flags are all there, and no long flag is invented.
+# check NAME, with its text as input: every flag is there, and no long one is invented. Not at the
+# end of a pipe, where complaints would be lost.
 check() {
   local name=$1 found flag
   found=$(flags_in)
@@ -37,17 +38,17 @@ check() {
 }
 
 check docs/cli.md <"$SOURCE/docs/cli.md"
-# The page writes \- for a hyphen that is to be typed.
-sed 's/\\-/-/g; s/\\f[BIR]/ /g' "$SOURCE/apps/cli/sluice.1" | check sluice.1
+# The page writes \- for a hyphen that is to be typed. What it explains stands right after .TP; what
+# it only mentions must exist, too.
+page() { sed 's/\\-/-/g; s/\\f[BIR]/ /g' "$SOURCE/apps/cli/sluice.1"; }
+check sluice.1 < <(page | grep -A1 -x .TP)
+check sluice.1 < <(page)
 completions=$SOURCE/apps/cli/completions
 check sluice.bash <"$completions/sluice.bash"
 # Braces, brackets and quotes stand around flags there; zsh's own options are not ours.
-sed -E 's/^( *)(_arguments)( -[sS])*/\1\2/; s/[][{}(),'"'"'"*]/ /g' "$completions/_sluice" |
-  check _sluice
+check _sluice < <(sed -E 's/^( *)(_arguments)( -[sS])*/\1\2/; s/[][{}(),'"'"'"*]/ /g' \
+  "$completions/_sluice")
 # fish spells -k,--key as `-s k -l key`.
-grep '^complete' "$completions/sluice.fish" |
-  sed -nE 's/.* -l ([a-z-]+).*/--\1/p; s/.* -s ([0-9a-z]) .*/-\1/p' >"$scratch/fish"
-grep '^complete' "$completions/sluice.fish" | sed -nE 's/.* -s ([0-9a-z]) .*/-\1/p' \
-  >>"$scratch/fish"
-check sluice.fish <"$scratch/fish"
+check sluice.fish < <(grep '^complete' "$completions/sluice.fish" | grep -oE -- ' -[sl] [0-9a-z-]+' |
+  sed 's/^ -s /-/; s/^ -l /--/')
 finish
