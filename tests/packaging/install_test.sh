@@ -8,7 +8,7 @@ cmake --install "$BUILD" --prefix "$prefix" >/dev/null
 
 for file in bin/sluice share/man/man1/sluice.1 share/bash-completion/completions/sluice \
   share/zsh/site-functions/_sluice share/fish/vendor_completions.d/sluice.fish \
-  share/doc/Sluice/LICENSE include/sluice/sluice.hpp; do
+  share/doc/sluice/LICENSE include/sluice/sluice.hpp; do
   [[ -f $prefix/$file ]] || complain "$file is not installed"
 done
 same "the installed command tells its version" "$("$SLUICE" --version)" \
