@@ -27,7 +27,7 @@ xargs -P "$(nproc)" -I '{}' sh -c \
     -I'$prefix/include' -x c++ -" <headers || complain "a header does not compile alone"
 
 # Outsiders: our warnings are not theirs, so they may have their own.
-cmake -S "$SOURCE/examples/embed" -B embed -DCMAKE_PREFIX_PATH="$prefix" \
+cmake -G Ninja -S "$SOURCE/examples/embed" -B embed -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_COMPILER="$CXX" >cmake.log || { cat cmake.log; complain "cmake fails"; }
 cmake --build embed --verbose >build.log || { cat build.log; complain "the build fails"; }
 if grep -qE -- '-Werror|-fsanitize' build.log; then complain "our flags leak to users"; fi
