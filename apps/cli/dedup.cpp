@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "command.hpp"
@@ -130,7 +129,7 @@ void add_dedup(CLI::App& app, int& exit_code) {
   command.footer(kExamples);
   command.callback([flags, &command, &exit_code] {
     if (flags->files.empty() && isatty(STDIN_FILENO) == 1) {
-      std::fputs(command.help().c_str(), stderr);
+      say(command.help("sluice dedup"));
       exit_code = kUsage;
       return;
     }

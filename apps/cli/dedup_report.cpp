@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "command.hpp"
 #include "json_writer.hpp"
@@ -152,12 +151,12 @@ void Progress::update(const DedupCounts& counts) {
     line += fmt::format("  {} left",
                         format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
   }
-  fmt::print(stderr, "\r{}\033[K", line);
+  say(fmt::format("\r{}\033[K", line));
   shown_ = true;
 }
 
 void Progress::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) say("\r\033[K");
   shown_ = false;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <optional>
 
 #include "command.hpp"
@@ -234,7 +233,7 @@ void Run::finish() {
   if (request_.stats == DedupRequest::Stats::text)
     note("dedup", as_text(report()));
   else if (request_.stats == DedupRequest::Stats::json)
-    fmt::print(stderr, "{}", as_json(report()));
+    say(as_json(report()));
 }
 
 DedupReport Run::report() const {
