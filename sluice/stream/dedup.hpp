@@ -61,6 +61,7 @@ class Dedup {
   void judge(std::span<const Record> records, const ByteSource& source);
   void observe(std::size_t count, std::size_t keyed);
   void refuse(std::span<const Record> records, const ByteSource& source);
+  [[noreturn]] void refuse_long(const ByteSource& source);
 
   DedupOptions options_;
   const Hasher& hasher_;
