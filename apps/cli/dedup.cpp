@@ -28,8 +28,7 @@ void add_record_flags(CLI::App& command, DedupFlags& flags) {
           "What makes two records the same; the whole record if not given. CSV, TSV: column "
           "names or numbers. JSON: pointers (/user/id,/ad). Lines: field numbers. May repeat")
       ->type_name("FIELD[,FIELD]")
-      ->expected(1)
-      ->take_all()
+      ->allow_extra_args(false)  // one value a --key: what follows is a file
       ->group(group);
   command
       .add_option("-d,--delimiter", flags.delimiter,
