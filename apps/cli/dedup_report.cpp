@@ -23,6 +23,11 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+// Lost records for each one remembered: the lost ones are not among the keys.
+double odds(double fpr) {
+  return fpr < 1 ? fpr / (1 - fpr) : 0;
+}
+
 bool over_target(const FilterStats& filter) {
   return filter.target_fpr > 0 && filter.predicted_fpr > filter.target_fpr;
 }
@@ -58,7 +63,7 @@ std::string error_row(const DedupReport& report) {
 
 void LossMeter::update(const FilterStats& now) {
   const double added = static_cast<double>(now.keys - keys_);
-  expected_lost_ += added * (predicted_fpr_ + now.predicted_fpr) / 2;
+  expected_lost_ += added * (odds(predicted_fpr_) + odds(now.predicted_fpr)) / 2;
   keys_ = now.keys;
   predicted_fpr_ = now.predicted_fpr;
 }
