@@ -105,7 +105,7 @@ void Dedup::judge_buffer(const ByteSource& source, bool last) {
 // The first source's header goes to every outlet; the others' must be equal to it and are dropped.
 void Dedup::take_header(const Record& header, const ByteSource& source) {
   header_due_ = false;
-  if (header_.empty()) {
+  if (!header_) {
     extractor_->set_header(header);
     header_ = header.text();
     passed_.write(header);
@@ -114,7 +114,7 @@ void Dedup::take_header(const Record& header, const ByteSource& source) {
     throw BadRecord(
         fmt::format("{}: its header '{}' differs from the first input's '{}': "
                     "give inputs with the same columns",
-                    source.name(), header.text(), header_));
+                    source.name(), header.text(), *header_));
   }
 }
 
