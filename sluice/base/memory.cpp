@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -57,7 +58,21 @@ Memory::~Memory() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 
+std::uint64_t Memory::count_ones() const noexcept {
+  std::uint64_t ones = 0;
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= bytes_; at += sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, data_ + at, sizeof word);
+    ones += static_cast<std::uint64_t>(std::popcount(word));
+  }
+  for (; at < bytes_; ++at)
+    ones += static_cast<std::uint64_t>(std::popcount(std::to_integer<unsigned>(data_[at])));
+  return ones;
+}
+
 void Memory::clear() noexcept {
+  if (bytes_ == 0) return;  // memset wants an address even for nothing
   if (bytes_ < kHugePageBytes || madvise(mapping_, mapping_bytes_, MADV_DONTNEED) != 0)
     std::memset(data_, 0, bytes_);
 }

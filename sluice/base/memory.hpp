@@ -38,6 +38,9 @@ class Memory {
   std::span<std::byte> bytes() noexcept { return {data_, bytes_}; }
   std::span<const std::byte> bytes() const noexcept { return {data_, bytes_}; }
 
+  // How many bits are set.
+  std::uint64_t count_ones() const noexcept;
+
   // All bytes zero again, as new; large blocks give their pages back.
   void clear() noexcept;
 

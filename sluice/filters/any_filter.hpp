@@ -11,8 +11,10 @@ namespace sluice {
 
 class AnyFilter {
  public:
-  template <Filter F>
-  explicit AnyFilter(F filter) : holder_(std::make_unique<Holder<F>>(std::move(filter))) {}
+  // Asked before Filter, which would ask whether an AnyFilter can be made of an AnyFilter.
+  template <class F>
+  requires(!std::same_as<F, AnyFilter>) && Filter<F> explicit AnyFilter(F filter)
+      : holder_(std::make_unique<Holder<F>>(std::move(filter))) {}
 
   // verdicts[i] is the verdict on digests[i]; the spans are of equal length.
   void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {

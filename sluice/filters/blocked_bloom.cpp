@@ -98,6 +98,8 @@ BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload) {
   payload.expect_remaining(params.blocks * kernels::kBlockBytes, "the table of filter 'bloom'");
   BlockedBloom filter(params);
   payload.bytes(filter.memory_.bytes());
+  if (keys > filter.memory_.count_ones())
+    throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");
   filter.keys_ = keys;
   return filter;
 }

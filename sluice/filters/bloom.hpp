@@ -60,7 +60,6 @@ class Bloom {
         fold_multiply(digest.lo + probe * 0x9E3779B97F4A7C15ULL, digest.hi ^ 0xD6E8FEB86659FD93ULL),
         params_.bits);
   }
-  void prefetch(const Digest& digest) const noexcept;
 
   Params params_;
   std::uint64_t keys_ = 0;

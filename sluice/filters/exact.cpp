@@ -168,6 +168,11 @@ Exact Exact::decode(Decoder& header, Decoder& payload) {
   // Also what keeps a search from running for ever: a slot is free.
   if (slots - static_cast<std::uint64_t>(free) != keys)
     throw CorruptSnapshot("the table of filter 'exact' does not hold as many keys as it says");
+  // A key that a search does not reach would be let through again, and one that is there twice
+  // would spoil the count when the table grows.
+  for (const Digest& held : table)
+    if (held != Digest{} && filter.find(held) != &held)
+      throw CorruptSnapshot("the table of filter 'exact' holds a key out of its place");
   filter.keys_ = keys;
   return filter;
 }

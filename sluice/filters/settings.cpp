@@ -50,8 +50,7 @@ SettingsReader::SettingsReader(std::string_view filter, const Settings& settings
                                std::span<const ParameterInfo> known)
     : filter_(filter), settings_(settings) {
   for (const auto& [name, value] : settings.pairs()) {
-    const auto same = [&](const ParameterInfo& info) { return info.name == name; };
-    if (std::ranges::any_of(known, same)) continue;
+    if (std::ranges::find(known, name, &ParameterInfo::name) != known.end()) continue;
     std::string names;
     for (const ParameterInfo& info : known)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);

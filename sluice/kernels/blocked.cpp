@@ -16,15 +16,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if SLUICE_PORTABLE_TARGET
 
-template <bool kRemember>
-std::size_t judge(const BlockedTable& table, const Digest* digests, std::size_t count,
-                  Verdict* verdicts) {
+template <unsigned kProbes, bool kRemember>
+std::size_t judge_all(const BlockedTable& table, const Digest* digests, std::size_t count,
+                      Verdict* verdicts) {
+  // As a constant, the number of probes turns block_mask into straight code.
+  const BlockedTable fixed{table.words, table.blocks, kProbes};
   std::size_t distinct = 0;
   with_prefetch(
-      count, table.blocks * kBlockBytes, [&](std::size_t i) { return block_of(table, digests[i]); },
+      count, table.blocks * kBlockBytes, [&](std::size_t i) { return block_of(fixed, digests[i]); },
       [&](std::size_t i) {
-        verdicts[i] = kRemember ? blocked_observe_one(table, digests[i])
-                                : blocked_may_contain_one(table, digests[i]);
+        verdicts[i] = kRemember ? blocked_observe_one(fixed, digests[i])
+                                : blocked_may_contain_one(fixed, digests[i]);
         distinct += verdicts[i] == Verdict::distinct;
       });
   return distinct;
@@ -91,14 +93,14 @@ std::size_t judge_all(const BlockedTable& table, const Digest* digests, std::siz
   return count - duplicates;
 }
 
+#endif
+
 template <bool kRemember>
 std::size_t judge(const BlockedTable& table, const Digest* digests, std::size_t count,
                   Verdict* verdicts) {
   return table.probes == 8 ? judge_all<8, kRemember>(table, digests, count, verdicts)
                            : judge_all<16, kRemember>(table, digests, count, verdicts);
 }
-
-#endif
 
 std::size_t observe(const BlockedTable& table, const Digest* digests, std::size_t count,
                     Verdict* verdicts) {

@@ -42,6 +42,8 @@ double bloom_bits(unsigned probes, double keys, double fpr) {
 double blocked_bloom_fpr(double blocks, unsigned probes, double keys) {
   if (keys <= 0) return 0;
   const double mean = keys / blocks;
+  // So full that no bit is left (a share of e⁻⁶⁴); also bounds the sum below.
+  if (mean > 64 * kBlockBits) return 1;
   const double log_zero = std::log1p(-(probes / kBlockBits));
   // Beyond twelve standard deviations the Poisson terms are below a double's precision of the sum.
   const double spread = 12 * std::sqrt(mean) + 40;

@@ -187,6 +187,16 @@ TEST(Snapshot, ChunksCannotChangePlaces) {
   expect_refused(bytes, "chunk 0 is damaged or not in its place");
 }
 
+// repair_snapshot was written from docs/format.md: two implementations agree on every checksum.
+TEST(Snapshot, TheChecksumsAreTheDocumentedOnes) {
+  for (const char* filter : {"none", "bloom,bytes=64", "bloom,bytes=3145792"}) {
+    const Bytes good = snapshot_of(filter, 100);
+    Bytes repaired = good;
+    repair_snapshot(repaired);
+    EXPECT_TRUE(repaired == good) << filter;
+  }
+}
+
 TEST(Snapshot, APayloadUnderAnotherHeaderIsRefused) {
   const Bytes one = snapshot_of("bloom,bytes=64", 1);
   Bytes two = snapshot_of("bloom,bytes=64", 2);
@@ -260,6 +270,25 @@ TEST(Snapshot, AbsurdLengthsAreRefusedWithoutAllocation) {
   expect_refused(tampered(blocked, labels_at, 3, 4), "does not need");
   expect_refused(tampered(blocked, labels_at + 4, 0xFFFFFFFF, 4), "at most 65536");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+// States that no filter reaches, under right checksums; the fuzzer found what they led to.
+TEST(Snapshot, StatesThatNoFilterReachesAreRefused) {
+  for (const char* bloom : {"bloom,bytes=64", "bloom,layout=classic,bytes=64"}) {
+    const Bytes good = snapshot_of(bloom, 5);
+    expect_refused(tampered(good, kFilterFieldsAt + 28, std::uint64_t{1} << 60, 8), "more keys");
+    expect_refused(tampered(good, kFilterFieldsAt + 28, 500, 8), "more keys");
+  }
+  const Bytes exact = snapshot_of("exact", 0);
+  const std::size_t table = layout::kHeaderAt + header_bytes(exact) + layout::kChecksumBytes + 4;
+  Bytes bad = tampered(exact, kFilterFieldsAt + 16, 1, 8);
+  expect_refused(bad, "as many keys");
+  // The digest whose low word is 7 belongs into slot 0.
+  expect_refused(tampered(bad, table + 16, 7, 8), "out of its place");
+  bad = tampered(bad, table, 7, 8);
+  EXPECT_EQ(refusal(bad), "");
+  bad = tampered(bad, kFilterFieldsAt + 16, 2, 8);
+  expect_refused(tampered(bad, table + 16, 7, 8), "out of its place");
 }
 
 TEST(Snapshot, LabelsThatNoHeaderHoldsAreRefusedWhenWritten) {

@@ -17,13 +17,13 @@ namespace {
 constexpr const char* kFilters[] = {
     "none",
     "exact",
-    "exact,keys=100k",
+    "exact,keys=200k",
     "bloom,keys=3000",
-    "bloom,keys=300k",
+    "bloom,keys=600k",
     "bloom,keys=3000,fpr=0.01",
-    "bloom,keys=300k,fpr=0.01",
+    "bloom,keys=2M,fpr=0.01",
     "bloom,layout=classic,keys=3000",
-    "bloom,layout=classic,keys=300k",
+    "bloom,layout=classic,keys=700k",
     "bloom,layout=classic,bytes=4096,probes=1",
 };
 

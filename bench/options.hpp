@@ -1,0 +1,21 @@
+// What every part of the benchmark is told.
+#pragma once
+
+#include <string>
+
+#include "report.hpp"
+
+namespace sluice::bench {
+
+struct Options {
+  bool quick = false;  // --short: fewer keys and rounds, same tables
+  int rounds() const { return quick ? 3 : 7; }
+};
+
+void run_limits(const Options& options, Report& report);
+void run_filters(const Options& options, Report& report);
+void run_layouts(const Options& options, Report& report);
+void run_prefetch(const Options& options, Report& report);
+void run_cli(const Options& options, Report& report);
+
+}  // namespace sluice::bench

@@ -1,0 +1,87 @@
+// Hostile snapshots: loads the bytes, and what loads is used, written and loaded again.
+//
+// Checksums would stop every mutation at the door. Ignoring them in a fuzz build would mean fuzzing
+// another reader than the one that ships, so the mutator repairs them instead, except now and then:
+// the reader is the real one, and a file that breaks it breaks `sluice inspect` just so.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/snapshot/snapshot.hpp"
+#include "tests/support/snapshot_repair.hpp"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+
+namespace {
+
+using namespace sluice;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+std::vector<std::byte> bytes_of(const Snapshot& snapshot) {
+  BytesEncoder to;
+  write_snapshot(snapshot.hasher, snapshot.filter, snapshot.labels, to);
+  return to.take();
+}
+
+void use(Snapshot& snapshot) {
+  AnyFilter& filter = snapshot.filter;
+  std::vector<Digest> digests;
+  // Enough to make a filter grow that can.
+  for (int number = 0; number < 1000; ++number)
+    digests.push_back(snapshot.hasher.digest(std::to_string(number)));
+  digests.push_back({0, 0});
+  digests.push_back({~std::uint64_t{0}, ~std::uint64_t{0}});
+
+  std::vector<Verdict> verdicts(digests.size());
+  filter.stats();
+  filter.settings();
+  filter.may_contain(digests, verdicts);
+  filter.observe(digests, verdicts);
+  filter.insert(digests);
+  filter.may_contain(digests, verdicts);
+  if (filter.promises().no_false_negatives)
+    require(std::ranges::all_of(verdicts, [](Verdict v) { return v == Verdict::duplicate; }));
+  filter.stats();
+}
+
+}  // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+  size = LLVMFuzzerMutate(data, size, most);
+  if (seed % 16 != 0)
+    testing_support::repair_snapshot(std::as_writable_bytes(std::span(data, size)));
+  return size;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  std::optional<Snapshot> snapshot;
+  try {
+    BytesDecoder from(bytes);
+    snapshot.emplace(read_snapshot(from));
+    require(from.remaining() == 0);
+  } catch (const CorruptSnapshot&) {
+    return 0;  // the answer that hostile bytes deserve; anything else that is thrown is a finding
+  }
+  // There is one way to write a state.
+  require(std::ranges::equal(bytes_of(*snapshot), bytes));
+  use(*snapshot);
+  const std::vector<std::byte> again = bytes_of(*snapshot);
+  BytesDecoder from_again(again);
+  Snapshot second = read_snapshot(from_again);
+  require(bytes_of(second) == again);
+  second.filter.clear();
+  use(second);
+  return 0;
+}

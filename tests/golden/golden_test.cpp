@@ -1,0 +1,125 @@
+// Golden snapshots: the bytes that older builds wrote, and that every later build must read alike.
+//
+// A difference here means that existing state files would be misread or rewritten differently:
+// either undo the change, or give the filter a new kVersion (the format a new layout::kVersion),
+// keep reading the old one, keep its golden file and add a new one. To write the files of new
+// filters or versions, run this test with SLUICE_GOLDEN_WRITE=1; it never overwrites a file that
+// exists, so delete one that was never released.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "connectors/files/state_file.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice {
+namespace {
+
+struct Golden {
+  const char* file;
+  const char* filter;
+  HashKind hash;
+};
+
+// One a kind and version of filter, each a few hundred bytes.
+constexpr Golden kGolden[] = {
+    {"none-1.snapshot", "none", HashKind::xxh3},
+    {"exact-1.snapshot", "exact,keys=40", HashKind::highway},
+    {"bloom-1.snapshot", "bloom,layout=classic,bytes=128,probes=5,keys=100,fpr=0.01",
+     HashKind::highway},
+    {"blocked_bloom-1.snapshot", "bloom,layout=blocked,bytes=256,probes=8,keys=100,fpr=0.01",
+     HashKind::xxh3},
+};
+
+constexpr int kKeys = 40;
+
+std::string key(int number) {
+  return "key " + std::to_string(number);
+}
+
+const Labels kLabels = {{"format", "json"}, {"key", "/user"}, {"key", "/ad"}};
+
+std::filesystem::path path_of(const Golden& golden) {
+  return std::filesystem::path(SLUICE_GOLDEN_DIR) / golden.file;
+}
+
+std::vector<char> contents(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Hasher hasher_of(const Golden& golden) {
+  return Hasher(golden.hash, Secret::from_seed(2024));
+}
+
+std::vector<char> built_now(const Golden& golden) {
+  const Hasher hasher = hasher_of(golden);
+  AnyFilter filter = make_filter(golden.filter, {});
+  for (int number = 0; number < kKeys; ++number) {
+    const Digest digest = hasher.digest(key(number));
+    filter.insert({&digest, 1});
+  }
+  BytesEncoder to;
+  write_snapshot(hasher, filter, kLabels, to);
+  std::vector<char> bytes;
+  for (const std::byte byte : to.written()) bytes.push_back(static_cast<char>(byte));
+  return bytes;
+}
+
+class GoldenTest : public testing::TestWithParam<Golden> {};
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTest, testing::ValuesIn(kGolden), [](const auto& test) {
+  const std::string name = test.param.file;
+  return name.substr(0, name.find('-'));
+});
+
+TEST_P(GoldenTest, TheSameFilterGivesTheSameBytes) {
+  const std::filesystem::path path = path_of(GetParam());
+  const std::vector<char> now = built_now(GetParam());
+  if (std::getenv("SLUICE_GOLDEN_WRITE") != nullptr && !std::filesystem::exists(path))
+    std::ofstream(path, std::ios::binary)
+        .write(now.data(), static_cast<std::streamsize>(now.size()));
+  ASSERT_TRUE(std::filesystem::exists(path))
+      << path << " is missing; a new one is written with SLUICE_GOLDEN_WRITE=1";
+  const std::vector<char> then = contents(path);
+  const auto [now_at, then_at] = std::mismatch(now.begin(), now.end(), then.begin(), then.end());
+  EXPECT_TRUE(now_at == now.end() && then_at == then.end())
+      << path << " differs from byte " << now_at - now.begin()
+      << " on: other bytes mean a new version, or state files of older builds are misread";
+}
+
+TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
+  Snapshot loaded = load_snapshot_file(path_of(GetParam()));
+  EXPECT_EQ(loaded.labels, kLabels);
+  EXPECT_EQ(loaded.hasher.kind(), GetParam().hash);
+  EXPECT_TRUE(loaded.hasher.secret() == hasher_of(GetParam()).secret());
+
+  const bool forgetful = !loaded.filter.promises().no_false_negatives;
+  int duplicates = 0, false_positives = 0;
+  for (int number = 0; number < 2 * kKeys; ++number) {
+    const Digest digest = loaded.hasher.digest(key(number));
+    Verdict verdict{};
+    loaded.filter.may_contain({&digest, 1}, {&verdict, 1});
+    (number < kKeys ? duplicates : false_positives) += verdict == Verdict::duplicate;
+  }
+  EXPECT_EQ(duplicates, forgetful ? 0 : kKeys);
+  EXPECT_LE(false_positives, 1) << "planned for 1 in 100 at most";
+}
+
+// A kind without a golden file is a kind whose bytes nobody watches.
+TEST(Golden, EveryFilterOfTheCatalogueHasAFile) {
+  for (const FilterInfo& info : catalogue()) {
+    bool found = false;
+    for (const Golden& golden : kGolden)
+      found |= std::string_view(golden.filter).starts_with(info.name);
+    EXPECT_TRUE(found) << info.name;
+  }
+}
+
+}  // namespace
+}  // namespace sluice
