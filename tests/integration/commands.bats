@@ -63,11 +63,11 @@ load helper
 
 @test "inspect refuses what is no whole snapshot, and changes nothing" {
   printf 'a\n' | sluice dedup "${quiet[@]}" --state s >/dev/null
-  head -c 1000 s >cut
-  cp cut before
-  refused 2 inspect cut
-  says "'cut'"
-  cmp cut before
+  head -c 1000 s >half
+  cp half before
+  refused 2 inspect half
+  says "'half'"
+  cmp half before
   echo text >text
   refused 2 inspect text
   says "not a sluice snapshot"

@@ -65,6 +65,7 @@ load helper
   done
   run -2 --separate-stderr bash -c '"$SLUICE" dedup input >>input'
   says "standard output" input
+  # shellcheck disable=SC2094
   refused 2 dedup --output input <input
   holds input 'a\na\n'
 }
@@ -116,8 +117,8 @@ load helper
   lines_of 1000 >input
   # Each state takes about 300 kB: there is room for two and not for a third.
   sluice dedup --stats none --expect 60k --state small/s input >out
-  lines_of 1000 2 >more
-  sluice dedup --stats none --expect 60k --state small/s more >out
+  lines_of 1000 2 >second
+  sluice dedup --stats none --expect 60k --state small/s second >out
   cp small/s before
   head -c 1M /dev/zero >small/ballast || true
   run -1 --separate-stderr sluice dedup --stats none --state small/s input

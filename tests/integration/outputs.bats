@@ -78,14 +78,14 @@ load helper
 
 @test "every instruction set gives the same" {
   lines_of 20k >input
-  sluice generate clicks --records 5k >clicks 2>/dev/null
+  sluice generate clicks --records 5k >clicks.json 2>/dev/null
   for level in portable avx2 avx512 neon; do
     SLUICE_SIMD=$level sluice --version >version 2>/dev/null || continue
     grep -qx "simd $level" version
     SLUICE_SIMD=$level sluice dedup --stats none --seed 1 -n 10k --fpr 1% --state "$level.s" input >"$level"
     cmp "$level" portable
     cmp "$level.s" portable.s
-    SLUICE_SIMD=$level sluice dedup --stats none --seed 1 -n 9k --json -k /user clicks >"$level.json"
+    SLUICE_SIMD=$level sluice dedup --stats none --seed 1 -n 9k --json -k /user clicks.json >"$level.json"
     cmp "$level.json" portable.json
   done
   [ -s portable ]
