@@ -6,11 +6,10 @@
 bats_require_minimum_version 1.5.0
 
 : "${SLUICE:?set it to the path of the sluice command}"
-# A hang must fail its own test. Under sanitizers everything takes longer.
-limit_s=${SLUICE_LIMIT_S:-300}
+# A hang must fail its own test.
+limit_s=300
 # Statistics for people are not what most tests look at; a small filter is quick to make and save.
 quiet=(--stats none --expect 10k)
-# One that fits the smallest disk in these tests many times.
 started=()
 
 setup() {
