@@ -15,4 +15,3 @@ if(SLUICE_SANITIZE)
     -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(sluice_flags INTERFACE -fsanitize=${SLUICE_SANITIZE})
 endif()
-# Exported so that `sluice` (static) can name it; it carries nothing to users.

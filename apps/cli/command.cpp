@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <system_error>
 
 #include "sluice/base/error.hpp"
 
@@ -24,7 +26,7 @@ std::string coloured(const char* code, std::string_view text) {
 }
 
 int fail(std::string_view command, std::string_view message, int exit_code) {
-  fmt::print(stderr, "sluice {}: {} {}\n", command, coloured("31", "error:"), message);
+  say(fmt::format("sluice {}: {} {}\n", command, coloured("31", "error:"), message));
   return exit_code;
 }
 
@@ -34,19 +36,33 @@ bool stderr_is_terminal() {
   return isatty(STDERR_FILENO) == 1;
 }
 
+void say(std::string_view text) {
+  [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void hold_standard_descriptors() {
+  // Opened for the wrong direction, so that using one is an error and not a silence.
+  constexpr int kWrongWay[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+    if (fcntl(number, F_GETFD) < 0 && errno == EBADF) open("/dev/null", kWrongWay[number]);
+}
+
 void warn(std::string_view command, std::string_view message) {
-  fmt::print(stderr, "sluice {}: {} {}\n", command, coloured("33", "warning:"), message);
+  say(fmt::format("sluice {}: {} {}\n", command, coloured("33", "warning:"), message));
 }
 
 void note(std::string_view command, std::string_view message) {
-  fmt::print(stderr, "sluice {}: {}\n", command, message);
+  say(fmt::format("sluice {}: {}\n", command, message));
 }
 
 int guarded(std::string_view command, const std::function<int()>& body) {
   // A reader that leaves early (`| head`) must end us by an error code, not by a signal.
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return body();
+    const int exit_code = body();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw IoError("cannot write to 'standard output'", errno);
+    return exit_code;
   } catch (const IoError& error) {
     if (error.error_number() == EPIPE) return kDone;
     return fail(command, error.what(), kFailed);
@@ -54,6 +70,9 @@ int guarded(std::string_view command, const std::function<int()>& body) {
     return fail(command, error.what(), kFailed);
   } catch (const Error& error) {
     return fail(command, error.what(), kUsage);
+  } catch (const std::system_error& error) {  // what fmt::print throws
+    if (error.code().value() == EPIPE) return kDone;
+    return fail(command, error.what(), kFailed);
   } catch (const std::bad_alloc&) {
     return fail(command, "out of memory: ask for a smaller filter or shorter records", kFailed);
   }

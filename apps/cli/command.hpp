@@ -21,6 +21,13 @@ int guarded(std::string_view command, const std::function<int()>& body);
 void warn(std::string_view command, std::string_view message);
 void note(std::string_view command, std::string_view message);
 
+// Text on standard error as it is. When that cannot be written, nobody is left to be told.
+void say(std::string_view text);
+
 bool stderr_is_terminal();
+
+// A program may be started with standard input, output or error closed. Then the next file opened
+// would take its number, and messages would end in it: each gets something that fails instead.
+void hold_standard_descriptors();
 
 }  // namespace sluice::cli

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "command.hpp"
@@ -29,8 +28,7 @@ void add_record_flags(CLI::App& command, DedupFlags& flags) {
           "What makes two records the same; the whole record if not given. CSV, TSV: column "
           "names or numbers. JSON: pointers (/user/id,/ad). Lines: field numbers. May repeat")
       ->type_name("FIELD[,FIELD]")
-      ->expected(1)
-      ->take_all()
+      ->allow_extra_args(false)  // one value a --key: what follows is a file
       ->group(group);
   command
       .add_option("-d,--delimiter", flags.delimiter,
@@ -104,6 +102,16 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
       ->group(group);
 }
 
+// An empty value is a variable that the shell did not find: doing without the flag would, say,
+// silently keep no state. Only an empty --key may mean something: JSON's whole document.
+void refuse_empty_values(CLI::App& command) {
+  const CLI::Validator not_empty(
+      [](std::string& text) { return std::string(text.empty() ? "its value is empty" : ""); }, "");
+  for (CLI::Option* option : command.get_options())
+    if (option->get_items_expected_max() > 0 && option->get_name() != "--key")
+      option->check(not_empty);
+}
+
 constexpr const char* kExamples =
     "Examples:\n"
     "  sluice dedup access.log > once.log\n"
@@ -127,10 +135,11 @@ void add_dedup(CLI::App& app, int& exit_code) {
   add_record_flags(command, *flags);
   add_filter_flags(command, *flags);
   add_output_flags(command, *flags);
+  refuse_empty_values(command);
   command.footer(kExamples);
   command.callback([flags, &command, &exit_code] {
     if (flags->files.empty() && isatty(STDIN_FILENO) == 1) {
-      std::fputs(command.help().c_str(), stderr);
+      say(command.help("sluice dedup"));
       exit_code = kUsage;
       return;
     }

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "command.hpp"
 #include "json_writer.hpp"
@@ -22,6 +21,11 @@ double share(std::uint64_t part, std::uint64_t whole) {
 
 double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+// Lost records for each one remembered: the lost ones are not among the keys.
+double odds(double fpr) {
+  return fpr < 1 ? fpr / (1 - fpr) : 0;
 }
 
 bool over_target(const FilterStats& filter) {
@@ -59,7 +63,7 @@ std::string error_row(const DedupReport& report) {
 
 void LossMeter::update(const FilterStats& now) {
   const double added = static_cast<double>(now.keys - keys_);
-  expected_lost_ += added * (predicted_fpr_ + now.predicted_fpr) / 2;
+  expected_lost_ += added * (odds(predicted_fpr_) + odds(now.predicted_fpr)) / 2;
   keys_ = now.keys;
   predicted_fpr_ = now.predicted_fpr;
 }
@@ -152,12 +156,12 @@ void Progress::update(const DedupCounts& counts) {
     line += fmt::format("  {} left",
                         format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
   }
-  fmt::print(stderr, "\r{}\033[K", line);
+  say(fmt::format("\r{}\033[K", line));
   shown_ = true;
 }
 
 void Progress::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) say("\r\033[K");
   shown_ = false;
 }
 

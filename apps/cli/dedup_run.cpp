@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "command.hpp"
 #include "connectors/files/files.hpp"
@@ -90,6 +92,23 @@ void check_distinct_files(const std::vector<FileSource>& inputs,
   }
 }
 
+bool same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(fs::absolute(a), ignored) ==
+                                              fs::weakly_canonical(fs::absolute(b), ignored);
+}
+
+// Asked before anything is opened: opening an output would make the file that the state is to be.
+void check_state_apart(const DedupRequest& request) {
+  for (const auto& [flag, output] :
+       {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates)})
+    for (const std::string& state : {request.state, request.state + ".previous"})
+      if (!output.empty() && same_place(output, state))
+        throw BadParameters(
+            fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
+}
+
 class Run {
  public:
   explicit Run(const DedupRequest& request);
@@ -128,6 +147,7 @@ std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake
 
 Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file) {
   if (request.state.empty()) return fresh(request);
+  check_state_apart(request);
   file.emplace(request.state);
   if (!request.state_previous && !file->exists()) return fresh(request);
   Snapshot state = request.state_previous ? file->load_previous() : file->load();
@@ -166,9 +186,15 @@ int Run::execute() {
       request_.stats == DedupRequest::Stats::text)
     note("dedup", fmt::format("no --expect: the filter is planned for {} distinct keys",
                               format_count(stats.capacity)));
-  for (FileSource& input : inputs_) {
-    dedup_->run(input, [this] { return between(); });
-    if (signals_.received() != 0) break;
+  try {
+    for (FileSource& input : inputs_) {
+      dedup_->run(input, [this] { return between(); });
+      if (signals_.received() != 0) break;
+    }
+  } catch (const BadRecord&) {
+    // What stands before the bad record is judged and goes out.
+    dedup_->flush();
+    throw;
   }
   finish();
   return signals_.received() == 0 ? kDone : 128 + signals_.received();
@@ -234,7 +260,7 @@ void Run::finish() {
   if (request_.stats == DedupRequest::Stats::text)
     note("dedup", as_text(report()));
   else if (request_.stats == DedupRequest::Stats::json)
-    fmt::print(stderr, "{}", as_json(report()));
+    say(as_json(report()));
 }
 
 DedupReport Run::report() const {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,9 +32,10 @@ struct Flags {
 };
 
 void print_counts(const GenerateCounts& counts) {
-  fmt::print(stderr, "generated {} records ({}): {} distinct, {} duplicates, {} malformed\n",
-             format_count(counts.records), format_size(counts.bytes), format_count(counts.distinct),
-             format_count(counts.duplicates), format_count(counts.malformed));
+  say(fmt::format("generated {} records ({}): {} distinct, {} duplicates, {} malformed\n",
+                  format_count(counts.records), format_size(counts.bytes),
+                  format_count(counts.distinct), format_count(counts.duplicates),
+                  format_count(counts.malformed)));
 }
 
 void write_all(Generator& generator, const std::string& path) {

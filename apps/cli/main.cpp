@@ -35,16 +35,15 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
-    return app.exit(done);
+    return guarded("help", [&] { return app.exit(done); });
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
-    fmt::print(stderr, "sluice{}: error: {}; see sluice{} --help\n", command, error.what(),
-               command);
+    say(fmt::format("sluice{}: error: {}; see sluice{} --help\n", command, error.what(), command));
     return kUsage;
   }
   if (app.get_subcommands().empty()) {
-    std::fputs(app.help().c_str(), stderr);
+    say(app.help());
     return kUsage;
   }
   return exit_code;
@@ -55,6 +54,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace sluice::cli;
+  hold_standard_descriptors();
   // For tests and measurements: run on a narrower instruction set than the processor has.
   if (const char* level = std::getenv("SLUICE_SIMD")) {
     const int code = guarded("SLUICE_SIMD", [&] {

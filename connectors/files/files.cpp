@@ -48,8 +48,11 @@ Descriptor::~Descriptor() {
 
 FileSource FileSource::open(const std::string& path, int wake) {
   if (path == "-") return {Descriptor(STDIN_FILENO, false), "standard input", wake};
-  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK for the opening only: a named pipe without a writer must not be waited for here,
+  // where a request to stop would not be heard; the first read waits for it.
+  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (number < 0) throw IoError("cannot open input '" + path + "'", errno);
+  fcntl(number, F_SETFL, fcntl(number, F_GETFL) & ~O_NONBLOCK);
   return {Descriptor(number, true), path, wake};
 }
 
@@ -68,8 +71,9 @@ FileSource::FileSource(Descriptor descriptor, std::string name, int wake)
 
 std::size_t FileSource::read(std::span<char> into) {
   for (;;) {
-    if (!regular_ && wake_ >= 0) {
-      // A read alone would sleep through a signal that came just before it.
+    if (!regular_) {
+      // A read alone would sleep through a signal that came just before it, and would take a named
+      // pipe that nobody has opened yet for one that has ended. A wake_ of -1 is passed over.
       pollfd waiting[2] = {{descriptor_.number(), POLLIN, 0}, {wake_, POLLIN, 0}};
       if (::poll(waiting, 2, -1) < 0 && errno != EINTR)
         throw IoError("cannot wait for input '" + name_ + "'", errno);

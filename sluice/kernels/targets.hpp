@@ -3,6 +3,9 @@
 // AVX-512's first (VBMI2 and the like) hold nothing that the kernels use.
 #pragma once
 
+// Also the target without vectors where the baseline has some (arm64): `portable` is always there.
+#define HWY_COMPILE_ALL_ATTAINABLE
+
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 

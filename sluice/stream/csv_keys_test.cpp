@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "sluice/stream/key_test_util.hpp"
+#include "tests/support/key_test_util.hpp"
 
 namespace sluice {
 namespace {

@@ -19,6 +19,15 @@ bool has_header(const Format& format) {
   return format.header && (format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv);
 }
 
+// What is measured is all but the last byte of the terminator: that much of a record can be in the
+// buffer before its end is known, so that the reads' sizes make no difference.
+std::size_t count_before_long(std::span<const Record> records, std::uint64_t most) {
+  const auto is_long = [most](const Record& record) {
+    return record.whole - (record.whole > record.body ? 1 : 0) > most;
+  };
+  return static_cast<std::size_t>(std::ranges::find_if(records, is_long) - records.begin());
+}
+
 char terminator_of(const Format& format) {
   return format.kind == Format::Kind::nul ? '\0' : '\n';
 }
@@ -66,10 +75,7 @@ void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
 // front; one that fills the buffer makes it twice as large.
 void Dedup::make_room(const ByteSource& source) {
   const std::size_t held = end_ - begin_;
-  if (held > options_.most_record_bytes)
-    throw BadRecord(fmt::format(
-        "{}: record {} is longer than {}: raise --max-record, or check the record format",
-        source.name(), format_count(source_records_ + 1), format_size(options_.most_record_bytes)));
+  if (held > options_.most_record_bytes) refuse_long(source);
   std::memmove(buffer_.data(), buffer_.data() + begin_, held);
   begin_ = 0;
   end_ = held;
@@ -83,19 +89,23 @@ void Dedup::judge_buffer(const ByteSource& source, bool last) {
     const std::string_view unread(buffer_.data() + begin_, end_ - begin_);
     begin_ += splitter_->split(unread, last, kBatchRecords, records_);
     if (records_.empty()) return;
-    std::span<const Record> batch(records_);
-    if (header_due_) {
+    const std::size_t sound = unread.size() <= options_.most_record_bytes
+                                  ? records_.size()
+                                  : count_before_long(records_, options_.most_record_bytes);
+    std::span<const Record> batch = std::span(records_).first(sound);
+    if (header_due_ && !batch.empty()) {
       take_header(batch.front(), source);
       batch = batch.subspan(1);
     }
     judge(batch, source);
+    if (sound < records_.size()) refuse_long(source);
   }
 }
 
 // The first source's header goes to every outlet; the others' must be equal to it and are dropped.
 void Dedup::take_header(const Record& header, const ByteSource& source) {
   header_due_ = false;
-  if (header_.empty()) {
+  if (!header_) {
     extractor_->set_header(header);
     header_ = header.text();
     passed_.write(header);
@@ -104,7 +114,7 @@ void Dedup::take_header(const Record& header, const ByteSource& source) {
     throw BadRecord(
         fmt::format("{}: its header '{}' differs from the first input's '{}': "
                     "give inputs with the same columns",
-                    source.name(), header.text(), header_));
+                    source.name(), header.text(), *header_));
   }
 }
 
@@ -163,6 +173,12 @@ void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
   throw BadRecord(fmt::format(
       "{}: record {} {}: mend it, or run without --strict to pass it through", source.name(),
       format_count(source_records_ + 1), malformed ? "is malformed" : "lacks the key"));
+}
+
+void Dedup::refuse_long(const ByteSource& source) {
+  throw BadRecord(fmt::format(
+      "{}: record {} is longer than {}: raise --max-record, or check the record format",
+      source.name(), format_count(source_records_ + 1), format_size(options_.most_record_bytes)));
 }
 
 void Dedup::flush() {

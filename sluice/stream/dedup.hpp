@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ class Dedup {
   void judge(std::span<const Record> records, const ByteSource& source);
   void observe(std::size_t count, std::size_t keyed);
   void refuse(std::span<const Record> records, const ByteSource& source);
+  [[noreturn]] void refuse_long(const ByteSource& source);
 
   DedupOptions options_;
   const Hasher& hasher_;
@@ -72,7 +74,7 @@ class Dedup {
   DedupCounts counts_;
   std::uint64_t source_records_ = 0;  // records of the present source before this batch
   bool header_due_ = false;
-  std::string header_;  // of the first source
+  std::optional<std::string> header_;  // of the first source that has one
 
   // The read buffer: [begin_, end_) is read and not yet judged.
   std::vector<char> buffer_;

@@ -2,7 +2,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "sluice/stream/json_tree.hpp"
-#include "sluice/stream/key_test_util.hpp"
+#include "tests/support/key_test_util.hpp"
 
 namespace sluice {
 namespace {

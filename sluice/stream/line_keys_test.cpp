@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "sluice/stream/key_test_util.hpp"
+#include "tests/support/key_test_util.hpp"
 
 namespace sluice {
 namespace {

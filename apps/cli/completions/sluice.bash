@@ -1,0 +1,50 @@
+# Completion of sluice(1) for bash.
+# shellcheck shell=bash
+
+# _sluice_complete WORDS: those that start with the word being typed.
+_sluice_complete() {
+  mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+}
+
+_sluice() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+  local command=${COMP_WORDS[1]} common='-h --help --help-all'
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    _sluice_complete "dedup generate filters inspect $common --version"
+    return
+  fi
+
+  # The value of the flag before.
+  case $command,$prev in
+    dedup,-f | dedup,--filter)
+      _sluice_complete "$(sluice filters 2>/dev/null | sed -n 's/^\([a-z_]*\): .*/\1/p')"
+      return ;;
+    dedup,--stats) _sluice_complete 'text json none'; return ;;
+    dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
+    dedup,--duplicates | dedup,--state | *,-o | *,--output) return ;;  # a file
+  esac
+
+  if [[ $command == generate ]]; then
+    local stream='-n --records --duplicates --seed -o --output'
+    case ${COMP_WORDS[2]},$COMP_CWORD in
+      *,2) _sluice_complete "clicks lines $common" ;;
+      clicks,*) _sluice_complete "$stream --skew --users --malformed $common" ;;
+      lines,*) _sluice_complete "$stream --length $common" ;;
+    esac
+    return
+  fi
+  if [[ $cur == -* ]]; then
+    case $command in
+      dedup)
+        _sluice_complete "-0 --null --csv --tsv --json --no-header -k --key -d --delimiter --strict
+          --max-record -n --expect --fpr -f --filter --seed --untrusted-keys -o --output
+          --duplicates --invert --state --checkpoint-every --state-previous --stats $common" ;;
+      filters | inspect) _sluice_complete "--json $common" ;;
+    esac
+    return
+  fi
+}
+
+# Where we offer nothing, bash offers files.
+complete -o default -F _sluice sluice

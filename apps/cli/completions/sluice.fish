@@ -1,0 +1,59 @@
+# Completion of sluice(1) for fish.
+
+function __sluice_filters
+    sluice filters 2>/dev/null | string replace -rf '^([a-z_]+): (.*)' '$1\t$2'
+end
+
+set -l commands dedup generate filters inspect
+set -l none "not __fish_seen_subcommand_from $commands"
+set -l dedup '__fish_seen_subcommand_from dedup'
+set -l generate '__fish_seen_subcommand_from generate'
+set -l clicks '__fish_seen_subcommand_from clicks'
+set -l lines '__fish_seen_subcommand_from lines'
+
+complete -c sluice -f
+complete -c sluice -s h -l help -d 'Print the help of the command'
+complete -c sluice -l help-all -d 'Print the help of every command'
+complete -c sluice -n $none -l version -d 'Version, compiler and instruction set chosen'
+complete -c sluice -n $none -a dedup -d 'Let each record of a stream through once'
+complete -c sluice -n $none -a generate -d 'Write a synthetic stream'
+complete -c sluice -n $none -a filters -d 'List the filters and their parameters'
+complete -c sluice -n $none -a inspect -d 'Describe a snapshot and check it whole'
+
+complete -c sluice -n $dedup -F
+complete -c sluice -n $dedup -s 0 -l null -d 'Records end with a NUL byte'
+complete -c sluice -n $dedup -l csv -d 'CSV with a header'
+complete -c sluice -n $dedup -l tsv -d 'The same with tabs'
+complete -c sluice -n $dedup -l json -d 'One JSON value a line'
+complete -c sluice -n $dedup -l no-header -d 'CSV and TSV: the first record is data'
+complete -c sluice -n $dedup -s k -l key -x -d 'What makes two records the same'
+complete -c sluice -n $dedup -s d -l delimiter -x -d 'Lines: what separates fields'
+complete -c sluice -n $dedup -l strict -d 'Stop at a record without the key'
+complete -c sluice -n $dedup -l max-record -x -d 'Stop at a record longer than this'
+complete -c sluice -n $dedup -s n -l expect -x -d 'How many distinct keys to plan for'
+complete -c sluice -n $dedup -l fpr -x -d 'Share of distinct records that may be lost'
+complete -c sluice -n $dedup -s f -l filter -x -a '(__sluice_filters)' -d 'The filter'
+complete -c sluice -n $dedup -l seed -x -d 'Hash under a fixed secret'
+complete -c sluice -n $dedup -l untrusted-keys -d 'Keys may be chosen to do harm'
+complete -c sluice -n $dedup -s o -l output -r -F -d 'Write here instead of to standard output'
+complete -c sluice -n $dedup -l duplicates -r -F -d 'Write what is held back here'
+complete -c sluice -n $dedup -l invert -d 'Let the duplicates through'
+complete -c sluice -n $dedup -l state -r -F -d 'Remember across runs'
+complete -c sluice -n $dedup -l checkpoint-every -x -a '10s 30s 5m 1M' -d 'Save the state so often'
+complete -c sluice -n $dedup -l state-previous -d 'Start from the state before the last save'
+complete -c sluice -n $dedup -l stats -x -a 'text json none' -d 'What to say at the end'
+
+complete -c sluice -n "$generate; and not __fish_seen_subcommand_from clicks lines" \
+    -a 'clicks lines'
+complete -c sluice -n $generate -s n -l records -x -d 'How many records'
+complete -c sluice -n $generate -l duplicates -x -d 'Share that repeats an earlier one'
+complete -c sluice -n $generate -l seed -x -d 'The same seed gives the same bytes'
+complete -c sluice -n $generate -s o -l output -r -F -d 'Write here instead of to standard output'
+complete -c sluice -n $clicks -l skew -x -d 'How unequal users are'
+complete -c sluice -n $clicks -l users -x -d 'How many users there are'
+complete -c sluice -n $clicks -l malformed -x -d 'Share of records without a key'
+complete -c sluice -n $lines -l length -x -d 'Bytes of a line'
+
+complete -c sluice -n '__fish_seen_subcommand_from filters' -l json -d 'One JSON object a filter'
+complete -c sluice -n '__fish_seen_subcommand_from inspect' -F
+complete -c sluice -n '__fish_seen_subcommand_from inspect' -l json -d 'One JSON object'

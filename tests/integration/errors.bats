@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# Wrong flags, full disks: one sentence, the right exit code, nothing destroyed.
+load helper
+
+@test "wrong flags are refused with 2 and one sentence" {
+  echo a >input
+  refused 2 dedup --no-such-flag input
+  says --no-such-flag "sluice dedup --help"
+  refused 2 dedup --stats
+  says --stats
+  refused 2 dedup --stats xml input
+  says "'xml'" "text, json or none"
+  refused 2 no-such-command
+  says no-such-command
+  refused 2 generate
+  refused 2 dedup input --fpr 2
+  says --fpr "'2'"
+  refused 2 dedup input --fpr 0
+  refused 2 dedup input --expect x
+  says --expect "'x'"
+  refused 2 dedup input --expect 0
+  refused 2 dedup input --expect 99999999999G
+  refused 2 dedup input --seed -1
+  says --seed
+  refused 2 dedup input --max-record 1M
+  says "1MiB" "1MB"
+}
+
+@test "an empty value is refused, not ignored" {
+  echo a >input
+  for flag in --state --output --duplicates --filter --expect --fpr --seed --delimiter; do
+    refused 2 dedup input "$flag" ""
+    says "$flag" empty
+  done
+}
+
+@test "filters and their parameters: what is wrong, what there is" {
+  echo a >input
+  refused 2 dedup input --filter nosuch
+  says "'nosuch'" bloom exact none
+  refused 2 dedup input --filter bloom,size=3
+  says "'size'" "bytes, probes"
+  refused 2 dedup input --filter bloom,probes=99999
+  says probes "1 to 64"
+  refused 2 dedup input --filter bloom,probes
+  says name=value
+  refused 2 dedup input --filter bloom,probes=8,probes=8
+  says twice
+  refused 2 dedup input --filter bloom,layout=round
+  says blocked classic
+  refused 2 dedup input --filter exact,probes=8
+  refused 2 dedup input --filter none,keys=8
+  refused 2 dedup input --filter bloom,bytes=1
+}
+
+@test "an output that is also an input is refused, and the input is left alone" {
+  printf 'a\na\n' >input
+  ln input hard
+  ln -s input soft
+  for name in input ./input hard soft; do
+    refused 2 dedup input --output "$name"
+    says --output input
+    refused 2 dedup input --duplicates "$name"
+    says --duplicates input
+  done
+  run -2 --separate-stderr bash -c '"$SLUICE" dedup input >>input'
+  says "standard output" input
+  # shellcheck disable=SC2094
+  refused 2 dedup --output input <input
+  holds input 'a\na\n'
+}
+
+@test "two outputs in one file, or an output in the state, are refused" {
+  printf 'a\na\n' >input
+  refused 2 dedup input --output x --duplicates ./x
+  says --duplicates --output
+  refused 2 dedup input --output x.state --state ./x.state
+  says --output --state
+  [ ! -e x.state ]
+  gives 'a\n' input --state x.state
+  cp x.state before
+  refused 2 dedup input --output x.state --state x.state
+  refused 2 dedup input --duplicates x.state --state x.state
+  cmp x.state before
+}
+
+@test "standard output on a full disk: exit 1" {
+  lines_of 1000 >input
+  run -1 --separate-stderr bash -c '"$SLUICE" dedup --stats none input >/dev/full'
+  says "standard output" "No space left"
+  [ "${#stderr_lines[@]}" -eq 1 ]
+}
+
+@test "standard output on a full disk: no state is saved that holds what was not written" {
+  lines_of 1000 >input
+  run -1 bash -c '"$SLUICE" dedup --stats none -n 1k --state s input >/dev/full'
+  [ ! -e s ]
+}
+
+@test "--output on a full disk: exit 1, named, no state" {
+  small_disk
+  lines_of 40000 >input
+  refused 1 dedup "${quiet[@]}" input --output small/result --state s
+  says small/result "No space left"
+  [ ! -e s ]
+}
+
+@test "--duplicates on a full disk: exit 1, named" {
+  small_disk
+  { lines_of 40000 && lines_of 40000; } >input
+  run -1 --separate-stderr sluice dedup "${quiet[@]}" input --duplicates small/again
+  says small/again "No space left"
+}
+
+@test "--state on a full disk: exit 1, the state before is whole, nothing is left behind" {
+  small_disk
+  lines_of 1000 >input
+  # Each state takes about 300 kB: there is room for two and not for a third.
+  sluice dedup --stats none --expect 60k --state small/s input >out
+  lines_of 1000 2 >second
+  sluice dedup --stats none --expect 60k --state small/s second >out
+  cp small/s before
+  head -c 1M /dev/zero >small/ballast || true
+  run -1 --separate-stderr sluice dedup --stats none --state small/s input
+  says small/s "No space left"
+  cmp small/s before
+  [ -e small/s.previous ]
+  [ ! -e small/s.tmp ]
+  rm small/ballast
+  sluice dedup --stats none --state small/s input >out
+  holds out ''
+}
+
+@test "a limit on the size of files is an error like a full disk" {
+  lines_of 20000 >input
+  run -1 --separate-stderr bash -c \
+    'trap "" XFSZ; ulimit -f 64; exec "$SLUICE" dedup --stats none input --output result'
+  says result "File too large"
+  run -1 --separate-stderr bash -c \
+    'trap "" XFSZ; ulimit -f 64; exec "$SLUICE" dedup --stats none input --state s >/dev/null'
+  says "s.tmp" "File too large"
+  [ ! -e s ]
+  [ ! -e s.tmp ]
+}
+
+@test "outputs that cannot be opened are named" {
+  echo a >input
+  refused 1 dedup input --output no-such-folder/x
+  says no-such-folder/x
+  refused 1 dedup input --duplicates no-such-folder/x
+  says no-such-folder/x
+  refused 1 dedup input --state no-such-folder/x
+  says no-such-folder/x
+}

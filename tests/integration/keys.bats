@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# --key in every format, and what becomes of records without one.
+load helper
+
+@test "lines: fields between blanks, by number" {
+  printf 'x  1\ny 1\nz\t2\n  x 3 1\n' | gives 'x  1\nz\t2\n  x 3 1\n' --key 2
+  printf 'x  1\ny 1\nz\t2\n  x 3 1\n' | gives 'x  1\ny 1\nz\t2\n' -k 1
+}
+
+@test "lines: --delimiter" {
+  printf 'a,1\nb,1\n,1,\nc,2\nd,\ne,\n' | gives 'a,1\nc,2\nd,\n' --key 2 --delimiter ,
+  printf 'a\t1 x\nb\t1 x\nc\t1 y\n' | gives 'a\t1 x\nc\t1 y\n' -k 2 -d '\t'
+  printf 'a,1\0b,1\0' | gives 'a,1\0' -0 -k 2 -d ,
+}
+
+@test "several fields make one key without ambiguity, in whatever way they are given" {
+  printf 'a;bc\nab;c\na;bc\n' | gives 'a;bc\nab;c\n' -d ';' -k 1,2
+  printf 'a;bc\nab;c\na;bc\n' | gives 'a;bc\nab;c\n' -d ';' -k 1 -k 2
+  printf 'p,q\na,bc\nab,c\na,bc\n' | gives 'p,q\na,bc\nab,c\n' --csv --key p,q
+  printf '{"p":"a","q":"bc"}\n{"p":"ab","q":"c"}\n{"q":"bc","p":"a"}\n' |
+    gives '{"p":"a","q":"bc"}\n{"p":"ab","q":"c"}\n' --json --key /p,/q
+  printf '{"p":"a","q":"b"}\n{"p":"b","q":"a"}\n{"q":"b","p":"a","r":0}\n' |
+    gives '{"p":"a","q":"b"}\n{"p":"b","q":"a"}\n' --json --key /p --key /q
+}
+
+@test "csv: columns by name or number, the header passes once" {
+  printf 'id,name\n1,ann\n2,bob\n1,cid\n' >table.csv
+  gives 'id,name\n1,ann\n2,bob\n' --csv --key id table.csv
+  gives 'id,name\n1,ann\n2,bob\n' --csv --key 1 table.csv
+  gives 'id,name\n1,ann\n2,bob\n1,cid\n' --csv --key name table.csv
+  gives 'id,name\n1,ann\n2,bob\n1,cid\n' --csv --key 2,1 table.csv
+}
+
+@test "csv: a quoted field may hold delimiters, quotes and newlines" {
+  printf 'id,text\n1,"a\nb"\n2,"a\nb"\n3,"x, ""y"""\n4,"x, ""y"""\n5,plain\n6,"plain"\n' |
+    gives 'id,text\n1,"a\nb"\n3,"x, ""y"""\n5,plain\n' --csv --key text
+}
+
+@test "csv: without a key the whole record, quoted or not" {
+  printf 'a,b\n1,2\n"1",2\n1,2\n"1,2",\n' | gives 'a,b\n1,2\n"1,2",\n' --csv
+}
+
+@test "csv: carriage returns before newlines are no part of the last column" {
+  printf 'id,n\r\n1,a\r\n2,a\n' | gives 'id,n\r\n1,a\r\n' --csv --key n
+}
+
+@test "tsv" {
+  printf 'id\tn\n1\ta,b\n2\ta,b\n3\t"c\td"\n' | gives 'id\tn\n1\ta,b\n3\t"c\td"\n' --tsv --key n
+}
+
+@test "two tables: one header; another header is refused" {
+  printf 'id,n\n1,a' >one.csv
+  printf 'id,n\n1,b\n2,c\n' >two.csv
+  printf 'n,id\n9,9\n' >other.csv
+  : >empty.csv
+  gives 'id,n\n1,a\n2,c\n' --csv --key id empty.csv one.csv two.csv
+  run -1 --separate-stderr sluice dedup "${quiet[@]}" --csv --key id one.csv other.csv
+  says other.csv "'n,id'" "'id,n'"
+}
+
+@test "--no-header: the first record is data" {
+  printf '1,a\n1,a\n2,a\n' | gives '1,a\n' --csv --no-header --key 2
+  refused 2 dedup --no-header one
+  says --no-header
+}
+
+@test "an unknown column is refused with the columns there are" {
+  printf 'id,name\n1,a\n' >table.csv
+  refused 2 dedup --stats none --csv --key nme table.csv
+  says nme "'id', 'name'"
+  refused 2 dedup --stats none --csv --key 3 table.csv
+  says "'3'" "'id', 'name'"
+}
+
+@test "json: 1 and \"1\" differ; 1, 1.0 and 1e0 are one key" {
+  printf '{"k":1}\n{"k":"1"}\n{"k":1.0}\n{"k":1e0}\n{"k":10e-1}\n{"k":true}\n{"k":"true"}\n' |
+    gives '{"k":1}\n{"k":"1"}\n{"k":true}\n{"k":"true"}\n' --json --key /k
+}
+
+@test "json: objects are equal whatever the order of members and the spaces" {
+  printf '%s\n' '{"k":{"a":1,"b":[1,2]}}' '{"k": { "b" : [1, 2.0], "a":1 } }' \
+    '{"k":{"a":1,"b":[2,1]}}' '{"k":[{"b":1,"a":2}]}' '{"k":[{"a":2,"b":1}]}' |
+    gives '{"k":{"a":1,"b":[1,2]}}\n{"k":{"a":1,"b":[2,1]}}\n{"k":[{"b":1,"a":2}]}\n' --json -k /k
+  # Without a key the whole record.
+  printf '{"a":1,"b":2}\n{"b":2, "a":1}\n' | gives '{"a":1,"b":2}\n' --json
+}
+
+@test "json: null is a key, a missing member is none" {
+  printf '{"k":null}\n{"x":1}\n{"k":null}\n{"x":1}\n{"k":""}\n{"k":""}\n' |
+    gives '{"k":null}\n{"x":1}\n{"x":1}\n{"k":""}\n' --json --key /k
+}
+
+@test "json: pointers reach into objects and arrays, and may hold commas" {
+  printf '%s\n' '{"u":{"id":7},"t":[5,6]}' '{"u":{"id":7},"t":[1,6]}' '{"u":{"id":7},"t":[1,2]}' |
+    gives '{"u":{"id":7},"t":[5,6]}\n{"u":{"id":7},"t":[1,2]}\n' --json --key /u/id,/t/1
+  printf '{"a,b":1,"c":1}\n{"a,b":1,"c":2}\n{"a,b":2,"c":1}\n' |
+    gives '{"a,b":1,"c":1}\n{"a,b":2,"c":1}\n' --json --key /a,b
+  printf '{"a,b":1,"c":1}\n{"a,b":1,"c":2}\n{"a,b":1,"c":1}\n' |
+    gives '{"a,b":1,"c":1}\n{"a,b":1,"c":2}\n' --json --key /a,b --key /c
+  printf '{"a/b":1,"m~n":1}\n{"a/b":1,"m~n":1,"x":0}\n' | gives '{"a/b":1,"m~n":1}\n' --json -k /a~1b,/m~0n
+}
+
+@test "records without a key or malformed pass in their places and are counted" {
+  printf '%s\n' '{"k":1}' 'no json' '{"k":1}' '{"x":1}' 'no json' '{"k":2}' '' '{"k":2' '{"k":2}' >input
+  sluice dedup --json --key /k --stats json --expect 10 input >out 2>err
+  holds out '{"k":1}\nno json\n{"x":1}\nno json\n{"k":2}\n\n{"k":2\n'
+  [ "$(stat_of '[.records,.distinct,.duplicates,.unkeyed,.malformed]|join(" ")')" = "9 2 2 5 4" ]
+}
+
+@test "--strict stops at the first record without the key, by its number" {
+  printf 'a 1\nb 1\nc\nd 2\n' >input
+  run -1 --separate-stderr sluice dedup "${quiet[@]}" --strict --key 2 input
+  [ "$output" = "a 1" ]
+  says input "record 3" "lacks the key" --strict
+  printf '{"k":1}\n{"k":\n' >input
+  run -1 --separate-stderr sluice dedup "${quiet[@]}" --strict --json --key /k input
+  [ "$output" = '{"k":1}' ]
+  says input "record 2" malformed
+}
+
+@test "when no record has the key, a warning says so" {
+  printf '{"user":1}\n{"user":2}\n' >input
+  run -0 --separate-stderr sluice dedup "${quiet[@]}" --json --key /usr input
+  says warning --key
+}
+
+@test "keys that do not fit the format are refused" {
+  echo a >input
+  refused 2 dedup --key name input
+  says "'name'" "field number"
+  refused 2 dedup --key 0 input
+  says "'0'"
+  refused 2 dedup --json --key user input
+  says "'/user'"
+  refused 2 dedup --csv --json input
+  says exclude
+  refused 2 dedup --delimiter , input
+  says --delimiter
+  refused 2 dedup --delimiter ab --key 1 input
+  says "'ab'"
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# How input is cut into records, and that every odd input has a clear outcome.
+load helper
+
+@test "lines: each goes through once, in order" {
+  printf 'b\na\nb\n\na\n\nc\n' | gives 'b\na\n\nc\n'
+}
+
+@test "a carriage return is part of a line" {
+  printf 'a\r\na\na\r\n' | gives 'a\r\na\n'
+}
+
+@test "a last line without newline stays so" {
+  printf 'a\nb' | gives 'a\nb'
+  printf 'a\nb\na' | gives 'a\nb\n'
+  printf 'a\na' | gives 'a\n'
+}
+
+@test "a file that ends without newline does not run into the next one" {
+  printf 'a\nb' >one
+  printf 'c\nb\na' >two
+  printf 'd' >three
+  gives 'a\nb\nc\nd' one two three
+  gives 'a\nb\nc\n' one two
+}
+
+@test "standard input among files" {
+  printf 'a\n' >one
+  printf 'b\n' >two
+  printf 'a\nc' | gives 'a\nc\nb\n' one - two
+}
+
+@test "an empty input gives an empty output" {
+  : >empty
+  gives '' empty
+  gives '' </dev/null
+  printf 'a\n' >one
+  gives 'a\n' empty one empty
+}
+
+@test "lines of no bytes" {
+  printf '\n\n\n' | gives '\n'
+}
+
+@test "NUL bytes and invalid UTF-8 are bytes like others" {
+  printf 'a\0b\na\0c\n\xff\xfe\na\0b\n\xff\xfe\n\xc3\n' | gives 'a\0b\na\0c\n\xff\xfe\n\xc3\n'
+}
+
+@test "-0: records end with NUL and may hold newlines" {
+  printf 'a\nb\0c\0a\nb\0c' | gives 'a\nb\0c\0' -0
+  printf 'a\0b' | gives 'a\0b' --null
+  printf 'x' >one
+  printf 'y\0' >two
+  gives 'x\0y\0' -0 one two
+}
+
+@test "very long lines: twice the same, and one that differs in its last byte" {
+  bytes=$(count 5000000 100000000)
+  head -c "$bytes" /dev/zero | tr '\0' x >long
+  {
+    cat long && echo
+    echo short
+    cat long && echo y
+    cat long && echo
+    echo short
+    cat long
+  } >input
+  sluice dedup "${quiet[@]}" input >out
+  { cat long && echo && echo short && cat long && echo y; } | cmp - out
+}
+
+@test "--max-record stops at a longer record and writes what stands before it" {
+  printf 'ab\nabc\nabcd\nab\n' >input
+  run -1 --separate-stderr sluice dedup "${quiet[@]}" --max-record 3 input
+  [ "$output" = $'ab\nabc' ]
+  says input "record 3" --max-record
+  gives 'ab\nabc\nabcd\n' --max-record 4 input
+}
+
+@test "a directory is refused" {
+  mkdir folder
+  refused 1 dedup folder
+  says "'folder'" directory
+}
+
+@test "a missing file is refused" {
+  refused 1 dedup no-such-file
+  says "'no-such-file'" "No such file"
+}
+
+@test "a file without read permission is refused" {
+  echo a >secret
+  chmod 000 secret
+  if [[ $EUID -ne 0 ]]; then
+    refused 1 dedup secret
+  else
+    # Root reads everything: become nobody, with a copy of the command where nobody can reach it.
+    place=$(mktemp -d)
+    chmod 755 "$place"
+    cp "$SLUICE" "$place/sluice"
+    mv secret "$place/secret"
+    run -1 --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups \
+      "$place/sluice" dedup "$place/secret"
+    rm -r "$place"
+    [ -z "$output" ]
+  fi
+  says secret "Permission denied"
+}
+
+@test "an input that fails while it is read is an error, not an end" {
+  # The first page of a process's memory is not there.
+  refused 1 dedup --stats none /proc/self/mem
+  says /proc/self/mem "cannot read"
+}
+
+@test "all inputs are opened before any is read" {
+  echo a >one
+  refused 1 dedup one no-such-file
+  says no-such-file
+  refused 1 dedup one no-such-file --output result
+  [ ! -e result ]
+}
+
+@test "a line fed through a pipe comes out while the pipe stays open" {
+  mkfifo feed
+  start dedup "${quiet[@]}" feed
+  exec 7>feed
+  printf 'first\n' >&7
+  eventually holds out 'first\n' >/dev/null
+  printf 'first\nsecond\nthi' >&7
+  eventually holds out 'first\nsecond\n' >/dev/null
+  exec 7>&-
+  ends_with 0
+  holds out 'first\nsecond\nthi'
+}
+
+@test "closed standard streams are errors, not accidents" {
+  printf 'a\n' >input
+  run -1 --separate-stderr bash -c '"$SLUICE" dedup --stats none <&-'
+  says "standard input"
+  run -1 --separate-stderr bash -c '"$SLUICE" dedup --stats none input >&-'
+  says "standard output"
+  # Nobody hears the statistics, and they must not end in the next file opened.
+  bash -c '"$SLUICE" dedup --expect 10 input --output result 2>&-'
+  holds result 'a\n'
+  bash -c '"$SLUICE" dedup --expect 10 input --output result 2>/dev/full'
+  holds result 'a\n'
+}

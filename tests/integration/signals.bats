@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# Interrupts and readers that leave.
+load helper
+
+# interrupted SIGNAL CODE: a run that waits on an idle pipe drains, saves and reports.
+interrupted() {
+  mkfifo feed
+  start dedup --stats json --expect 1k --state s feed
+  exec 7>feed
+  printf 'a\nb\na\nunfinished' >&7
+  eventually holds out 'a\nb\n' >/dev/null
+  kill "-$1" "$pid"
+  ends_with "$2"
+  exec 7>&-
+  holds out 'a\nb\n'
+  [ "$(stat_of '[.records,.distinct,.duplicates,.unfinished_bytes,.interrupted]|join(" ")')" = \
+    "3 2 1 10 true" ]
+  grep -q "warning: stopped within a record" err
+  printf 'a\nb\nc\n' | sluice dedup --stats none --state s >again
+  holds again 'c\n'
+}
+
+@test "SIGINT drains, saves the state, prints the summary, exits 130" {
+  interrupted INT 130
+}
+
+@test "SIGTERM does the same and exits 143" {
+  interrupted TERM 143
+}
+
+@test "SIGINT before a named pipe has a writer" {
+  mkfifo feed
+  start dedup --stats json --state s --expect 1k feed
+  # The lock is taken after the signals are caught.
+  eventually test -e s.lock
+  kill -INT "$pid"
+  ends_with 130
+  [ "$(stat_of .records)" = 0 ]
+}
+
+@test "SIGINT in the middle of a large file keeps output and state in step" {
+  lines_of 400k >input
+  mkfifo drain
+  "$SLUICE" dedup --stats json --expect 1M --state s input >drain 2>err 3>&- &
+  pid=$!
+  started+=("$pid")
+  # The pipe is full and the run waits for its reader when the signal comes.
+  exec 8<drain
+  head -c 1000 <&8 >out
+  kill -INT "$pid"
+  cat <&8 >>out
+  exec 8<&-
+  ends_with 130
+  [ "$(stat_of .interrupted)" = true ]
+  [ "$(stat_of .bytes_out)" = "$(stat -c %s out)" ]
+  [ "$(stat_of .distinct)" = "$(wc -l <out)" ]
+  [ "$(stat_of .records)" -lt 400000 ]
+  sluice dedup --stats none --state s input >>out
+  awk '!seen[$0]++' input | cmp - out
+}
+
+@test "a second SIGINT ends the run at once" {
+  mkfifo drain
+  lines_of 400k >input
+  "$SLUICE" dedup "${quiet[@]}" input >drain 2>err 3>&- &
+  pid=$!
+  started+=("$pid")
+  exec 8<drain
+  head -c 1000 <&8 >/dev/null
+  gone() { kill -INT "$pid" 2>/dev/null; ! kill -0 "$pid" 2>/dev/null; }
+  eventually gone
+  exec 8<&-
+  ends_with 130
+}
+
+@test "a reader that leaves ends the run quietly with 0, and no state is saved" {
+  lines_of 400k >input
+  run -0 --separate-stderr bash -c 'set -o pipefail
+    "$SLUICE" dedup -n 1M --state s input | head -n 1'
+  [ "${#lines[@]}" -eq 1 ]
+  [[ $stderr != *error* ]]
+  [ ! -e s ]
+  # Also where the reader's shell leaves SIGPIPE at its default.
+  run -0 --separate-stderr bash -c 'trap - PIPE
+    "$SLUICE" dedup --stats none -n 1M input | head -n 1; exit "${PIPESTATUS[0]}"'
+  [ -z "$stderr" ]
+}

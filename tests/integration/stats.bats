@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# What is said on standard error: --stats, warnings, progress.
+load helper
+
+@test "--stats json: the last line is one object, and it adds up" {
+  lines_of 20k >input
+  sluice dedup --stats json --expect 14k --fpr 1e-6 input >out 2>err
+  tail -n 1 err | jq --exit-status . >/dev/null
+  [ "$(stat_of '.records == .distinct + .duplicates + .unkeyed + .late')" = true ]
+  [ "$(stat_of .records)" = 20000 ]
+  [ "$(stat_of .distinct)" = "$(wc -l <out)" ]
+  [ "$(stat_of .bytes_in)" = "$(stat -c %s input)" ]
+  [ "$(stat_of .bytes_out)" = "$(stat -c %s out)" ]
+  [ "$(stat_of '.filter.name, .filter.capacity, .filter.keys == .distinct' | xargs)" = "bloom 14000 true" ]
+  [ "$(stat_of '(.filter.bits_per_key - 8 * .filter.bytes / .filter.capacity) | fabs < 0.001')" = true ]
+  [ "$(stat_of '.filter.predicted_fpr > 0 and .filter.predicted_fpr <= 1.01e-6')" = true ]
+  [ "$(stat_of '.seconds > 0 and .records_per_second > 0 and .memory_bytes > .filter.bytes')" = true ]
+  [ "$(stat_of '.records_per_second * .seconds / .records | . > 0.999 and . < 1.001')" = true ]
+}
+
+@test "--stats json: bits a key are of the keys held when the filter is unbounded" {
+  lines_of 20k >input
+  sluice dedup --stats json --filter exact input >out 2>err
+  [ "$(stat_of '.filter.name, .filter.capacity, .filter.predicted_fpr' | xargs)" = "exact 0 0" ]
+  [ "$(stat_of '(.filter.bits_per_key - 8 * .filter.bytes / .filter.keys) | fabs < 0.001')" = true ]
+}
+
+@test "--stats json: no records, unkeyed records, several inputs" {
+  sluice dedup --stats json --filter exact /dev/null >out 2>err
+  [ "$(stat_of '[.records,.bytes_in,.bytes_out,.records_per_second,.filter.bits_per_key]|join(" ")')" = "0 0 0 0 0" ]
+  printf 'x 1\ny' >one
+  printf 'z 1\n' >two
+  sluice dedup --stats json -n 10 --key 2 one two >out 2>err
+  holds out 'x 1\ny'
+  [ "$(stat_of '[.records,.distinct,.duplicates,.unkeyed,.malformed,.late]|join(" ")')" = "3 1 1 1 0 0" ]
+  [ "$(stat_of '[.bytes_in,.bytes_out]|join(" ")')" = "9 5" ]
+}
+
+@test "--stats json: a header is bytes and no record" {
+  printf 'id\n1\n1\n' | sluice dedup --stats json -n 10 --csv >out 2>err
+  [ "$(stat_of '[.records,.bytes_in,.bytes_out]|join(" ")')" = "2 7 5" ]
+}
+
+@test "--stats text: the counts, the filter, the error, for people" {
+  printf 'a\nb\na\n' >input
+  run -0 --separate-stderr sluice dedup -n 1k input
+  says "3 records" distinct duplicates "planned for 1,000 keys" "predicted false positives" "bits a key"
+}
+
+@test "an unsized run states its capacity" {
+  echo a >input
+  run -0 --separate-stderr sluice dedup input
+  says "no --expect" "8,000,000"
+}
+
+@test "--stats none is silent" {
+  lines_of 1000 >input
+  run -0 --separate-stderr sluice dedup --stats none input
+  [ -z "$stderr" ]
+}
+
+@test "a filter past its capacity warns, once, whatever --stats says" {
+  lines_of 200k >input
+  for stats in text json none; do
+    sluice dedup --stats "$stats" --expect 1000 input >out 2>err
+    [ "$(grep -c 'warning: the filter holds' err)" -eq 1 ]
+    grep 'warning:' err | grep -q -e 'planned for 1,000.*target of 1e-06.*--expect'
+  done
+  sluice dedup --stats json --expect 1000 input 2>err >out
+  [ "$(stat_of .filter.over_target)" = true ]
+  sluice dedup --stats none --expect 200k input >out 2>err
+  [ ! -s err ]
+}
+
+@test "how many it says it lost is about how many it lost" {
+  lines_of 200k >input
+  sluice dedup --stats json --expect 50k --fpr 1% --seed 1 input 2>err >out
+  lost=$(($(sort -u input | wc -l) - $(wc -l <out)))
+  echo "lost $lost, expected $(stat_of .filter.expected_lost)"
+  [ "$lost" -gt 5000 ]
+  [ "$(stat_of "(.filter.expected_lost / $lost) | . > 0.9 and . < 1.1")" = true ]
+}
+
+# on_terminal FILE COMMAND: runs it with standard error on a terminal whose bytes end in FILE.
+on_terminal() {
+  script --quiet --return --command "$2" "$1" >/dev/null </dev/null
+}
+
+@test "progress is shown on a terminal, and only there" {
+  lines_of 100k >input
+  on_terminal seen '"$SLUICE" dedup input >out'
+  grep -q 'records .*% duplicates' seen
+  grep -q $'\r' seen
+  sluice dedup input >out 2>err
+  run -1 grep -q $'\r' err
+}
+
+@test "colours on a terminal, none with NO_COLOR or elsewhere" {
+  run -1 on_terminal seen '"$SLUICE" dedup no-such-file'
+  grep -q $'\e\[31m' seen
+  export NO_COLOR=1
+  run -1 on_terminal seen '"$SLUICE" dedup no-such-file'
+  grep -q 'error: ' seen
+  run -1 grep -q $'\e' seen
+  unset NO_COLOR
+  run -1 --separate-stderr sluice dedup no-such-file
+  [[ $stderr != *$'\e'* ]]
+}

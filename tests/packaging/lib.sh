@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Shared by the tests of this folder, which source it. Each gets SOURCE (the tree), BUILD (a build
+# of it), SLUICE (the command) and CXX from CMake, and may write to $scratch.
+set -euo pipefail
+: "${SOURCE:?run these tests through ctest}" "${BUILD:?}" "${SLUICE:?}" "${CXX:?}"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+PATH=$(dirname "$SLUICE"):$PATH
+export LC_ALL=C.UTF-8
+
+failures=0
+# complain MESSAGE: one failure; `finish` ends the test with all of them.
+complain() {
+  echo "FAILED: $*" >&2
+  failures=$((failures + 1))
+}
+finish() { ((failures == 0)); }
+
+# same WHAT EXPECTED ACTUAL
+same() {
+  if [[ $2 != "$3" ]]; then
+    complain "$1"
+    diff <(echo "$2") <(echo "$3") >&2 || true
+  fi
+}
+
+# fenced LANGUAGE N FILE: the Nth block of that language in a Markdown file.
+fenced() {
+  awk -v open="\`\`\`$1" -v wanted="$2" '
+    $0 == open { inside = ++seen == wanted; next }
+    /^```/ { inside = 0 }
+    inside' "$3"
+}
