@@ -17,6 +17,9 @@ namespace {
 // unprivileged users over the limit, which is no matter.
 constexpr int kPipeBytes = 1 << 20;
 
+// How long an idle stream goes unattended: its checkpoints come this much late at most.
+constexpr int kWaitMilliseconds = 1000;
+
 void widen_if_pipe([[maybe_unused]] int descriptor) {
 #ifdef F_SETPIPE_SZ
   struct stat status;
@@ -91,6 +94,11 @@ bool FileSource::would_wait() {
   if (regular_) return false;
   pollfd waiting{descriptor_.number(), POLLIN, 0};
   return ::poll(&waiting, 1, 0) == 0;
+}
+
+bool FileSource::wait() {
+  pollfd waiting[2] = {{descriptor_.number(), POLLIN, 0}, {wake_, POLLIN, 0}};
+  return regular_ || ::poll(waiting, 2, kWaitMilliseconds) != 0;
 }
 
 FileIdentity FileSource::identity() const {

@@ -42,6 +42,7 @@ class FileSource final : public ByteSource {
 
   std::size_t read(std::span<char> into) override;
   bool would_wait() override;
+  bool wait() override;
   const std::string& name() const override { return name_; }
 
   FileIdentity identity() const;

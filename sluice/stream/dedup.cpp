@@ -35,20 +35,25 @@ char terminator_of(const Format& format) {
 }  // namespace
 
 Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
-             ByteSink* held)
+             ByteSink* held, ByteSink* late)
     : options_(options),
       hasher_(hasher),
       filter_(filter),
+      window_(filter.as<Window>()),
       passed_(&passed, terminator_of(options.format)),
       held_(held, terminator_of(options.format)),
+      late_outlet_(late, terminator_of(options.format)),
       splitter_(make_splitter(options.format)),
       extractor_(make_key_extractor(options.format, options.keys)),
       buffer_(2 * kReadBytes + kPaddingBytes),
       keys_(kBatchRecords),
       status_(kBatchRecords),
       digests_(kBatchRecords),
-      verdicts_(kBatchRecords) {
+      verdicts_(kBatchRecords),
+      times_(kBatchRecords) {
   records_.reserve(kBatchRecords);
+  if (options.event_time)
+    event_times_.emplace(options.format, *options.event_time, options.time_format);
 }
 
 void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
@@ -58,7 +63,7 @@ void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
   begin_ = end_ = 0;
   for (;;) {
     make_room(source);
-    if (source.would_wait()) flush();
+    if (source.would_wait() && !idle(source, between)) break;
     const std::size_t got = source.read(std::span(buffer_).subspan(end_, kReadBytes));
     counts_.bytes_in += got;
     end_ += got;
@@ -69,6 +74,16 @@ void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
     if (!between()) break;
   }
   counts_.unfinished_bytes = end_ - begin_;
+}
+
+// Nothing to read: what is judged goes out, and the caller is asked now and then. False: it says
+// stop.
+bool Dedup::idle(ByteSource& source, const std::function<bool()>& between) {
+  flush();
+  do {
+    if (!between()) return false;
+  } while (!source.wait());
+  return true;
 }
 
 // kReadBytes of room behind end_, and the padding behind that. An unfinished record moves to the
@@ -107,9 +122,11 @@ void Dedup::take_header(const Record& header, const ByteSource& source) {
   header_due_ = false;
   if (!header_) {
     extractor_->set_header(header);
+    if (event_times_) event_times_->set_header(header);
     header_ = header.text();
     passed_.write(header);
     held_.write(header);
+    late_outlet_.write(header);
   } else if (header.text() != header_) {
     throw BadRecord(
         fmt::format("{}: its header '{}' differs from the first input's '{}': "
@@ -120,13 +137,82 @@ void Dedup::take_header(const Record& header, const ByteSource& source) {
 
 void Dedup::judge(std::span<const Record> records, const ByteSource& source) {
   const std::size_t count = records.size();
-  const std::size_t keyed =
-      extractor_->extract(records, std::span(keys_).first(count), std::span(status_).first(count));
+  const std::size_t keyed = extract(records);
   if (keyed < count && options_.strict) refuse(records, source);
   observe(count, keyed);
+  write(records);
+  source_records_ += count;
+}
 
-  const auto duplicate = [&](std::size_t i) { return verdicts_[i] == Verdict::duplicate; };
-  const auto other = [&](std::size_t i) { return verdicts_[i] != Verdict::duplicate; };
+// Fills keys_, status_ and, with a time window, times_.
+std::size_t Dedup::extract(std::span<const Record> records) {
+  const std::size_t count = records.size();
+  const std::size_t keyed =
+      extractor_->extract(records, std::span(keys_).first(count), std::span(status_).first(count));
+  if (event_times_)
+    return event_times_->extract(records, std::span(times_).first(count),
+                                 std::span(status_).first(count));
+  if (window_ != nullptr && window_->params().spec.by_time())
+    std::fill_n(times_.begin(), count, options_.clock());
+  return keyed;
+}
+
+// Fills verdicts_ and late_ for the batch: records without a key count as distinct.
+void Dedup::observe(std::size_t count, std::size_t keyed) {
+  if (keyed < count) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (status_[i] != KeyStatus::keyed) continue;
+      times_[next] = times_[i];
+      keys_[next++] = keys_[i];
+    }
+  }
+  observe_keyed(keyed);
+  counts_.records += count;
+  counts_.unkeyed += count - keyed;
+  if (keyed == count) return;
+  // Back to the records' places, from the end so that nothing is overwritten before it is moved.
+  std::size_t next = keyed;
+  for (std::size_t i = count; i-- > 0;) {
+    const bool has_key = status_[i] == KeyStatus::keyed;
+    if (has_key) --next;
+    verdicts_[i] = has_key ? verdicts_[next] : Verdict::distinct;
+    late_[i] = has_key && late_[next];
+    counts_.malformed += status_[i] == KeyStatus::malformed;
+  }
+}
+
+void Dedup::observe_keyed(std::size_t keyed) {
+  const std::span<Digest> digests = std::span(digests_).first(keyed);
+  const std::span<Verdict> verdicts = std::span(verdicts_).first(keyed);
+  hasher_.digest(std::span(keys_).first(keyed), digests);
+  batch_late_ = 0;
+  if (window_ == nullptr) {
+    filter_.observe(digests, verdicts);
+  } else {
+    const std::span<bool> late = std::span(late_).first(keyed);
+    window_->judge(digests, std::span(times_).first(keyed), verdicts, late);
+    batch_late_ = static_cast<std::size_t>(std::ranges::count(late, true));
+  }
+  const auto duplicates =
+      static_cast<std::uint64_t>(std::ranges::count(verdicts, Verdict::duplicate));
+  counts_.duplicates += duplicates;
+  counts_.late += batch_late_;
+  counts_.distinct += keyed - duplicates - batch_late_;
+}
+
+void Dedup::write(std::span<const Record> records) {
+  // A late record takes the place of a duplicate (drop), of any other record (pass), or neither
+  // (mark).
+  const bool late = batch_late_ > 0;
+  const auto duplicate = [&](std::size_t i) {
+    if (late && late_[i]) return options_.late == LatePolicy::drop;
+    return verdicts_[i] == Verdict::duplicate;
+  };
+  const auto other = [&](std::size_t i) {
+    if (late && late_[i]) return options_.late == LatePolicy::pass;
+    return verdicts_[i] != Verdict::duplicate;
+  };
   if (options_.invert) {
     passed_.write_kept(records, duplicate);
     held_.write_kept(records, other);
@@ -134,33 +220,8 @@ void Dedup::judge(std::span<const Record> records, const ByteSource& source) {
     passed_.write_kept(records, other);
     held_.write_kept(records, duplicate);
   }
-  source_records_ += count;
-}
-
-// Fills verdicts_ for the batch in keys_ and status_: records without a key count as distinct.
-void Dedup::observe(std::size_t count, std::size_t keyed) {
-  if (keyed < count) {
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < count; ++i)
-      if (status_[i] == KeyStatus::keyed) keys_[next++] = keys_[i];
-  }
-  const std::span<Digest> digests = std::span(digests_).first(keyed);
-  hasher_.digest(std::span(keys_).first(keyed), digests);
-  filter_.observe(digests, std::span(verdicts_).first(keyed));
-  const auto duplicates = static_cast<std::uint64_t>(
-      std::count(verdicts_.begin(), verdicts_.begin() + static_cast<std::ptrdiff_t>(keyed),
-                 Verdict::duplicate));
-  counts_.records += count;
-  counts_.duplicates += duplicates;
-  counts_.distinct += keyed - duplicates;
-  counts_.unkeyed += count - keyed;
-  if (keyed == count) return;
-  // Back to the records' places, from the end so that nothing is overwritten before it is moved.
-  std::size_t next = keyed;
-  for (std::size_t i = count; i-- > 0;) {
-    verdicts_[i] = status_[i] == KeyStatus::keyed ? verdicts_[--next] : Verdict::distinct;
-    counts_.malformed += status_[i] == KeyStatus::malformed;
-  }
+  if (late && options_.late == LatePolicy::mark)
+    late_outlet_.write_kept(records, [&](std::size_t i) { return late_[i]; });
 }
 
 // Strict: what stands before the bad record is judged and written, then the run ends.
@@ -184,6 +245,7 @@ void Dedup::refuse_long(const ByteSource& source) {
 void Dedup::flush() {
   passed_.flush();
   held_.flush();
+  late_outlet_.flush();
 }
 
 }  // namespace sluice

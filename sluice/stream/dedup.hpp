@@ -1,9 +1,12 @@
 // The pipeline: bytes → records → keys → digests → verdicts → bytes, a batch at a time.
 //
-// One straight line on one thread. The order of the input is kept. A record without a key is passed
-// through and counted, never lost; with `strict` it stops the run instead.
+// With a window the filter is told when each record happened: by the record itself (event time) or
+// by the clock of the caller (arrival time). One straight line on one thread. The order of the
+// input is kept. A record without a key is passed through and counted, never lost; with `strict` it
+// stops the run instead.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,11 +16,20 @@
 
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/hash/hasher.hpp"
+#include "sluice/stream/event_time.hpp"
 #include "sluice/stream/io.hpp"
 #include "sluice/stream/outlet.hpp"
 #include "sluice/stream/record.hpp"
+#include "sluice/window/window.hpp"
 
 namespace sluice {
+
+// What becomes of a record that comes a window or more after its time.
+enum class LatePolicy : std::uint8_t {
+  pass,  // written, not remembered
+  drop,  // held back
+  mark,  // to an outlet of its own
+};
 
 struct DedupOptions {
   Format format;
@@ -25,14 +37,20 @@ struct DedupOptions {
   bool strict = false;            // a record without its key is an error
   bool invert = false;            // duplicates are passed on, the rest is held back
   std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
+  std::optional<std::string> event_time = {};  // the field that says when, written as one --key
+  TimeFormat time_format = TimeFormat::automatic;
+  LatePolicy late = LatePolicy::pass;
+  // Where there is no event time, when a batch of a time window arrived.
+  std::function<Nanoseconds()> clock = {};
 };
 
 struct DedupCounts {
-  std::uint64_t records = 0;  // = distinct + duplicates + unkeyed
+  std::uint64_t records = 0;  // = distinct + duplicates + unkeyed + late
   std::uint64_t distinct = 0;
   std::uint64_t duplicates = 0;
   std::uint64_t unkeyed = 0;    // no key found: passed through
   std::uint64_t malformed = 0;  // of the unkeyed, those that could not be parsed
+  std::uint64_t late = 0;       // a window or more behind now
   std::uint64_t bytes_in = 0;
   std::uint64_t unfinished_bytes = 0;  // of a record that a stop cut off
 };
@@ -40,9 +58,10 @@ struct DedupCounts {
 class Dedup {
  public:
   // `hasher` and `filter` must outlive this. `passed` takes what is let through, `held` (may be
-  // null) what is held back. Throws BadParameters for keys that do not fit the format.
+  // null) what is held back, `late` what comes too late with LatePolicy::mark. Throws BadParameters
+  // for keys that do not fit the format.
   Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
-        ByteSink* held);
+        ByteSink* held, ByteSink* late = nullptr);
 
   // Runs one source to its end. `between` is called between reads, with everything read so far
   // judged but perhaps not flushed; when it returns false the run stops there. Throws BadRecord and
@@ -56,21 +75,28 @@ class Dedup {
   std::uint64_t bytes_out() const noexcept { return passed_.bytes(); }
 
  private:
+  bool idle(ByteSource& source, const std::function<bool()>& between);
   void make_room(const ByteSource& source);
   void judge_buffer(const ByteSource& source, bool last);
   void take_header(const Record& header, const ByteSource& source);
   void judge(std::span<const Record> records, const ByteSource& source);
+  std::size_t extract(std::span<const Record> records);
   void observe(std::size_t count, std::size_t keyed);
+  void observe_keyed(std::size_t keyed);
+  void write(std::span<const Record> records);
   void refuse(std::span<const Record> records, const ByteSource& source);
   [[noreturn]] void refuse_long(const ByteSource& source);
 
   DedupOptions options_;
   const Hasher& hasher_;
   AnyFilter& filter_;
+  Window* window_;  // what the filter is, if it is one
   Outlet passed_;
   Outlet held_;
+  Outlet late_outlet_;
   std::unique_ptr<Splitter> splitter_;
   std::unique_ptr<KeyExtractor> extractor_;
+  std::optional<EventTimes> event_times_;
   DedupCounts counts_;
   std::uint64_t source_records_ = 0;  // records of the present source before this batch
   bool header_due_ = false;
@@ -87,6 +113,9 @@ class Dedup {
   std::vector<KeyStatus> status_;
   std::vector<Digest> digests_;
   std::vector<Verdict> verdicts_;
+  std::vector<Nanoseconds> times_;
+  std::array<bool, kBatchRecords> late_{};
+  std::size_t batch_late_ = 0;  // how many of the batch are late
 };
 
 }  // namespace sluice

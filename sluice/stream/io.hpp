@@ -17,6 +17,8 @@ class ByteSource {
   // True when nothing is there to be read now and a read would wait: the time to flush what is
   // judged.
   virtual bool would_wait() { return false; }
+  // Waits until a read would not, or for about a second; false when that ran out.
+  virtual bool wait() { return true; }
   // For messages: a file's path, or "standard input".
   virtual const std::string& name() const = 0;
 };

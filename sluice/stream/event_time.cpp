@@ -1,0 +1,233 @@
+#include "sluice/stream/event_time.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "sluice/base/bits.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr Nanoseconds kFarthest = Nanoseconds{1} << 62;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// digits · 10^exponent. At most 19 digits are kept: a time has no more to tell.
+struct Decimal {
+  bool negative = false;
+  std::uint64_t digits = 0;
+  int exponent = 0;
+};
+
+// Takes a number of at most `most` digits off the front; nothing when there is none.
+std::optional<int> take_number(std::string_view& text, std::size_t least, std::size_t most) {
+  std::size_t count = 0;
+  int value = 0;
+  while (count < most && count < text.size() && is_digit(text[count]))
+    value = value * 10 + (text[count++] - '0');
+  if (count < least) return std::nullopt;
+  text.remove_prefix(count);
+  return value;
+}
+
+bool take(std::string_view& text, char c) {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+std::optional<Decimal> parse_decimal(std::string_view text) {
+  Decimal decimal;
+  decimal.negative = take(text, '-');
+  if (!decimal.negative) take(text, '+');
+  bool any = false;
+  bool point = false;
+  int kept = 0;
+  for (; !text.empty() && (is_digit(text.front()) || (text.front() == '.' && !point));
+       text.remove_prefix(1)) {
+    if (text.front() == '.') {
+      point = true;
+      continue;
+    }
+    any = true;
+    if (kept < 19) {
+      decimal.digits = decimal.digits * 10 + static_cast<std::uint64_t>(text.front() - '0');
+      kept += decimal.digits != 0;
+      decimal.exponent -= point;
+    } else {
+      decimal.exponent += !point;
+    }
+  }
+  if (!any) return std::nullopt;
+  if (take(text, 'e') || take(text, 'E')) {
+    const bool negative = take(text, '-');
+    if (!negative) take(text, '+');
+    const auto exponent = take_number(text, 1, 4);
+    if (!exponent) return std::nullopt;
+    decimal.exponent += negative ? -*exponent : *exponent;
+  }
+  if (!text.empty()) return std::nullopt;
+  return decimal;
+}
+
+// digits · 10^(exponent + unit) nanoseconds, cut off below one.
+std::optional<Nanoseconds> scaled(const Decimal& decimal, int unit) {
+  Uint128 value = decimal.digits;
+  int exponent = decimal.exponent + unit;
+  if (value == 0) return 0;
+  for (; exponent > 0; --exponent) {
+    value *= 10;
+    if (value >= static_cast<Uint128>(kFarthest)) return std::nullopt;
+  }
+  for (; exponent < 0 && value > 0; ++exponent) value /= 10;
+  if (value >= static_cast<Uint128>(kFarthest)) return std::nullopt;
+  const auto nanoseconds = static_cast<Nanoseconds>(value);
+  return decimal.negative ? -nanoseconds : nanoseconds;
+}
+
+// The power of ten from the unit to nanoseconds, told by the number's size.
+int likely_unit(const Decimal& decimal) {
+  const double size = static_cast<double>(decimal.digits) * std::pow(10.0, decimal.exponent);
+  if (size < 1e11) return 9;
+  if (size < 1e14) return 6;
+  return size < 1e17 ? 3 : 0;
+}
+
+// Days from 1970-01-01 of a date in the Gregorian calendar: whole 400-year cycles of 146,097 days,
+// with years that start in March so that the leap day is the last.
+std::int64_t days_from_date(std::int64_t year, int month, int day) {
+  if (month <= 2) --year;
+  const std::int64_t cycle = (year >= 0 ? year : year - 399) / 400;
+  const std::int64_t year_of_cycle = year - cycle * 400;
+  const std::int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  const std::int64_t day_of_cycle =
+      year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
+  return cycle * 146'097 + day_of_cycle - 719'468;
+}
+
+int days_in_month(int year, int month) {
+  constexpr std::array<int, 12> kDays = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  return kDays[static_cast<std::size_t>(month - 1)] + (leap && month == 2);
+}
+
+// hh:mm[:ss[.fraction]], in nanoseconds.
+std::optional<Nanoseconds> take_clock(std::string_view& text) {
+  const auto hour = take_number(text, 2, 2);
+  if (!hour || *hour > 23 || !take(text, ':')) return std::nullopt;
+  const auto minute = take_number(text, 2, 2);
+  if (!minute || *minute > 59) return std::nullopt;
+  Nanoseconds time = (*hour * 60 + *minute) * 60 * kSecond;
+  if (!take(text, ':')) return time;
+  const auto second = take_number(text, 2, 2);
+  // A leap second is the first of the next minute.
+  if (!second || *second > 60) return std::nullopt;
+  time += *second * kSecond;
+  if (!take(text, '.') && !take(text, ',')) return time;
+  Nanoseconds unit = kSecond / 10;
+  if (text.empty() || !is_digit(text.front())) return std::nullopt;
+  for (; !text.empty() && is_digit(text.front()); text.remove_prefix(1), unit /= 10)
+    time += (text.front() - '0') * unit;
+  return time;
+}
+
+// Z, +hh, +hhmm, +hh:mm, or nothing: how far ahead of UTC.
+std::optional<Nanoseconds> take_offset(std::string_view& text) {
+  if (text.empty() || take(text, 'Z') || take(text, 'z')) return 0;
+  const bool west = take(text, '-');
+  if (!west && !take(text, '+')) return std::nullopt;
+  const auto hours = take_number(text, 2, 2);
+  if (!hours || *hours > 23) return std::nullopt;
+  std::optional<int> minutes = 0;
+  if (take(text, ':') || !text.empty()) minutes = take_number(text, 2, 2);
+  if (!minutes || *minutes > 59) return std::nullopt;
+  const Nanoseconds offset = (*hours * 60 + *minutes) * 60 * kSecond;
+  return west ? -offset : offset;
+}
+
+std::optional<Nanoseconds> parse_iso8601(std::string_view text) {
+  const auto year = take_number(text, 4, 4);
+  if (!year || !take(text, '-')) return std::nullopt;
+  const auto month = take_number(text, 2, 2);
+  if (!month || *month < 1 || *month > 12 || !take(text, '-')) return std::nullopt;
+  const auto day = take_number(text, 2, 2);
+  if (!day || *day < 1 || *day > days_in_month(*year, *month)) return std::nullopt;
+  if (*year < 1825 || *year > 2115) return std::nullopt;
+  Nanoseconds time = days_from_date(*year, *month, *day) * 86'400 * kSecond;
+  if (text.empty()) return time;
+  if (!take(text, 'T') && !take(text, 't') && !take(text, ' ')) return std::nullopt;
+  const auto clock = take_clock(text);
+  if (!clock) return std::nullopt;
+  const auto offset = take_offset(text);
+  if (!offset || !text.empty()) return std::nullopt;
+  return time + *clock - *offset;
+}
+
+// The text of a JSON key form (json_key.hpp) that is a number or a string; nothing for the rest.
+std::optional<std::string_view> json_text(std::string_view form) {
+  const char kind = form.empty() ? '\0' : form.front();
+  if (kind == 'd') return form.substr(1, form.size() - 2);
+  if (kind != 's') return std::nullopt;
+  form.remove_prefix(1);
+  while (!form.empty() && (form.front() & 0x80) != 0) form.remove_prefix(1);
+  if (!form.empty()) form.remove_prefix(1);
+  return form;
+}
+
+}  // namespace
+
+TimeFormat parse_time_format(std::string_view flag, std::string_view text) {
+  constexpr std::array<std::string_view, 6> kNames = {"auto", "s", "ms", "us", "ns", "iso8601"};
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == text) return static_cast<TimeFormat>(i);
+  throw BadParameters(fmt::format("{} '{}' is not auto, s, ms, us, ns or iso8601", flag, text));
+}
+
+std::optional<Nanoseconds> parse_time(std::string_view text, TimeFormat format) {
+  if (format != TimeFormat::iso8601) {
+    if (const auto decimal = parse_decimal(text)) {
+      const int unit =
+          format == TimeFormat::automatic
+              ? likely_unit(*decimal)
+              : 9 - 3 * (static_cast<int>(format) - static_cast<int>(TimeFormat::seconds));
+      return scaled(*decimal, unit);
+    }
+    if (format != TimeFormat::automatic) return std::nullopt;
+  }
+  return parse_iso8601(text);
+}
+
+EventTimes::EventTimes(const Format& format, const std::string& field, TimeFormat time_format)
+    : json_(format.kind == Format::Kind::json),
+      time_format_(time_format),
+      fields_(make_key_extractor(format, std::span(&field, 1))),
+      texts_(kBatchRecords),
+      found_(kBatchRecords) {}
+
+std::size_t EventTimes::extract(std::span<const Record> records, std::span<Nanoseconds> times,
+                                std::span<KeyStatus> status) {
+  const std::size_t count = records.size();
+  fields_->extract(records, std::span(texts_).first(count), std::span(found_).first(count));
+  std::size_t keyed = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::optional<Nanoseconds> time;
+    if (found_[i] == KeyStatus::keyed) {
+      const auto text = json_ ? json_text(texts_[i]) : std::optional(texts_[i]);
+      if (text) time = parse_time(*text, time_format_);
+    }
+    times[i] = time.value_or(0);
+    if (!time && status[i] == KeyStatus::keyed)
+      status[i] = found_[i] == KeyStatus::keyed ? KeyStatus::malformed : found_[i];
+    keyed += status[i] == KeyStatus::keyed;
+  }
+  return keyed;
+}
+
+}  // namespace sluice
