@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "dedup_request.hpp"
 #include "dedup_run.hpp"
+#include "dedup_window.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -56,8 +57,9 @@ void add_filter_flags(CLI::App& command, DedupFlags& flags) {
       ->type_name("P")
       ->group(group);
   command
-      .add_option("-f,--filter", flags.filter,
-                  "The filter and its parameters; `sluice filters` lists them [bloom]")
+      .add_option(
+          "-f,--filter", flags.filter,
+          "The filter and its parameters; `sluice filters` lists them [bloom; cohort for a window]")
       ->type_name("NAME[,PARAMETER=VALUE]")
       ->group(group);
   command
@@ -117,6 +119,7 @@ constexpr const char* kExamples =
     "  sluice dedup access.log > once.log\n"
     "  sluice dedup --json --key /user,/ad clicks.ndjson --expect 50M --fpr 1e-7 > once.ndjson\n"
     "  sluice dedup --csv --key order_id --state seen.sluice --duplicates again.csv orders.csv\n"
+    "  sluice dedup --json --key /id --window 10m --event-time /time events.ndjson > once.ndjson\n"
     "  tail -f events | sluice dedup -k 2 -d , --checkpoint-every 10s --state seen.sluice\n"
     "\n"
     "Exit: 0 done, 1 the run failed, 2 usage or a state file refused, 130 interrupted (state "
@@ -133,6 +136,7 @@ void add_dedup(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->option_text("FILE ...");
   add_record_flags(command, *flags);
+  add_window_flags(command, *flags);
   add_filter_flags(command, *flags);
   add_output_flags(command, *flags);
   refuse_empty_values(command);

@@ -49,6 +49,37 @@ std::string filter_row(const DedupReport& report) {
                      format_size(filter.bytes), keys, bits_per_key(filter));
 }
 
+std::string window_row(const DedupReport& report) {
+  if (!report.window) return "";
+  const WindowReport& window = *report.window;
+  std::string row = fmt::format("  window      {}", describe(window.spec, window.refreshed));
+  if (window.generations > 0)
+    row += fmt::format("; {} generations, slack {:.1f} %", window.generations, 100 * window.slack);
+  if (window.growths > 0) row += fmt::format("; grew {} times", format_count(window.growths));
+  if (window.disbelieved > 0)
+    row += fmt::format("; {} clocks not believed", format_count(window.disbelieved));
+  return row + "\n";
+}
+
+// `size` is keys of a count window, seconds of the others.
+void add_window(JsonWriter& json, const DedupReport& report) {
+  const WindowReport& window = *report.window;
+  json.begin("window").field("kind", name_of(window.spec.kind));
+  if (window.spec.by_time())
+    json.field("size", static_cast<double>(window.spec.size) * 1e-9);
+  else
+    json.field("size", window.spec.size);
+  json.field("anchor", window.refreshed ? "refreshed" : "delivered")
+      .field("slack", window.slack)
+      .field("npws", window.npws)
+      .field("generations", window.generations)
+      .field("growths", window.growths)
+      .field("late", report.counts.late)
+      .field("disbelieved", window.disbelieved)
+      .field("stash", report.filter.stash)
+      .end();
+}
+
 std::string error_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   if (filter.target_fpr == 0) return "";
@@ -61,11 +92,11 @@ std::string error_row(const DedupReport& report) {
 
 }  // namespace
 
-void LossMeter::update(const FilterStats& now) {
-  const double added = static_cast<double>(now.keys - keys_);
-  expected_lost_ += added * (odds(predicted_fpr_) + odds(now.predicted_fpr)) / 2;
-  keys_ = now.keys;
-  predicted_fpr_ = now.predicted_fpr;
+void LossMeter::update(std::uint64_t distinct, double predicted_fpr) {
+  const double added = static_cast<double>(distinct - distinct_);
+  expected_lost_ += added * (odds(predicted_fpr_) + odds(predicted_fpr)) / 2;
+  distinct_ = distinct;
+  predicted_fpr_ = predicted_fpr;
 }
 
 double bits_per_key(const FilterStats& stats) {
@@ -95,6 +126,9 @@ std::string as_text(const DedupReport& report) {
                       fmt::format("let through ({} malformed, {} without the key)",
                                   format_count(counts.malformed),
                                   format_count(counts.unkeyed - counts.malformed)));
+  if (counts.late > 0)
+    text += count_row("late", counts.late, counts.records, "a window or more behind");
+  text += window_row(report);
   text += filter_row(report);
   text += error_row(report);
   text += fmt::format("  memory      {} at its peak, the whole process",
@@ -111,7 +145,7 @@ std::string as_json(const DedupReport& report) {
       .field("duplicates", counts.duplicates)
       .field("unkeyed", counts.unkeyed)
       .field("malformed", counts.malformed)
-      .field("late", 0)
+      .field("late", counts.late)
       .field("bytes_in", counts.bytes_in)
       .field("bytes_out", report.bytes_out)
       .field("unfinished_bytes", counts.unfinished_bytes)
@@ -121,6 +155,7 @@ std::string as_json(const DedupReport& report) {
       .field("memory_bytes", report.memory_bytes)
       .field("hash", name_of(report.hash))
       .field("simd", simd_level());
+  if (report.window) add_window(json, report);
   json.begin("filter")
       .field("name", report.filter_name)
       .field("bytes", report.filter.bytes)

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sluice/filters/contract.hpp"
@@ -15,16 +16,26 @@ namespace sluice::cli {
 // of the chance of a false positive at the fill of the moment.
 class LossMeter {
  public:
-  explicit LossMeter(const FilterStats& start)
-      : keys_(start.keys), predicted_fpr_(start.predicted_fpr) {}
-  // Between two calls the error is taken to rise in a straight line.
-  void update(const FilterStats& now);
+  explicit LossMeter(double predicted_fpr) : predicted_fpr_(predicted_fpr) {}
+  // `distinct`: records judged so since the start. Between two calls the error is taken to change
+  // in a straight line.
+  void update(std::uint64_t distinct, double predicted_fpr);
   double expected_lost() const noexcept { return expected_lost_; }
 
  private:
-  std::uint64_t keys_;
+  std::uint64_t distinct_ = 0;
   double predicted_fpr_;
   double expected_lost_ = 0;
+};
+
+struct WindowReport {
+  WindowSpec spec;
+  bool refreshed = false;
+  double slack = 0;
+  double npws = 0;
+  unsigned generations = 0;
+  std::uint64_t growths = 0;
+  std::uint64_t disbelieved = 0;  // records whose clocks were too far ahead
 };
 
 struct DedupReport {
@@ -38,6 +49,7 @@ struct DedupReport {
   double seconds = 0;
   std::uint64_t memory_bytes = 0;  // peak resident size of the process
   bool interrupted = false;
+  std::optional<WindowReport> window = {};
 };
 
 // bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "dedup_window.hpp"
+
 #include "sluice/base/error.hpp"
 
 namespace sluice::cli {
@@ -85,6 +87,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.state = flags.state;
   request.state_previous = flags.state_previous;
   request.stats = stats_of(flags.stats);
+  understand_window(flags, request);
   understand_state(flags, request);
   return request;
 }
@@ -96,6 +99,7 @@ Labels labels_of(const DedupOptions& options) {
   if (!format.header) labels.emplace_back("header", "no");
   if (format.delimiter != 0) labels.emplace_back("delimiter", std::string(1, format.delimiter));
   for (const std::string& key : options.keys) labels.emplace_back("key", key);
+  if (options.event_time) labels.emplace_back("event-time", *options.event_time);
   return labels;
 }
 

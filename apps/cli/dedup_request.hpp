@@ -10,6 +10,7 @@
 #include "sluice/hash/hasher.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/stream/dedup.hpp"
+#include "sluice/window/window.hpp"
 
 namespace sluice::cli {
 
@@ -27,6 +28,10 @@ struct DedupFlags {
   std::string state, checkpoint_every;
   bool state_previous = false;
   std::string stats = "text";
+  // Windows: see dedup_window.hpp.
+  std::string window, event_time, time_format, max_ahead, late, late_output, rate, slack, npws,
+      growth;
+  bool refresh = false;
 };
 
 struct DedupRequest {
@@ -39,8 +44,11 @@ struct DedupRequest {
   std::optional<std::uint64_t> seed;
   bool untrusted_keys = false;
   std::string output, duplicates, state;  // empty: none
+  std::string late_output;
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
+  std::optional<Window::Params> window;
+  std::optional<double> slack, npws;  // asked for; what the window's filter must hold
   enum class Stats { text, json, none } stats = Stats::text;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "connectors/files/files.hpp"
 #include "connectors/files/state_file.hpp"
 #include "dedup_report.hpp"
+#include "dedup_window.hpp"
 #include "signals.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
@@ -35,11 +37,8 @@ std::string text_of(const Labels& labels) {
   return text;
 }
 
-Snapshot fresh(const DedupRequest& request) {
-  const Secret secret = request.seed ? Secret::from_seed(*request.seed) : Secret::random();
-  const HashKind hash = request.untrusted_keys ? HashKind::highway : HashKind::xxh3;
-  return {Hasher(hash, secret), make_filter(request.filter, request.wish),
-          labels_of(request.options)};
+AnyFilter make_asked(const DedupRequest& request) {
+  return request.window ? make_window(request) : make_filter(request.filter, request.wish);
 }
 
 [[noreturn]] void refuse_state(const DedupRequest& request, std::string_view what,
@@ -48,6 +47,29 @@ Snapshot fresh(const DedupRequest& request) {
       "--state '{}' was made with {} '{}', and this run asks for '{}': run with the same, or start "
       "another state file",
       request.state, what, in_file, asked));
+}
+
+Snapshot fresh(const DedupRequest& request) {
+  const Secret secret = request.seed ? Secret::from_seed(*request.seed) : Secret::random();
+  const HashKind hash = request.untrusted_keys ? HashKind::highway : HashKind::xxh3;
+  return {Hasher(hash, secret), make_asked(request), labels_of(request.options)};
+}
+
+std::string describe_filter(const AnyFilter& filter) {
+  return fmt::format("{},{}", name_of(filter.kind()), filter.settings().text());
+}
+
+// What the state remembers must be what this run asks to remember.
+void check_window_agreement(const DedupRequest& request, const AnyFilter& filter) {
+  const auto text = [](const std::optional<Window::Params>& params) {
+    return params ? describe(params->spec, params->anchor == Anchor::refreshed) +
+                        (params->anchor == Anchor::refreshed ? ", refreshed" : "")
+                  : std::string("everything");
+  };
+  const Window* held = filter.as<Window>();
+  const auto in_file = held == nullptr ? std::nullopt : std::optional(held->params());
+  if (text(in_file) != text(request.window))
+    refuse_state(request, "a memory of", text(in_file), text(request.window));
 }
 
 // A state serves a run that cuts, keys, hashes and remembers as it did.
@@ -65,13 +87,11 @@ void check_agreement(const DedupRequest& request, const Snapshot& state) {
         fmt::format("--state '{}' was not made with --seed {}: drop the flag, or start "
                     "another state file",
                     request.state, *request.seed));
+  check_window_agreement(request, state.filter);
   if (!request.filter_given) return;
-  const AnyFilter wanted = make_filter(request.filter, request.wish);
-  const auto describe = [](const AnyFilter& filter) {
-    return fmt::format("{},{}", name_of(filter.kind()), filter.settings().text());
-  };
-  if (describe(wanted) != describe(state.filter))
-    refuse_state(request, "filter", describe(state.filter), describe(wanted));
+  const std::string wanted = describe_filter(make_asked(request));
+  if (wanted != describe_filter(state.filter))
+    refuse_state(request, "filter", describe_filter(state.filter), wanted);
 }
 
 // Reading what is being written, or writing two things into one file, destroys both.
@@ -102,7 +122,8 @@ bool same_place(const std::filesystem::path& a, const std::filesystem::path& b) 
 // Asked before anything is opened: opening an output would make the file that the state is to be.
 void check_state_apart(const DedupRequest& request) {
   for (const auto& [flag, output] :
-       {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates)})
+       {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
+        std::pair("--late-output", request.late_output)})
     for (const std::string& state : {request.state, request.state + ".previous"})
       if (!output.empty() && same_place(output, state))
         throw BadParameters(
@@ -115,6 +136,8 @@ class Run {
   int execute();
 
  private:
+  void say_reading() const;
+  void flush_what_goes() noexcept;
   bool between();
   void look_at_error();
   bool checkpoint_due() const;
@@ -129,6 +152,7 @@ class Run {
   Snapshot state_;
   FileSink passed_;
   std::optional<FileSink> held_;
+  std::optional<FileSink> late_;
   std::optional<Dedup> dedup_;
   LossMeter losses_;
   Progress progress_;
@@ -167,25 +191,25 @@ Run::Run(const DedupRequest& request)
       state_(load_or_make(request, state_file_)),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
-      losses_(state_.filter.stats()),
+      losses_(state_.filter.stats().predicted_fpr),
       progress_(bytes_in_all(inputs_)) {
   if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
+  if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
   std::vector<std::pair<const char*, const FileSink*>> outputs;
   outputs.emplace_back(request.output.empty() ? "standard output" : "--output", &passed_);
   if (held_) outputs.emplace_back("--duplicates", &*held_);
+  if (late_) outputs.emplace_back("--late-output", &*late_);
   check_distinct_files(inputs_, outputs);
-  dedup_.emplace(request.options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr);
+  dedup_.emplace(request.options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
+                 late_ ? &*late_ : nullptr);
   // Only now, when nothing can be refused any more, is anything overwritten.
   if (!request.output.empty()) passed_.truncate();
   if (held_) held_->truncate();
+  if (late_) late_->truncate();
 }
 
 int Run::execute() {
-  const FilterStats stats = state_.filter.stats();
-  if (!request_.wish.keys && stats.capacity == kStandardCapacity && request_.filter == "bloom" &&
-      request_.stats == DedupRequest::Stats::text)
-    note("dedup", fmt::format("no --expect: the filter is planned for {} distinct keys",
-                              format_count(stats.capacity)));
+  if (request_.stats == DedupRequest::Stats::text) say_reading();
   try {
     for (FileSource& input : inputs_) {
       dedup_->run(input, [this] { return between(); });
@@ -195,9 +219,31 @@ int Run::execute() {
     // What stands before the bad record is judged and goes out.
     dedup_->flush();
     throw;
+  } catch (const IoError& error) {
+    // So does what was read before an input failed; an output that failed takes no more.
+    if (error.error_number() != EPIPE) flush_what_goes();
+    throw;
   }
   finish();
   return signals_.received() == 0 ? kDone : 128 + signals_.received();
+}
+
+// How the flags were understood, where that could surprise.
+void Run::say_reading() const {
+  const FilterStats stats = state_.filter.stats();
+  if (const Window* window = state_.filter.as<Window>())
+    note("dedup", reading_of(request_, *window));
+  else if (!request_.wish.keys && stats.capacity == kStandardCapacity && request_.filter == "bloom")
+    note("dedup", fmt::format("no --expect: the filter is planned for {} distinct keys",
+                              format_count(stats.capacity)));
+}
+
+void Run::flush_what_goes() noexcept {
+  try {
+    dedup_->flush();
+  } catch (const Error&) {
+    // The first failure is the one to tell.
+  }
 }
 
 bool Run::between() {
@@ -211,7 +257,7 @@ bool Run::between() {
 // enough for the sum of losses too.
 void Run::look_at_error() {
   const FilterStats stats = state_.filter.stats();
-  losses_.update(stats);
+  losses_.update(dedup_->counts().distinct, stats.predicted_fpr);
   next_look_ = dedup_->counts().distinct + std::max<std::uint64_t>(kLookEvery, stats.keys / 64);
   if (warned_ || stats.target_fpr == 0 || stats.predicted_fpr <= stats.target_fpr) return;
   warned_ = true;
@@ -237,6 +283,7 @@ void Run::checkpoint() {
   dedup_->flush();
   if (!request_.output.empty()) passed_.sync();
   if (held_) held_->sync();
+  if (late_) late_->sync();
   state_file_->save(state_.hasher, state_.filter, state_.labels);
   last_checkpoint_ = Clock::now();
   last_checkpoint_records_ = dedup_->counts().records;
@@ -263,17 +310,31 @@ void Run::finish() {
     say(as_json(report()));
 }
 
+std::optional<WindowReport> report_of(const Window* window) {
+  if (window == nullptr) return std::nullopt;
+  return WindowReport{.spec = window->params().spec,
+                      .refreshed = window->params().anchor == Anchor::refreshed,
+                      .slack = window->slack(),
+                      .npws = window->npws(),
+                      .generations = window->generations(),
+                      .growths = window->growth().growths(),
+                      .disbelieved = window->clock().disbelieved()};
+}
+
 DedupReport Run::report() const {
+  const Window* window = state_.filter.as<Window>();
+  const AnyFilter& filter = window == nullptr ? state_.filter : window->growth().newest();
   return {.counts = dedup_->counts(),
           .bytes_out = dedup_->bytes_out(),
-          .filter_name = std::string(name_of(state_.filter.kind())),
-          .settings = state_.filter.settings(),
+          .filter_name = std::string(name_of(filter.kind())),
+          .settings = filter.settings(),
           .filter = state_.filter.stats(),
           .expected_lost = losses_.expected_lost(),
           .hash = state_.hasher.kind(),
           .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
           .memory_bytes = peak_memory_bytes(),
-          .interrupted = signals_.received() != 0};
+          .interrupted = signals_.received() != 0,
+          .window = report_of(window)};
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish) {
 
 std::string_view name_of(FilterKind kind) noexcept {
   const KindInfo* info = find_kind(kind);
+  if (kind == FilterKind::window) return "window";
   return info == nullptr ? "unknown" : info->name;
 }
 

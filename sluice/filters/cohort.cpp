@@ -88,7 +88,8 @@ std::span<const ParameterInfo> Cohort::Params::known() {
 }
 
 std::uint64_t Cohort::Params::live_capacity() const {
-  return capacity + (generations == 0 ? 0 : (capacity + generations - 1) / generations);
+  if (generations == 0) return capacity;
+  return (capacity + generations - 1) / generations * (generations + 1);
 }
 
 Cohort::Params Cohort::Params::from(const Wish& wish, const Settings& settings) {

@@ -1,0 +1,197 @@
+#include "dedup_window.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice::cli {
+namespace {
+
+// "50k/s", "3M/m", "1G/d": keys a second.
+double parse_rate(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const std::string_view unit = slash == std::string_view::npos ? "" : text.substr(slash + 1);
+  const double seconds = unit == "s"   ? 1
+                         : unit == "m" ? 60
+                         : unit == "h" ? 3600
+                         : unit == "d" ? 86'400
+                                       : 0;
+  if (seconds == 0)
+    throw BadParameters(fmt::format(
+        "--rate '{}' is no rate: give keys a second, minute, hour or day, such as 50k/s", text));
+  return static_cast<double>(parse_count("--rate", text.substr(0, slash))) / seconds;
+}
+
+LatePolicy parse_late(const std::string& text) {
+  if (text == "pass") return LatePolicy::pass;
+  if (text == "drop") return LatePolicy::drop;
+  if (text == "mark") return LatePolicy::mark;
+  throw BadParameters(fmt::format("--late '{}' is not pass, drop or mark", text));
+}
+
+Growth::By parse_growth(const std::string& text) {
+  if (text.empty() || text == "density") return Growth::By::density;
+  if (text == "cardinality") return Growth::By::cardinality;
+  throw BadParameters(fmt::format("--growth '{}' is not density or cardinality", text));
+}
+
+void need(const std::string& value, const char* flag, bool there, const char* other) {
+  if (!value.empty() && !there) throw BadParameters(fmt::format("{} goes with {}", flag, other));
+}
+
+void check_combination(const DedupFlags& flags) {
+  const bool window = !flags.window.empty();
+  for (const auto& [value, flag] :
+       {std::pair(&flags.event_time, "--event-time"), std::pair(&flags.max_ahead, "--max-ahead"),
+        std::pair(&flags.late, "--late"), std::pair(&flags.rate, "--rate"),
+        std::pair(&flags.slack, "--slack"), std::pair(&flags.npws, "--npws"),
+        std::pair(&flags.growth, "--growth")})
+    need(*value, flag, window, "--window");
+  if (flags.refresh && !window) throw BadParameters("--refresh goes with --window");
+  need(flags.time_format, "--time-format", !flags.event_time.empty(), "--event-time");
+  need(flags.late_output, "--late-output", flags.late == "mark", "--late mark");
+  if (flags.late == "mark" && flags.late_output.empty())
+    throw BadParameters("--late mark needs --late-output FILE: where late records go");
+}
+
+void check_count_window(const DedupFlags& flags) {
+  for (const auto& [value, flag] :
+       {std::pair(&flags.event_time, "--event-time"), std::pair(&flags.max_ahead, "--max-ahead"),
+        std::pair(&flags.late, "--late"), std::pair(&flags.rate, "--rate")})
+    if (!value->empty())
+      throw BadParameters(fmt::format(
+          "{} goes with a window of time: --window {} counts records; give a duration such as 10m",
+          flag, flags.window));
+  if (!flags.expect.empty())
+    throw BadParameters(
+        fmt::format("--expect goes without a window of records: --window {} says how many "
+                    "are remembered",
+                    flags.window));
+}
+
+// A share of the window, as --slack and --npws take it.
+std::optional<double> parse_window_share(const char* flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return parse_probability(flag, text);
+}
+
+// The clock of arrivals: the wall's, so that a state remembers across runs what it should and no
+// more.
+Nanoseconds wall_clock() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+void add_window_flags(CLI::App& command, DedupFlags& flags) {
+  const char* group = "Window";
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    command.add_option(name, value, help)->type_name(type)->group(group);
+  };
+  add("-w,--window", flags.window,
+      "Remember only the last so many records let through (1M), the last so much time (10m, 24h, "
+      "7d), or "
+      "since the last whole hour or day; m is minutes, M a million",
+      "1M|10m|hour|day");
+  command
+      .add_flag(
+          "--refresh", flags.refresh,
+          "A repeat restarts its key's window; otherwise it runs from the last record let through")
+      ->group(group);
+  add("--event-time", flags.event_time,
+      "The field that says when a record happened, written as a --key; otherwise, when it arrives",
+      "FIELD");
+  add("--time-format", flags.time_format,
+      "How times are written; numbers are told apart by their size [auto]",
+      "auto|s|ms|us|ns|iso8601");
+  add("--max-ahead", flags.max_ahead,
+      "A time further ahead than this is not believed until a second record agrees [one window]",
+      "10m");
+  add("--late", flags.late,
+      "A record a window or more behind: let through and not remembered, held back, or written to "
+      "--late-output [pass]",
+      "pass|drop|mark");
+  add("--late-output", flags.late_output, "Where late records go with --late mark", "FILE");
+  add("--rate", flags.rate, "Distinct keys to expect; a hint, the filter grows on bursts", "50k/s");
+  add("--slack", flags.slack,
+      "How far past the window a key may be remembered, as a share of it [1/24]", "SHARE");
+  add("--npws", flags.npws, "The expected share of such keys [half the slack]", "SHARE");
+  add("--growth", flags.growth,
+      "What makes a stage full: keys live, or keys ever written [density]", "density|cardinality");
+}
+
+void understand_window(const DedupFlags& flags, DedupRequest& request) {
+  check_combination(flags);
+  if (flags.window.empty()) return;
+  Window::Params window;
+  window.spec = parse_window("--window", flags.window);
+  if (!window.spec.by_time()) check_count_window(flags);
+  window.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered;
+  if (flags.filter.empty()) request.filter = "cohort";
+  window.filter = request.filter;
+  window.fpr = request.wish.fpr;
+  window.keys = request.wish.keys;
+  window.growth = parse_growth(flags.growth);
+  if (!flags.rate.empty()) {
+    if (window.keys)
+      throw BadParameters("--rate and --expect say the same twice: give one of them");
+    const double keys = parse_rate(flags.rate) * static_cast<double>(window.spec.size) * 1e-9;
+    if (keys > 1e13)
+      throw BadParameters("--rate times --window is more than 10^13 keys: ask for less");
+    window.keys = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys));
+  }
+  request.slack = parse_window_share("--slack", flags.slack);
+  request.npws = parse_window_share("--npws", flags.npws);
+  // A generation is what a window is late by at most, and half of one on average.
+  double generations = request.slack ? std::ceil(1 / *request.slack) : 0;
+  if (request.npws) generations = std::max(generations, std::ceil(0.5 / *request.npws));
+  if (generations > 1e6)
+    throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
+  if (generations > 0) window.generations = static_cast<unsigned>(generations);
+  if (!flags.max_ahead.empty())
+    window.max_ahead =
+        static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());
+  if (!flags.event_time.empty()) request.options.event_time = flags.event_time;
+  if (!flags.time_format.empty())
+    request.options.time_format = parse_time_format("--time-format", flags.time_format);
+  if (!flags.late.empty()) request.options.late = parse_late(flags.late);
+  request.late_output = flags.late_output;
+  request.options.clock = wall_clock;
+  request.window = window;
+}
+
+AnyFilter make_window(const DedupRequest& request) {
+  Window window = Window::make(*request.window);
+  const auto check = [&](const char* flag, std::optional<double> asked, double held) {
+    if (asked && held > *asked * (1 + 1e-9))
+      throw BadParameters(fmt::format(
+          "{} {:g} is more than filter '{}' holds: it comes to {:.3g} with {} generations; "
+          "choose other parameters for it, or another filter",
+          flag, *asked, request.filter, held, window.generations()));
+  };
+  check("--slack", request.slack, window.slack());
+  check("--npws", request.npws, window.npws());
+  return AnyFilter(std::move(window));
+}
+
+std::string reading_of(const DedupRequest& request, const Window& window) {
+  const WindowSpec& spec = window.params().spec;
+  std::string text =
+      fmt::format("window: {}", describe(spec, request.window->anchor == Anchor::refreshed));
+  if (spec.by_time())
+    text += request.options.event_time
+                ? fmt::format(" by event time {}", *request.options.event_time)
+                : std::string(" by arrival");
+  if (window.generations() > 0)
+    text += fmt::format(", forgotten at most {:.1f} % late", 100 * window.slack());
+  return text;
+}
+
+}  // namespace sluice::cli

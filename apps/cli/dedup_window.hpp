@@ -1,0 +1,26 @@
+// The window flags of `sluice dedup`: what they mean together.
+#pragma once
+
+#include "dedup_request.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::cli {
+
+void add_window_flags(CLI::App& command, DedupFlags& flags);
+
+// Fills what `request` says of windows, times and late records, and makes `cohort` the filter of a
+// window for which none was named. Throws BadParameters: each names the flag and what would be
+// right.
+void understand_window(const DedupFlags& flags, DedupRequest& request);
+
+// The window that the request asks for, made: refused when its filter cannot hold the slack asked
+// for.
+AnyFilter make_window(const DedupRequest& request);
+
+// "--window 10m: the last 10m (10 minutes) of event time /t; …": how the flags were read.
+std::string reading_of(const DedupRequest& request, const Window& window);
+
+}  // namespace sluice::cli
