@@ -200,7 +200,9 @@ Run::Run(const DedupRequest& request)
   if (held_) outputs.emplace_back("--duplicates", &*held_);
   if (late_) outputs.emplace_back("--late-output", &*late_);
   check_distinct_files(inputs_, outputs);
-  dedup_.emplace(request.options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
+  DedupOptions options = request.options;
+  options.clock = arrival_clock(state_.filter);
+  dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
                  late_ ? &*late_ : nullptr);
   // Only now, when nothing can be refused any more, is anything overwritten.
   if (!request.output.empty()) passed_.truncate();

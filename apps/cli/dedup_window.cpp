@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -11,6 +12,8 @@
 
 namespace sluice::cli {
 namespace {
+
+constexpr std::uint64_t kAnyTime = std::uint64_t{1} << 62;
 
 // "50k/s", "3M/m", "1G/d": keys a second.
 double parse_rate(std::string_view text) {
@@ -47,13 +50,13 @@ void need(const std::string& value, const char* flag, bool there, const char* ot
 void check_combination(const DedupFlags& flags) {
   const bool window = !flags.window.empty();
   for (const auto& [value, flag] :
-       {std::pair(&flags.event_time, "--event-time"), std::pair(&flags.max_ahead, "--max-ahead"),
-        std::pair(&flags.late, "--late"), std::pair(&flags.rate, "--rate"),
-        std::pair(&flags.slack, "--slack"), std::pair(&flags.npws, "--npws"),
-        std::pair(&flags.growth, "--growth")})
+       {std::pair(&flags.event_time, "--event-time"), std::pair(&flags.late, "--late"),
+        std::pair(&flags.rate, "--rate"), std::pair(&flags.slack, "--slack"),
+        std::pair(&flags.npws, "--npws"), std::pair(&flags.growth, "--growth")})
     need(*value, flag, window, "--window");
   if (flags.refresh && !window) throw BadParameters("--refresh goes with --window");
   need(flags.time_format, "--time-format", !flags.event_time.empty(), "--event-time");
+  need(flags.max_ahead, "--max-ahead", !flags.event_time.empty(), "--event-time");
   need(flags.late_output, "--late-output", flags.late == "mark", "--late mark");
   if (flags.late == "mark" && flags.late_output.empty())
     throw BadParameters("--late mark needs --late-output FILE: where late records go");
@@ -78,14 +81,6 @@ void check_count_window(const DedupFlags& flags) {
 std::optional<double> parse_window_share(const char* flag, const std::string& text) {
   if (text.empty()) return std::nullopt;
   return parse_probability(flag, text);
-}
-
-// The clock of arrivals: the wall's, so that a state remembers across runs what it should and no
-// more.
-Nanoseconds wall_clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace
@@ -158,13 +153,27 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());
-  if (!flags.event_time.empty()) request.options.event_time = flags.event_time;
+  if (!flags.event_time.empty())
+    request.options.event_time = flags.event_time;
+  else if (window.spec.by_time())
+    window.max_ahead = kAnyTime;  // our own clock is believed: a gap is a quiet stream
   if (!flags.time_format.empty())
     request.options.time_format = parse_time_format("--time-format", flags.time_format);
   if (!flags.late.empty()) request.options.late = parse_late(flags.late);
   request.late_output = flags.late_output;
-  request.options.clock = wall_clock;
   request.window = window;
+}
+
+std::function<Nanoseconds()> arrival_clock(const AnyFilter& filter) {
+  using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::steady_clock;
+  Nanoseconds start =
+      duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const Window* window = filter.as<Window>();
+  if (window != nullptr && window->clock().started())
+    start = std::max(start, window->clock().now());
+  return [start, since = steady_clock::now()] {
+    return start + duration_cast<nanoseconds>(steady_clock::now() - since).count();
+  };
 }
 
 AnyFilter make_window(const DedupRequest& request) {

@@ -1,6 +1,8 @@
 // The window flags of `sluice dedup`: what they mean together.
 #pragma once
 
+#include <functional>
+
 #include "dedup_request.hpp"
 
 namespace CLI {
@@ -19,6 +21,11 @@ void understand_window(const DedupFlags& flags, DedupRequest& request);
 // The window that the request asks for, made: refused when its filter cannot hold the slack asked
 // for.
 AnyFilter make_window(const DedupRequest& request);
+
+// When records arrive. It starts at the wall's time, so that a state forgets across runs what it
+// should, but never behind what `filter` has seen, and runs steadily from there: a wall clock that
+// is set while we run neither wipes the window nor makes everything late.
+std::function<Nanoseconds()> arrival_clock(const AnyFilter& filter);
 
 // "--window 10m: the last 10m (10 minutes) of event time /t; …": how the flags were read.
 std::string reading_of(const DedupRequest& request, const Window& window);

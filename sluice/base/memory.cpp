@@ -1,6 +1,7 @@
 #include "sluice/base/memory.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -13,8 +14,14 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-// No address space is larger; also keeps the rounding below from wrapping.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
+
+// A table larger than the machine would be given, page by page, until the kernel kills the process
+// in mid-stream: better to refuse it now. Also keeps the rounding below from wrapping.
+std::uint64_t most_bytes() {
+  static const std::uint64_t physical = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return physical;
+}
 
 }  // namespace
 
@@ -22,7 +29,7 @@ Memory::Memory(std::uint64_t bytes) {
   if (bytes == 0) return;
   const bool huge = bytes >= kHugePageBytes;
   const std::size_t alignment = huge ? kHugePageBytes : kCacheLineBytes;
-  if (bytes <= kMostBytes) {
+  if (bytes <= most_bytes()) {
     bytes_ = static_cast<std::size_t>(bytes);
     mapping_bytes_ = bytes_ + alignment;
     void* mapping = mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE,
@@ -31,7 +38,8 @@ Memory::Memory(std::uint64_t bytes) {
   }
   if (mapping_ == nullptr)
     throw BadParameters("the system cannot give " + std::to_string(bytes) +
-                        " bytes of memory for one table: ask for a smaller filter");
+                        " bytes of memory for one table, it has " + std::to_string(most_bytes()) +
+                        ": ask for a smaller filter");
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
   const std::uintptr_t aligned = (address + alignment - 1) / alignment * alignment;
   data_ = static_cast<std::byte*>(mapping_) + (aligned - address);
