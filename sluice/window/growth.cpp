@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
@@ -148,11 +149,14 @@ std::size_t Growth::admit_with_older(std::span<const Digest> digests, std::span<
 void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
                  std::span<Verdict> verdicts) const {
   std::ranges::fill(verdicts, Verdict::distinct);
-  std::vector<Verdict> answer(digests.size());
-  for (const Stage& stage : stages) {
-    stage.filter.may_contain(digests, answer);
-    for (std::size_t i = 0; i < answer.size(); ++i)
-      if (answer[i] == Verdict::duplicate) verdicts[i] = Verdict::duplicate;
+  std::array<Verdict, 512> answers;
+  for (std::size_t at = 0; at < digests.size(); at += answers.size()) {
+    const std::size_t count = std::min(answers.size(), digests.size() - at);
+    for (const Stage& stage : stages) {
+      stage.filter.may_contain(digests.subspan(at, count), std::span(answers).first(count));
+      for (std::size_t i = 0; i < count; ++i)
+        if (answers[i] == Verdict::duplicate) verdicts[at + i] = Verdict::duplicate;
+    }
   }
 }
 

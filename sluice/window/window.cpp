@@ -100,8 +100,17 @@ std::uint64_t Window::generation_size() const {
   return (params_.spec.size + generations - 1) / generations;
 }
 
+// Nearly all records are of the present tick: no division for those.
 std::int64_t Window::tick_of(Nanoseconds time) const {
+  if (time >= tick_begin_ && time < tick_end_) return tick_;
   return floor_divide(time, static_cast<std::int64_t>(generation_size()));
+}
+
+void Window::set_tick(std::int64_t tick) {
+  const auto size = static_cast<std::int64_t>(generation_size());
+  tick_ = tick;
+  tick_begin_ = tick * size;
+  tick_end_ = tick_begin_ + size;
 }
 
 void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) {
@@ -118,7 +127,7 @@ void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) 
 
 void Window::advance_to(std::int64_t tick) {
   const std::int64_t steps = tick - tick_;
-  tick_ = tick;
+  set_tick(tick);
   // After a gap of more than a window nothing is left to age.
   if (steps > static_cast<std::int64_t>(generations())) {
     growth_->start_again();
@@ -151,7 +160,7 @@ void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds>
     // The first record, or one that corrects it, says which tick it is; nothing ages by that.
     if (first || clock_.now() < before) {
       judge_until(i);
-      tick_ = tick;
+      set_tick(tick);
     }
     const bool too_old = tick_ - tick > static_cast<std::int64_t>(generations());
     if (is_late || too_old) {
@@ -207,7 +216,7 @@ void Window::clear() noexcept {
   growth_->start_again();
   clock_ = EventClock(params_.spec.size, params_.max_ahead.value_or(params_.spec.size));
   left_ = generation_size();
-  tick_ = 0;
+  tick_ = tick_begin_ = tick_end_ = 0;
 }
 
 double Window::slack() const {
@@ -264,14 +273,16 @@ Window Window::decode(Decoder& header, Decoder& payload) {
   Window window(params);
   window.clock_.decode(header);
   window.left_ = header.u64();
-  window.tick_ = static_cast<std::int64_t>(header.u64());
+  const auto tick = static_cast<std::int64_t>(header.u64());
   window.growth_->decode(header, payload);
   refuse(window.generations() != params.generations);
   refuse((params.spec.kind == WindowSpec::Kind::landmark) != (params.generations == 0u));
   refuse(window.left_ == 0 || window.left_ > window.generation_size());
   // Between two reads the present tick is that of now: what lies elsewhere was never written.
-  refuse(params.spec.by_time() && window.clock_.started() &&
-         window.tick_ != window.tick_of(window.clock_.now()));
+  if (params.spec.by_time() && window.clock_.started()) {
+    refuse(tick != window.tick_of(window.clock_.now()));
+    window.set_tick(tick);
+  }
   return window;
 }
 

@@ -86,13 +86,16 @@ class Window {
   void pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void advance_to(std::int64_t tick);
   std::int64_t tick_of(Nanoseconds time) const;
+  void set_tick(std::int64_t tick);
 
   Params params_;
   // Behind a pointer so that a Window can be moved while stages know where they come from.
   std::unique_ptr<Growth> growth_;
   EventClock clock_;
   std::uint64_t left_ = 0;  // count: keys until the generation ends
-  std::int64_t tick_ = 0;   // time: the present generation
+  std::int64_t tick_ = 0;   // time: the present generation, and from when to when it lasts
+  Nanoseconds tick_begin_ = 0;
+  Nanoseconds tick_end_ = 0;
 };
 
 }  // namespace sluice
