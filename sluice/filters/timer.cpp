@@ -144,15 +144,21 @@ Timer Timer::make(const Params& params) {
 Timer::Timer(const Params& params) : StampedWindow("timer", params.shape()), params_(params) {}
 
 FilterStats Timer::stats() const {
-  // Keys of one generation share a time.
-  double times = 0;
-  for (unsigned age = 0; age <= params_.generations; ++age) times += keys_aged(age) > 0;
+  const auto live = static_cast<double>(live_keys());
+  double predicted = 0;
+  if (params_.equal <= 1) {
+    predicted = model::timer_window_fpr(table_of(params_), live);
+  } else {
+    // Keys of one generation share a time.
+    double times = 0;
+    for (unsigned age = 0; age <= params_.generations; ++age) times += keys_aged(age) > 0;
+    predicted = model::timer_equal_fpr(table_of(params_), params_.equal, live, times);
+  }
   return {.keys = live_keys(),
           .capacity = params_.capacity,
           .bytes = bytes(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = model::timer_equal_fpr(table_of(params_), params_.equal,
-                                                  static_cast<double>(live_keys()), times)};
+          .predicted_fpr = predicted};
 }
 
 void Timer::encode_header(Encoder& to) const {

@@ -102,8 +102,8 @@ Timing::Params plan(unsigned probes, const Asked& asked) {
 }
 
 double planned_fpr(const Timing::Params& params) {
-  return model::timing_fpr(static_cast<double>(params.timers), params.probes,
-                           static_cast<double>(params.shape().live_capacity()));
+  return model::timing_window_fpr(static_cast<double>(params.timers), params.probes,
+                                  static_cast<double>(params.shape().live_capacity()));
 }
 
 // The fewest bits; of tables of a given size, the least error.
@@ -180,12 +180,13 @@ Timing Timing::make(const Params& params) {
 Timing::Timing(const Params& params) : StampedWindow("timing", params.shape()), params_(params) {}
 
 FilterStats Timing::stats() const {
-  return {.keys = live_keys(),
-          .capacity = params_.capacity,
-          .bytes = bytes(),
-          .target_fpr = params_.target_fpr,
-          .predicted_fpr = model::timing_fpr(static_cast<double>(params_.timers), params_.probes,
-                                             static_cast<double>(live_keys()))};
+  return {
+      .keys = live_keys(),
+      .capacity = params_.capacity,
+      .bytes = bytes(),
+      .target_fpr = params_.target_fpr,
+      .predicted_fpr = model::timing_window_fpr(static_cast<double>(params_.timers), params_.probes,
+                                                static_cast<double>(live_keys()))};
 }
 
 void Timing::encode_header(Encoder& to) const {

@@ -8,7 +8,8 @@
 //          leaves unmarked is marked by it. Positions are independent mixes of the digest.
 // Cost     observe: one cache line a probe and at most a timer looked at a probe; no allocation.
 //          1.44·log₂(1/fpr) timers a key: 58 bits a key at 1 % with 24 generations.
-// Errors   `duplicate` may be wrong (model::timing_fpr). `distinct` never is for a key written in
+// Errors   `duplicate` may be wrong (model::timing_window_fpr). `distinct` never is for a key
+// written in
 //          the present generation or the `generations` before it. A key stays up to one generation
 //          too long.
 // Use it   where ages are asked: age_of tells how old a key's oldest timestamp is and how many of

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/timing.hpp"
 
 namespace sluice::model {
 namespace {
@@ -33,22 +35,63 @@ double over_slices(const TimerTable& table, double keys, F f) {
   return sum;
 }
 
-// Chance that each of `draws` timers shows one of the groups, no group more than `most` times, when
-// each shows group i with chance weights[i]. By the exponential generating function: draws! times
-// the coefficient of z^draws in the product over groups of Σ_{j ≤ most} (weight z)^j / j!.
-double chance_of_no_more(const std::vector<double>& weights, unsigned draws, unsigned most) {
-  std::vector<double> coefficients(draws + 1, 0.0);
-  coefficients[0] = 1;
-  for (const double weight : weights) {
-    for (unsigned degree = draws; degree > 0; --degree) {
-      double term = 1;
-      for (unsigned j = 1; j <= std::min(most, degree); ++j) {
-        term *= weight / j;
-        coefficients[degree] += term * coefficients[degree - j];
-      }
+// A polynomial in z, by degree.
+using Series = std::vector<double>;
+constexpr double kEveryProbe = std::numeric_limits<double>::infinity();
+
+// What the timers of a key may show: each shows group i with chance weights[i]. Where probes go
+// anywhere, the `throws` probes of a group's keys cannot each hit several of the timers.
+struct Shown {
+  Series weights;
+  double throws;   // infinite where each probe has timers of its own
+  double own = 0;  // chance that a timer shows the key's own time, which all of them may
+};
+
+// Adds factor · Σ_{j ≤ most} C(throws, j) (weight z / throws)^j times `from` to `to`.
+void add_product(Series& to, const Series& from, double weight, double throws, unsigned most,
+                 double factor) {
+  for (std::size_t degree = 0; degree < from.size(); ++degree) {
+    double term = factor * from[degree];
+    for (std::size_t j = 0; j <= most && degree + j < to.size(); ++j) {
+      to[degree + j] += term;
+      const auto hits = static_cast<double>(j);
+      term *= weight * std::max(0.0, 1 - hits / throws) / (hits + 1);
     }
   }
-  return coefficients[draws] * std::exp(std::lgamma(draws + 1.0));
+}
+
+// Chance that each of `draws` timers shows one of the groups, no group more than `most` times. By
+// the exponential generating function: draws! times the coefficient of z^draws in the product over
+// groups of their series up to z^most. With `pair` two of the draws are one timer, and show the
+// same: its group has room for two fewer.
+double chance_of_no_more(const Shown& shown, unsigned draws, unsigned most, bool pair) {
+  if (pair && (draws < 2 || most < 2)) return 0;
+  const unsigned single = pair ? draws - 2 : draws;
+  Series without(single + 1, 0.0), with(single + 1, 0.0), next(single + 1);
+  without[0] = 1;
+  const auto multiply = [&](double weight, double throws) {
+    if (pair) {
+      next.assign(single + 1, 0.0);
+      add_product(next, with, weight, throws, most, 1);
+      add_product(next, without, weight, throws, most - 2, weight);
+      with.swap(next);
+    }
+    next.assign(single + 1, 0.0);
+    add_product(next, without, weight, throws, most, 1);
+    without.swap(next);
+  };
+  for (const double weight : shown.weights) multiply(weight, shown.throws);
+  if (shown.own > 0) multiply(shown.own, kEveryProbe);
+  return (pair ? with : without)[single] * std::exp(std::lgamma(single + 1.0));
+}
+
+// Chance that two probes of a key fall on one timer.
+double chance_of_pair(const TimerTable& table) {
+  if (table.vertical) return 0;
+  const double range = table.timers / table.slices;
+  double none = 1;
+  for (unsigned probe = 1; probe < table.probes; ++probe) none *= std::max(0.0, 1 - probe / range);
+  return 1 - none;
 }
 
 // Keys that share a time: as many generations as there are keys at most.
@@ -66,12 +109,14 @@ double chance_all_live(double touched, unsigned probes, double keys) {
 
 // Chance that a timer shows each of the youngest `count` groups: that it was set by one of its keys
 // and by none since.
-std::vector<double> last_writers(double touched, const Groups& groups, double count) {
-  std::vector<double> weights;
+Shown last_writers(const TimerTable& table, const Groups& groups, double count) {
+  Shown shown{{}, table.vertical ? kEveryProbe : table.probes * groups.keys_each};
+  const double touched = touch(table);
   const double kept = std::exp(groups.keys_each * std::log1p(-touched));
   double untouched = 1;
-  for (double i = 0; i < count; ++i, untouched *= kept) weights.push_back(untouched * (1 - kept));
-  return weights;
+  for (double i = 0; i < count; ++i, untouched *= kept)
+    shown.weights.push_back(untouched * (1 - kept));
+  return shown;
 }
 
 }  // namespace
@@ -83,21 +128,33 @@ double timer_fpr(const TimerTable& table, double keys) {
                      [&](double held) { return chance_all_live(touched, table.probes, held); });
 }
 
+double timer_window_fpr(const TimerTable& table, double keys) {
+  if (keys <= 0) return 0;
+  const double touched = touch(table);
+  return over_slices(table, keys, [&](double held) {
+    return held <= 0 ? 0 : std::pow(window_live_share(touched, table.probes, held), table.probes);
+  });
+}
+
 double timer_equal_fpr(const TimerTable& table, unsigned equal, double keys, double generations) {
   if (equal <= 1) return timer_fpr(table, keys);
-  const double touched = touch(table);
+  const double paired = chance_of_pair(table);
   return over_slices(table, keys, [&](double held) {
     if (held <= 0) return 0.0;
     const Groups groups = groups_of(held, generations);
-    const double live = chance_all_live(touched, table.probes, held);
-    return std::max(0.0, live - chance_of_no_more(last_writers(touched, groups, groups.count),
-                                                  table.probes, equal - 1));
+    const Shown shown = last_writers(table, groups, groups.count);
+    const auto passed = [&](bool pair) {
+      return chance_of_no_more(shown, table.probes, table.probes, pair) -
+             chance_of_no_more(shown, table.probes, equal - 1, pair);
+    };
+    const double apart = passed(false);
+    return std::max(0.0, paired == 0 ? apart : apart + paired * (passed(true) - apart));
   });
 }
 
 double timer_equal_fnr(const TimerTable& table, unsigned equal, double keys, double generations) {
   if (equal <= 1 || keys <= 0) return 0;
-  const double touched = touch(table);
+  const double paired = chance_of_pair(table);
   // Of a key's slice the other keys are as uneven as of any.
   return over_slices(table, std::max(0.0, keys - 1), [&](double others) {
     const Groups groups = groups_of(others + 1, generations);
@@ -105,14 +162,14 @@ double timer_equal_fnr(const TimerTable& table, unsigned equal, double keys, dou
     const double steps = std::min(groups.count, 200.0);
     double sum = 0;
     for (double step = 0; step < steps; ++step) {
-      const double younger = std::floor((step + 0.5) * groups.count / steps);
-      // The key's own time: kept by its timer, or set by another key of the same generation, of
-      // which half came later. The younger groups took the rest.
-      std::vector<double> weights = last_writers(touched, groups, younger);
-      double rest = 1;
-      for (const double weight : weights) rest -= weight;
-      weights.push_back(rest);
-      sum += chance_of_no_more(weights, table.probes, equal - 1);
+      // What the younger groups have not taken still shows the key's own time.
+      Shown shown = last_writers(table, groups, std::floor((step + 0.5) * groups.count / steps));
+      shown.own = 1;
+      for (const double weight : shown.weights) shown.own -= weight;
+      const double apart = chance_of_no_more(shown, table.probes, equal - 1, false);
+      sum += apart;
+      if (paired > 0)
+        sum += paired * (chance_of_no_more(shown, table.probes, equal - 1, true) - apart);
     }
     return sum / steps;
   });
@@ -132,7 +189,7 @@ double timer_timers_for(const TimerTable& table, double keys, double fpr) {
   double low = table.probes, high = 2 * bloom_bits(table.probes, keys, fpr) + table.slices + 2;
   const auto error = [&](double timers) {
     sized.timers = timers;
-    return timer_fpr(sized, keys);
+    return timer_window_fpr(sized, keys);
   };
   while (error(high) > fpr) high *= 2;
   for (int step = 0; step < 200 && high - low > 1e-9 * high; ++step) {

@@ -18,6 +18,10 @@ struct TimerTable {
 // a binomial number of keys a slice; the usual formula, with n/S keys in each, is too low.
 double timer_fpr(const TimerTable& table, double keys);
 
+// The same for a window as it runs, where a key that is taken for a duplicate is not written (see
+// timing_window_fpr).
+double timer_window_fpr(const TimerTable& table, double keys);
+
 // The equal-timers test: a key is held when all its timers are live and at least `equal` of them
 // show the same generation. `keys` live ones were written evenly over `generations` live
 // generations. Chance that a key never seen passes:
@@ -30,7 +34,8 @@ double timer_equal_fnr(const TimerTable& table, unsigned equal, double keys, dou
 // timers; a bound, as it counts timers that others have written since.
 double timer_equal_bound(const TimerTable& table, unsigned equal, double keys);
 
-// The fewest timers in all that hold `keys` live ones at `fpr`, without the equal-timers test.
+// The fewest timers in all that hold `keys` live ones at `fpr`, without the equal-timers test:
+// the inverse of timer_window_fpr.
 double timer_timers_for(const TimerTable& table, double keys, double fpr);
 
 }  // namespace sluice::model

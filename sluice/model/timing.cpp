@@ -55,19 +55,39 @@ double timing_fpr(double timers, unsigned probes, double live) {
   return bloom_fpr(timers, probes, live);
 }
 
-double timing_mean_fpr(double timers, unsigned probes, double block, unsigned generations) {
-  // Smooth in the fill: Simpson's rule over a few intervals is exact to many digits.
-  constexpr int kIntervals = 16;
-  double sum = 0;
-  for (int i = 0; i <= kIntervals; ++i) {
-    const double weight = i == 0 || i == kIntervals ? 1 : i % 2 == 1 ? 4 : 2;
-    sum += weight * timing_fpr(timers, probes, block * (generations + double(i) / kIntervals));
+double window_live_share(double touched, unsigned probes, double live) {
+  double share = -std::expm1(live * std::log1p(-touched));
+  for (int round = 0; round < 100; ++round) {
+    const double all = std::pow(share, probes);
+    if (all > 0.999) return share;
+    const double written = 1 - all;
+    const double while_live = touched * (1 - all / share) / written;
+    const double expired = touched / written;
+    const double untouched = std::exp(live * std::log1p(-while_live));
+    const double time_expired = untouched / expired;
+    const double time_live = (1 - untouched) / while_live;
+    const double next = time_live / (time_live + time_expired);
+    if (std::abs(next - share) < 1e-14) return next;
+    share = next;
   }
-  return sum / (3 * kIntervals);
+  return share;
+}
+
+double timing_window_fpr(double timers, unsigned probes, double live) {
+  if (live <= 0) return 0;
+  const double touched = -std::expm1(probes * std::log1p(-1 / std::max(timers, 1.000001)));
+  return std::pow(window_live_share(touched, probes, live), probes);
 }
 
 double timing_timers_for(unsigned probes, double live, double fpr) {
-  return bloom_bits(probes, live, fpr);
+  // A little above what it takes where every key is written.
+  double low = bloom_bits(probes, live, fpr), high = low;
+  while (timing_window_fpr(high, probes, live) > fpr) high *= 1.5;
+  for (int step = 0; step < 200 && high - low > 1e-10 * high; ++step) {
+    const double middle = low + (high - low) / 2;
+    (timing_window_fpr(middle, probes, live) > fpr ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace sluice::model

@@ -51,10 +51,18 @@ TEST(TimingModel, ATimestampForEachInsertion) {
 TEST(TimingModel, SizesAndErrorsAreInverse) {
   for (const double fpr : {0.1, 0.01, 1e-4, 1e-6})
     for (const unsigned probes : {2u, 7u, 20u})
-      EXPECT_NEAR(timing_fpr(timing_timers_for(probes, 1e5, fpr), probes, 1e5) / fpr, 1, 1e-5);
-  const double mean = timing_mean_fpr(1e4, 7, 100, 10);
-  EXPECT_GT(mean, timing_fpr(1e4, 7, 1000));
-  EXPECT_LT(mean, timing_fpr(1e4, 7, 1100));
+      EXPECT_NEAR(timing_window_fpr(timing_timers_for(probes, 1e5, fpr), probes, 1e5) / fpr, 1,
+                  1e-5);
+}
+
+TEST(TimingModel, NotWritingFalseDuplicatesRaisesTheError) {
+  const auto excess = [](unsigned probes, double fpr) {
+    const double timers = timing_timers_for(probes, 1e5, fpr);
+    return timing_window_fpr(timers, probes, 1e5) / timing_fpr(timers, probes, 1e5) - 1;
+  };
+  EXPECT_NEAR(excess(7, 0.01), 0.02, 0.005);
+  EXPECT_NEAR(excess(4, 0.05), 0.065, 0.01);
+  EXPECT_NEAR(excess(13, 1e-4), 0, 1e-3);
 }
 
 }  // namespace
