@@ -8,7 +8,7 @@
 //          exactly equal to absolute times. Each probe of a vertical filter has a part of the table
 //          of its own.
 // Cost     observe: one cache line a probe, no allocation. 8 or 16 bits a timer, 1.44·log₂(1/fpr)
-//          timers a key: 77 bits a key at 1 %.
+//          timers a key: 80 bits a key at 1 %.
 // Errors   `duplicate` may be wrong (model::timer_window_fpr). `distinct` never is within the
 // window and
 //          equal=0. With equal=x a duplicate needs x equal timers: fewer false positives
