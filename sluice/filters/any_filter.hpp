@@ -148,7 +148,7 @@ class AnyFilter {
     }
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }
-    FilterPromises promises() const noexcept override { return F::kPromises; }
+    FilterPromises promises() const noexcept override { return promises_of(filter); }
     FilterStats stats() const override { return filter.stats(); }
     Settings settings() const override { return filter.params().settings(); }
     void encode_header(Encoder& to) const override { filter.encode_header(to); }

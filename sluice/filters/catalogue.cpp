@@ -11,17 +11,17 @@
 #include "sluice/filters/bloom_family.hpp"
 #include "sluice/filters/cohort.hpp"
 #include "sluice/filters/exact.hpp"
+#include "sluice/filters/exact_window.hpp"
 #include "sluice/filters/none.hpp"
+#include "sluice/filters/timer.hpp"
+#include "sluice/filters/timing.hpp"
 
 namespace sluice {
 namespace {
 
-AnyFilter make_exact(const Wish& wish, const Settings& settings) {
-  return AnyFilter(Exact::make(Exact::Params::from(wish, settings)));
-}
-
-AnyFilter make_cohort(const Wish& wish, const Settings& settings) {
-  return AnyFilter(Cohort::make(Cohort::Params::from(wish, settings)));
+template <Filter F>
+AnyFilter make_from(const Wish& wish, const Settings& settings) {
+  return AnyFilter(F::make(F::Params::from(wish, settings)));
 }
 
 AnyFilter make_none(const Wish&, const Settings& settings) {
@@ -44,8 +44,14 @@ constexpr KindInfo kind_info(std::string_view name) {
 }
 
 constexpr KindInfo kKinds[] = {
-    kind_info<Exact>("exact"),   kind_info<Bloom>("bloom"), kind_info<BlockedBloom>("bloom"),
-    kind_info<Cohort>("cohort"), kind_info<None>("none"),
+    kind_info<Exact>("exact"),
+    kind_info<Bloom>("bloom"),
+    kind_info<BlockedBloom>("bloom"),
+    kind_info<Cohort>("cohort"),
+    kind_info<ExactWindow>("exact-window"),
+    kind_info<Timing>("timing"),
+    kind_info<Timer>("timer"),
+    kind_info<None>("none"),
 };
 
 const KindInfo* find_kind(FilterKind kind) noexcept {
@@ -62,10 +68,17 @@ std::span<const FilterInfo> catalogue() {
        "for",
        bloom_parameters(), make_bloom},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
-       make_exact},
+       make_from<Exact>},
       {"cohort",
        "a sliding window of fingerprints stamped with generations: the default for windows",
-       Cohort::Params::known(), make_cohort},
+       Cohort::Params::known(), make_from<Cohort>},
+      {"exact-window", "every key's digest for as long as its window lasts: never wrong, any rate",
+       ExactWindow::Params::known(), make_from<ExactWindow>},
+      {"timing", "a sliding window of timestamps of few bits: for questions about age",
+       Timing::Params::known(), make_from<Timing>},
+      {"timer",
+       "a sliding window of delivery times: for slices over several sites, and late events",
+       Timer::Params::known(), make_from<Timer>},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none},
   };
   return kFilters;

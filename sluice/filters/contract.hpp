@@ -58,6 +58,18 @@ struct FilterPromises {
   bool fixed_memory = true;  // hot operations allocate nothing
 };
 
+// kPromises is what holds for every filter of a class; one whose parameters decide has a member
+// promises() that says what holds for it.
+template <class F>
+FilterPromises promises_of(const F& filter) noexcept {
+  if constexpr (requires {
+                  { filter.promises() } -> std::same_as<FilterPromises>;
+                })
+    return filter.promises();
+  else
+    return F::kPromises;
+}
+
 template <class F>
 concept Filter = std::movable<F> &&
     requires(F filter, const F& constant, const Digest& digest, std::span<const Digest> digests,

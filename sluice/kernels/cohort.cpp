@@ -268,6 +268,10 @@ HWY_INLINE void sweep_line(const CohortTable&, const Ages<F>& ages, std::byte* l
       const std::size_t skip = (F::kUpperByte - at) / sizeof(Upper);
       swept = hn::IfThenElse(hn::FirstN(D(), skip), v, swept);
     }
+    // Nor are those behind the last slot touched: every level leaves the same bytes.
+    constexpr std::size_t kUntil = F::kUpperByte + F::kSlots * sizeof(Upper);
+    if (at + kVectorBytes > kUntil)
+      swept = hn::IfThenElse(hn::FirstN(D(), (kUntil - at) / sizeof(Upper)), swept, v);
     hn::Store(swept, D(), elements);
   }
 }

@@ -32,6 +32,17 @@ constexpr const char* kFilters[] = {
     "cohort,keys=14k,slot=48",
     "cohort,keys=300k",
     "cohort,keys=300k,slot=24",
+    "exact-window,generations=5",
+    "exact-window,generations=1,keys=200k",
+    "timing,keys=14k",
+    "timing,keys=14k,fpr=0.05,generations=9",
+    "timing,keys=300k,fpr=0.001,generations=24",
+    "timing,keys=14k,fpr=0.01,probes=3,timer=15",
+    "timer,keys=14k",
+    "timer,keys=300k,fpr=0.001,generations=200",
+    "timer,keys=14k,layout=plain,fpr=0.01",
+    "timer,keys=14k,layout=horizontal,slices=7,fpr=0.01,timer=16",
+    "timer,keys=14k,fpr=0.01,equal=2",
 };
 
 std::vector<std::byte> bytes_of(const AnyFilter& filter) {

@@ -1,0 +1,68 @@
+// How many keys were written in each live generation: a ring of counters.
+//
+// Filters that keep no list of their keys know from it how many they hold, and so when they are
+// full.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/base/codec.hpp"
+
+namespace sluice {
+
+class GenerationCounts {
+ public:
+  // Ages 0 to `generations` are live.
+  explicit GenerationCounts(unsigned generations) : counts_(std::size_t{generations} + 1) {}
+
+  // Keys written in all live generations.
+  std::uint64_t live() const noexcept { return live_; }
+  std::uint64_t at(unsigned age) const noexcept { return counts_[slot(age)]; }
+
+  void add(unsigned age, std::uint64_t keys = 1) noexcept {
+    counts_[slot(age)] += keys;
+    live_ += keys;
+  }
+
+  // A key of age `from` was written anew at age `to`. Where none is known of that age, it counts as
+  // one more.
+  void move(unsigned from, unsigned to) noexcept {
+    if (counts_[slot(from)] > 0) {
+      --counts_[slot(from)];
+      --live_;
+    }
+    add(to);
+  }
+
+  // Everything is a generation older; what is then too old has left.
+  void rotate() noexcept {
+    present_ = present_ + 1 == counts_.size() ? 0 : present_ + 1;
+    live_ -= counts_[present_];
+    counts_[present_] = 0;
+  }
+
+  void clear() noexcept {
+    counts_.assign(counts_.size(), 0);
+    live_ = present_ = 0;
+  }
+
+  std::size_t bytes() const noexcept { return counts_.size() * sizeof(std::uint64_t); }
+
+  // By age, the present one first: as many numbers as there are live generations.
+  void encode(Encoder& to) const;
+  // Throws CorruptSnapshot when there are more than `most` keys in all.
+  void decode(Decoder& from, std::uint64_t most);
+
+ private:
+  std::size_t slot(unsigned age) const noexcept {
+    return present_ >= age ? present_ - age : present_ + counts_.size() - age;
+  }
+
+  std::vector<std::uint64_t> counts_;
+  std::size_t present_ = 0;
+  std::uint64_t live_ = 0;
+};
+
+}  // namespace sluice

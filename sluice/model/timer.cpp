@@ -1,0 +1,202 @@
+#include "sluice/model/timer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "sluice/model/bloom.hpp"
+#include "sluice/model/timing.hpp"
+
+namespace sluice::model {
+namespace {
+
+// Chance that writing one key sets a given timer of its slice.
+double touch(const TimerTable& table) {
+  const double range = table.timers / (table.vertical ? table.probes : table.slices);
+  if (table.vertical) return 1 / std::max(range, 1.0);
+  return -std::expm1(table.probes * std::log1p(-1 / std::max(range, 1.000001)));
+}
+
+// The mean of f(keys in a slice).
+template <class F>
+double over_slices(const TimerTable& table, double keys, F f) {
+  if (table.vertical || table.slices <= 1) return f(keys);
+  const double share = 1.0 / table.slices;
+  const double mean = keys * share, spread = 12 * std::sqrt(mean) + 20;
+  const double until = std::min(keys, std::floor(mean + spread));
+  double sum = 0;
+  for (double held = std::max(0.0, std::floor(mean - spread)); held <= until; ++held) {
+    const double log_chance = std::lgamma(keys + 1) - std::lgamma(held + 1) -
+                              std::lgamma(keys - held + 1) + held * std::log(share) +
+                              (keys - held) * std::log1p(-share);
+    sum += std::exp(log_chance) * f(held);
+  }
+  return sum;
+}
+
+// A polynomial in z, by degree.
+using Series = std::vector<double>;
+constexpr double kEveryProbe = std::numeric_limits<double>::infinity();
+
+// What the timers of a key may show: each shows group i with chance weights[i]. Where probes go
+// anywhere, the `throws` probes of a group's keys cannot each hit several of the timers.
+struct Shown {
+  Series weights;
+  double throws;   // infinite where each probe has timers of its own
+  double own = 0;  // chance that a timer shows the key's own time, which all of them may
+};
+
+// Adds factor · Σ_{j ≤ most} C(throws, j) (weight z / throws)^j times `from` to `to`.
+void add_product(Series& to, const Series& from, double weight, double throws, unsigned most,
+                 double factor) {
+  for (std::size_t degree = 0; degree < from.size(); ++degree) {
+    double term = factor * from[degree];
+    for (std::size_t j = 0; j <= most && degree + j < to.size(); ++j) {
+      to[degree + j] += term;
+      const auto hits = static_cast<double>(j);
+      term *= weight * std::max(0.0, 1 - hits / throws) / (hits + 1);
+    }
+  }
+}
+
+// Chance that each of `draws` timers shows one of the groups, no group more than `most` times. By
+// the exponential generating function: draws! times the coefficient of z^draws in the product over
+// groups of their series up to z^most. With `pair` two of the draws are one timer, and show the
+// same: its group has room for two fewer.
+double chance_of_no_more(const Shown& shown, unsigned draws, unsigned most, bool pair) {
+  if (pair && (draws < 2 || most < 2)) return 0;
+  const unsigned single = pair ? draws - 2 : draws;
+  Series without(single + 1, 0.0), with(single + 1, 0.0), next(single + 1);
+  without[0] = 1;
+  const auto multiply = [&](double weight, double throws) {
+    if (pair) {
+      next.assign(single + 1, 0.0);
+      add_product(next, with, weight, throws, most, 1);
+      add_product(next, without, weight, throws, most - 2, weight);
+      with.swap(next);
+    }
+    next.assign(single + 1, 0.0);
+    add_product(next, without, weight, throws, most, 1);
+    without.swap(next);
+  };
+  for (const double weight : shown.weights) multiply(weight, shown.throws);
+  if (shown.own > 0) multiply(shown.own, kEveryProbe);
+  return (pair ? with : without)[single] * std::exp(std::lgamma(single + 1.0));
+}
+
+// Chance that two probes of a key fall on one timer.
+double chance_of_pair(const TimerTable& table) {
+  if (table.vertical) return 0;
+  const double range = table.timers / table.slices;
+  double none = 1;
+  for (unsigned probe = 1; probe < table.probes; ++probe) none *= std::max(0.0, 1 - probe / range);
+  return 1 - none;
+}
+
+// Keys that share a time: as many generations as there are keys at most.
+struct Groups {
+  double count, keys_each;
+};
+Groups groups_of(double keys, double generations) {
+  const double count = std::max(1.0, std::round(std::min(keys, generations)));
+  return {count, keys / count};
+}
+
+double chance_all_live(double touched, unsigned probes, double keys) {
+  return std::pow(-std::expm1(keys * std::log1p(-touched)), probes);
+}
+
+// Chance that a timer shows each of the youngest `count` groups: that it was set by one of its keys
+// and by none since.
+Shown last_writers(const TimerTable& table, const Groups& groups, double count) {
+  Shown shown{{}, table.vertical ? kEveryProbe : table.probes * groups.keys_each};
+  const double touched = touch(table);
+  const double kept = std::exp(groups.keys_each * std::log1p(-touched));
+  double untouched = 1;
+  for (double i = 0; i < count; ++i, untouched *= kept)
+    shown.weights.push_back(untouched * (1 - kept));
+  return shown;
+}
+
+}  // namespace
+
+double timer_fpr(const TimerTable& table, double keys) {
+  if (keys <= 0) return 0;
+  const double touched = touch(table);
+  return over_slices(table, keys,
+                     [&](double held) { return chance_all_live(touched, table.probes, held); });
+}
+
+double timer_window_fpr(const TimerTable& table, double keys) {
+  if (keys <= 0) return 0;
+  const double touched = touch(table);
+  return over_slices(table, keys, [&](double held) {
+    return held <= 0 ? 0 : std::pow(window_live_share(touched, table.probes, held), table.probes);
+  });
+}
+
+double timer_equal_fpr(const TimerTable& table, unsigned equal, double keys, double generations) {
+  if (equal <= 1) return timer_fpr(table, keys);
+  const double paired = chance_of_pair(table);
+  return over_slices(table, keys, [&](double held) {
+    if (held <= 0) return 0.0;
+    const Groups groups = groups_of(held, generations);
+    const Shown shown = last_writers(table, groups, groups.count);
+    const auto passed = [&](bool pair) {
+      return chance_of_no_more(shown, table.probes, table.probes, pair) -
+             chance_of_no_more(shown, table.probes, equal - 1, pair);
+    };
+    const double apart = passed(false);
+    return std::max(0.0, paired == 0 ? apart : apart + paired * (passed(true) - apart));
+  });
+}
+
+double timer_equal_fnr(const TimerTable& table, unsigned equal, double keys, double generations) {
+  if (equal <= 1 || keys <= 0) return 0;
+  const double paired = chance_of_pair(table);
+  // Of a key's slice the other keys are as uneven as of any.
+  return over_slices(table, std::max(0.0, keys - 1), [&](double others) {
+    const Groups groups = groups_of(others + 1, generations);
+    // Ages in so many steps at most: the chance is smooth in them.
+    const double steps = std::min(groups.count, 200.0);
+    double sum = 0;
+    for (double step = 0; step < steps; ++step) {
+      // What the younger groups have not taken still shows the key's own time.
+      Shown shown = last_writers(table, groups, std::floor((step + 0.5) * groups.count / steps));
+      shown.own = 1;
+      for (const double weight : shown.weights) shown.own -= weight;
+      const double apart = chance_of_no_more(shown, table.probes, equal - 1, false);
+      sum += apart;
+      if (paired > 0)
+        sum += paired * (chance_of_no_more(shown, table.probes, equal - 1, true) - apart);
+    }
+    return sum / steps;
+  });
+}
+
+double timer_equal_bound(const TimerTable& table, unsigned equal, double keys) {
+  const double k = table.probes, x = std::min(equal, table.probes);
+  const double range = table.timers / table.slices;
+  const double one = -std::expm1(-k / range);
+  const double live = -std::expm1(-k * keys / table.slices / range);
+  const double ways = std::exp(std::lgamma(k + 1) - std::lgamma(x + 1) - std::lgamma(k - x + 1));
+  return std::min(1.0, keys / table.slices * ways * std::pow(one, x) * std::pow(live, k - x));
+}
+
+double timer_timers_for(const TimerTable& table, double keys, double fpr) {
+  TimerTable sized = table;
+  double low = table.probes, high = 2 * bloom_bits(table.probes, keys, fpr) + table.slices + 2;
+  const auto error = [&](double timers) {
+    sized.timers = timers;
+    return timer_window_fpr(sized, keys);
+  };
+  while (error(high) > fpr) high *= 2;
+  for (int step = 0; step < 200 && high - low > 1e-9 * high; ++step) {
+    const double middle = low + (high - low) / 2;
+    (error(middle) > fpr ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace sluice::model

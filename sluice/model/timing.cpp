@@ -1,0 +1,93 @@
+#include "sluice/model/timing.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sluice/model/bloom.hpp"
+
+namespace sluice::model {
+namespace {
+
+std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0);
+}
+
+}  // namespace
+
+unsigned timing_bits(unsigned probes) {
+  return std::max(probes, 3u);
+}
+
+std::uint64_t timing_timers(std::uint64_t window, double bits_a_key, unsigned timer_bits) {
+  return static_cast<std::uint64_t>(static_cast<double>(window) * bits_a_key / timer_bits);
+}
+
+std::uint64_t timing_padding(std::uint64_t timers, unsigned probes, std::uint64_t block) {
+  // In two steps, as k·B may not fit: ⌈⌈m/k⌉/B⌉ = ⌈m/(kB)⌉.
+  const std::uint64_t rounds = ceil_divide(ceil_divide(timers, probes), block);
+  return rounds == 0 ? 0 : rounds - 1;
+}
+
+TimingShape timing_shape(std::uint64_t window, std::uint64_t timers, unsigned probes,
+                         unsigned bits) {
+  const std::uint64_t numbers = std::uint64_t{1} << bits;
+  const auto shape_of = [&](std::uint64_t block) {
+    return TimingShape{block, ceil_divide(window, block), timing_padding(timers, probes, block)};
+  };
+  const auto fits = [&](const TimingShape& shape) {
+    return shape.generations + 3 + shape.padding <= numbers;
+  };
+  // Generations and padding fall as blocks grow.
+  std::uint64_t least = 1, most = window;
+  while (least < most) {
+    const std::uint64_t middle = least + (most - least) / 2;
+    if (fits(shape_of(middle)))
+      most = middle;
+    else
+      least = middle + 1;
+  }
+  TimingShape shape = shape_of(least);
+  if (!fits(shape)) shape.padding = numbers - 3 - shape.generations;
+  return shape;
+}
+
+double timing_fpr(double timers, unsigned probes, double live) {
+  return bloom_fpr(timers, probes, live);
+}
+
+double window_live_share(double touched, unsigned probes, double live) {
+  double share = -std::expm1(live * std::log1p(-touched));
+  for (int round = 0; round < 100; ++round) {
+    const double all = std::pow(share, probes);
+    if (all > 0.999) return share;
+    const double written = 1 - all;
+    const double while_live = touched * (1 - all / share) / written;
+    const double expired = touched / written;
+    const double untouched = std::exp(live * std::log1p(-while_live));
+    const double time_expired = untouched / expired;
+    const double time_live = (1 - untouched) / while_live;
+    const double next = time_live / (time_live + time_expired);
+    if (std::abs(next - share) < 1e-14) return next;
+    share = next;
+  }
+  return share;
+}
+
+double timing_window_fpr(double timers, unsigned probes, double live) {
+  if (live <= 0) return 0;
+  const double touched = -std::expm1(probes * std::log1p(-1 / std::max(timers, 1.000001)));
+  return std::pow(window_live_share(touched, probes, live), probes);
+}
+
+double timing_timers_for(unsigned probes, double live, double fpr) {
+  // A little above what it takes where every key is written.
+  double low = bloom_bits(probes, live, fpr), high = low;
+  while (timing_window_fpr(high, probes, live) > fpr) high *= 1.5;
+  for (int step = 0; step < 200 && high - low > 1e-10 * high; ++step) {
+    const double middle = low + (high - low) / 2;
+    (timing_window_fpr(middle, probes, live) > fpr ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace sluice::model

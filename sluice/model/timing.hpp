@@ -1,0 +1,49 @@
+// Errors and sizes of the timing filter (Dautrich & Ravishankar 2013, §3): numbers in, numbers out.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::model {
+
+// How a window of w insertions is told in timestamps of few bits.
+struct TimingShape {
+  std::uint64_t block = 1;        // B: insertions that share a timestamp
+  std::uint64_t generations = 0;  // ⌈w/B⌉
+  std::uint64_t padding = 0;      // P: timestamps beyond the fewest, so that marking can be spread
+};
+
+// Bits of a timer that go with `probes`, where nothing else decides: max(k, 3).
+unsigned timing_bits(unsigned probes);
+
+// How many timers a window has at `bits_a_key`: ⌊w · bits a key / bits a timer⌋.
+std::uint64_t timing_timers(std::uint64_t window, double bits_a_key, unsigned timer_bits);
+
+// The padding with which at most `probes` timers are looked at a key: max(0, ⌈m/(kB)⌉ − 1).
+std::uint64_t timing_padding(std::uint64_t timers, unsigned probes, std::uint64_t block);
+
+// The smallest block with ⌈w/B⌉ + 1 + P + 2 ≤ 2^bits, its generations and its padding. A block is
+// at most the window: where that takes more padding than the bits allow, it gets what they allow,
+// and more timers are looked at a key. `bits` is 3 or more.
+TimingShape timing_shape(std::uint64_t window, std::uint64_t timers, unsigned probes,
+                         unsigned bits);
+
+// Chance that a key never seen finds all its timers live after `live` keys were written, whether
+// they were taken for duplicates or not: that of a classical Bloom filter with as many bits as
+// timers.
+double timing_fpr(double timers, unsigned probes, double live);
+
+// The same for a window as it runs: always `live` keys, and a key that is taken for a duplicate is
+// not written. Those that are found some timer expired, so they refresh more of these than chance
+// would: above timing_fpr by 2 % of itself at 1 %, by 6 % at 5 %, by nothing at 10⁻⁴.
+double timing_window_fpr(double timers, unsigned probes, double live);
+
+// The share of live timers behind it, where writing a key sets a given timer with chance `touched`.
+// A timer lives for `live` keys after it was last set. While live, a key that holds it is written
+// when one of its others is expired; once expired, always. Either is a rate, so the mean times in
+// the two states give the share, which in turn gives the rates: the fixed point.
+double window_live_share(double touched, unsigned probes, double live);
+
+// The fewest timers that hold `live` keys at `fpr`: the inverse of timing_window_fpr.
+double timing_timers_for(unsigned probes, double live, double fpr);
+
+}  // namespace sluice::model
