@@ -6,6 +6,8 @@
 #include <string>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/apbbf.hpp"
+#include "sluice/filters/apbf.hpp"
 #include "sluice/filters/blocked_bloom.hpp"
 #include "sluice/filters/bloom.hpp"
 #include "sluice/filters/bloom_family.hpp"
@@ -22,6 +24,14 @@ AnyFilter make_exact(const Wish& wish, const Settings& settings) {
 
 AnyFilter make_cohort(const Wish& wish, const Settings& settings) {
   return AnyFilter(Cohort::make(Cohort::Params::from(wish, settings)));
+}
+
+AnyFilter make_apbf(const Wish& wish, const Settings& settings) {
+  return AnyFilter(Apbf::make(ApbfParams::from(wish, settings)));
+}
+
+AnyFilter make_apbbf(const Wish& wish, const Settings& settings) {
+  return AnyFilter(Apbbf::make(ApbbfParams::from(wish, settings)));
 }
 
 AnyFilter make_none(const Wish&, const Settings& settings) {
@@ -45,7 +55,8 @@ constexpr KindInfo kind_info(std::string_view name) {
 
 constexpr KindInfo kKinds[] = {
     kind_info<Exact>("exact"),   kind_info<Bloom>("bloom"), kind_info<BlockedBloom>("bloom"),
-    kind_info<Cohort>("cohort"), kind_info<None>("none"),
+    kind_info<Cohort>("cohort"), kind_info<Apbf>("apbf"),   kind_info<Apbbf>("apbbf"),
+    kind_info<None>("none"),
 };
 
 const KindInfo* find_kind(FilterKind kind) noexcept {
@@ -66,6 +77,12 @@ std::span<const FilterInfo> catalogue() {
       {"cohort",
        "a sliding window of fingerprints stamped with generations: the default for windows",
        Cohort::Params::known(), make_cohort},
+      {"apbf", "a sliding window in plain bits, slice by slice: where a window is split over sites",
+       ApbfParams::known(), make_apbf},
+      {"apbbf",
+       "a sliding window in blocks of bits: the fastest, in one cache line, where an error of 1 % "
+       "will do",
+       ApbbfParams::known(), make_apbbf},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none},
   };
   return kFilters;

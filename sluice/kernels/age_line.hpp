@@ -1,0 +1,93 @@
+// All segments of an age partition in one cache line: what apbbf's `line` layout sets and asks.
+//
+// A line is 32 cells of 16 bits, and a key has one bit in each: 8, 16 or 32 segments of 4, 2 or 1
+// cells. Which bits does not depend on the split.
+#pragma once
+
+#include "sluice/kernels/apbbf.hpp"
+
+namespace sluice::kernels {
+
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr unsigned kLineWords = 8;
+
+inline std::uint64_t line_of(const ApbbfTable& table, const Digest& digest) noexcept {
+  return scale_to(digest.lo, table.blocks);
+}
+
+inline std::uint64_t* line_words(const ApbbfTable& table, std::uint64_t line) noexcept {
+  return reinterpret_cast<std::uint64_t*>(table.bytes + line * kLineBytes);
+}
+
+// A key's bits in word `i` of its line. Cells 2j and 2j + 1 make the j-th 32 bits of the line, and
+// take four bits each of byte j / 4 of 32-bit part j % 4 of {high word, second word}.
+inline std::uint64_t line_mask(const Digest& digest, std::uint64_t second, unsigned i) noexcept {
+  std::uint64_t mask = 0;
+  for (unsigned half = 0; half < 2; ++half) {
+    const unsigned j = 2 * i + half;
+    const std::uint64_t byte = (j % 4 < 2 ? digest.hi : second) >> (32 * (j % 2) + 8 * (j / 4));
+    mask |= (std::uint64_t{1} << (byte & 15) | std::uint64_t{0x10000} << (byte >> 4 & 15))
+            << (32 * half);
+  }
+  return mask;
+}
+
+// What a batch knows beforehand of every line it will meet, for keys of one age.
+struct LineLanes {
+  alignas(64) std::uint64_t keep[2][kLineWords] = {};  // of a fresh line all, of a stale one all
+                                                       // but the youngest lane
+  alignas(
+      64) std::uint64_t take[2][kLineWords] = {};  // nothing; the lanes that a key is written in
+  unsigned segments;
+  unsigned youngest;
+  std::uint64_t all;        // a bit a segment
+  std::uint64_t taken = 0;  // the segments of take[1]
+  unsigned steps[5] = {};   // shifts that leave a bit where a run of k begins
+
+  LineLanes(const AgeRing& ring, unsigned age) noexcept
+      : segments(ring.segments()),
+        youngest(ring.youngest),
+        all((std::uint64_t{1} << segments) - 1) {
+    for (std::uint64_t& word : keep[0]) word = ~std::uint64_t{0};
+    for (std::uint64_t& word : keep[1]) word = ~std::uint64_t{0};
+    xor_lane(keep[1], youngest);
+    for (unsigned i = age; i < age + ring.k; ++i) {
+      xor_lane(take[1], ring.physical(i));
+      taken |= std::uint64_t{1} << ring.physical(i);
+    }
+    // Doubling: after a step of s, a bit stands for s more matches in a row.
+    unsigned have = 1;
+    for (unsigned& step : steps) {
+      step = have < ring.k - have ? have : ring.k - have;
+      have += step;
+    }
+  }
+
+  // `matches`: a bit a segment, by physical number. A run may not go on from the oldest to the
+  // youngest.
+  bool has_run(std::uint64_t matches) const noexcept {
+    std::uint64_t run = (matches << segments | matches) >> youngest & all;
+    for (const unsigned step : steps) run &= run >> step;
+    return run != 0;
+  }
+  bool holds(std::uint64_t matches) const noexcept { return (taken & ~matches) == 0; }
+
+ private:
+  void xor_lane(std::uint64_t* words, unsigned physical) const noexcept {
+    const unsigned width = 512 / segments;
+    const std::uint64_t lane = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+    words[physical * width / 64] ^= lane << (physical * width % 64);
+  }
+};
+
+// Which segments match where `missing` are the key's bits that a line lacks: the portable form.
+inline std::uint64_t line_matches(const std::uint64_t* missing, unsigned segments) noexcept {
+  const unsigned width = 512 / segments;
+  const std::uint64_t lane = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  std::uint64_t matches = 0;
+  for (unsigned i = 0; i < segments; ++i)
+    matches |= std::uint64_t{(missing[i * width / 64] >> (i * width % 64) & lane) == 0} << i;
+  return matches;
+}
+
+}  // namespace sluice::kernels
