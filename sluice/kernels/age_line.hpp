@@ -19,6 +19,12 @@ inline std::uint64_t* line_words(const ApbbfTable& table, std::uint64_t line) no
   return reinterpret_cast<std::uint64_t*>(table.bytes + line * kLineBytes);
 }
 
+// The low word chooses the line by its top bits; an odd multiple of it has all the others in every
+// byte but the lowest, and costs one instruction.
+inline std::uint64_t line_second_word(const Digest& digest) noexcept {
+  return digest.lo * 0x9E3779B97F4A7C15ULL;
+}
+
 // A key's bits in word `i` of its line. Cells 2j and 2j + 1 make the j-th 32 bits of the line, and
 // take four bits each of byte j / 4 of 32-bit part j % 4 of {high word, second word}.
 inline std::uint64_t line_mask(const Digest& digest, std::uint64_t second, unsigned i) noexcept {
@@ -34,27 +40,24 @@ inline std::uint64_t line_mask(const Digest& digest, std::uint64_t second, unsig
 
 // What a batch knows beforehand of every line it will meet, for keys of one age.
 struct LineLanes {
-  alignas(64) std::uint64_t keep[2][kLineWords] = {};  // of a fresh line all, of a stale one all
-                                                       // but the youngest lane
-  alignas(
-      64) std::uint64_t take[2][kLineWords] = {};  // nothing; the lanes that a key is written in
-  unsigned segments;
-  unsigned youngest;
-  std::uint64_t all;        // a bit a segment
-  std::uint64_t taken = 0;  // the segments of take[1]
-  unsigned steps[5] = {};   // shifts that leave a bit where a run of k begins
+  // Of a fresh line all is kept, of a stale one all but the youngest lane.
+  alignas(64) std::uint64_t keep[2][kLineWords] = {};
+  // Nothing; the lanes that a key is written in.
+  alignas(64) std::uint64_t take[2][kLineWords] = {};
+  std::uint64_t taken = 0;   // the segments of take[1], by physical number
+  std::uint64_t starts = 0;  // where runs may begin, in the ring written out twice
+  unsigned steps[5] = {};    // shifts that leave a bit where a run of k begins
 
-  LineLanes(const AgeRing& ring, unsigned age) noexcept
-      : segments(ring.segments()),
-        youngest(ring.youngest),
-        all((std::uint64_t{1} << segments) - 1) {
+  LineLanes(const AgeRing& ring, unsigned age) noexcept {
     for (std::uint64_t& word : keep[0]) word = ~std::uint64_t{0};
     for (std::uint64_t& word : keep[1]) word = ~std::uint64_t{0};
-    xor_lane(keep[1], youngest);
+    xor_lane(keep[1], ring.youngest, ring.segments());
     for (unsigned i = age; i < age + ring.k; ++i) {
-      xor_lane(take[1], ring.physical(i));
+      xor_lane(take[1], ring.physical(i), ring.segments());
       taken |= std::uint64_t{1} << ring.physical(i);
     }
+    // From ages 0 to l: a run does not go on from the oldest segment to the youngest.
+    for (unsigned i = 0; i <= ring.l; ++i) starts |= std::uint64_t{1} << (ring.youngest + i);
     // Doubling: after a step of s, a bit stands for s more matches in a row.
     unsigned have = 1;
     for (unsigned& step : steps) {
@@ -63,17 +66,17 @@ struct LineLanes {
     }
   }
 
-  // `matches`: a bit a segment, by physical number. A run may not go on from the oldest to the
-  // youngest.
+  // `matches`: a bit a segment, by physical number. Three steps do for k up to 8, five for all.
+  template <unsigned kSegments, unsigned kSteps>
   bool has_run(std::uint64_t matches) const noexcept {
-    std::uint64_t run = (matches << segments | matches) >> youngest & all;
-    for (const unsigned step : steps) run &= run >> step;
-    return run != 0;
+    std::uint64_t run = matches << kSegments | matches;
+    for (unsigned i = 0; i < kSteps; ++i) run &= run >> steps[i];
+    return (run & starts) != 0;
   }
   bool holds(std::uint64_t matches) const noexcept { return (taken & ~matches) == 0; }
 
  private:
-  void xor_lane(std::uint64_t* words, unsigned physical) const noexcept {
+  static void xor_lane(std::uint64_t* words, unsigned physical, unsigned segments) noexcept {
     const unsigned width = 512 / segments;
     const std::uint64_t lane = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
     words[physical * width / 64] ^= lane << (physical * width % 64);

@@ -24,7 +24,7 @@ struct LineProbe {
   std::uint64_t held[kLineWords], mask[kLineWords];
 
   LineProbe(const std::uint64_t* words, const std::uint64_t* keep, const Digest& digest) {
-    const std::uint64_t second = second_word(digest);
+    const std::uint64_t second = line_second_word(digest);
     for (unsigned i = 0; i < kLineWords; ++i) {
       held[i] = words[i] & keep[i];
       mask[i] = line_mask(digest, second, i);
@@ -119,7 +119,7 @@ struct LineProbe {
                        const Digest& digest) {
     const Tag64 d;
     const Tag32 d32;
-    alignas(16) const std::uint64_t sources[2] = {digest.hi, second_word(digest)};
+    alignas(16) const std::uint64_t sources[2] = {digest.hi, line_second_word(digest)};
     const auto source = hn::BitCast(d32, hn::LoadDup128(d, sources));
     for (std::size_t part = 0; part < kParts; ++part) {
       held[part] =
@@ -155,7 +155,7 @@ struct LineProbe {
 
 // Straight code: verdicts and stale lines are as good as random, and a wrong guess costs more than
 // the work it saves. A line that is met is fresh from then on, whatever the verdict.
-template <unsigned kSegments, bool kRefresh>
+template <unsigned kSegments, unsigned kSteps, bool kRefresh>
 HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* digests,
                                        std::size_t count, Verdict* verdicts) {
   const ApbbfTable table = given;
@@ -172,7 +172,7 @@ HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* di
         stale_word &= ~(std::uint64_t{1} << (line % 64));
         const LineProbe probe(words, lanes.keep[stale], digests[i]);
         const std::uint64_t matches = probe.template matches<kSegments>();
-        const bool duplicate = lanes.has_run(matches);
+        const bool duplicate = lanes.template has_run<kSegments, kSteps>(matches);
         const bool write = kRefresh ? !lanes.holds(matches) : !duplicate;
         probe.write(words, lanes.take[write]);
         verdicts[i] = static_cast<Verdict>(duplicate);
@@ -187,7 +187,9 @@ std::size_t admit_all_lines(const ApbbfTable& table, AgeBatch& batch) {
   while (judged < batch.count && batch.written < batch.room) {
     const std::size_t run = static_cast<std::size_t>(
         std::min<std::uint64_t>(batch.count - judged, batch.room - batch.written));
-    const auto admit = batch.refresh ? admit_lines<kSegments, true> : admit_lines<kSegments, false>;
+    const auto admit = batch.refresh       ? admit_lines<kSegments, 5, true>
+                       : table.ring.k <= 8 ? admit_lines<kSegments, 3, false>
+                                           : admit_lines<kSegments, 5, false>;
     batch.written += admit(table, batch.digests + judged, run, batch.verdicts + judged);
     judged += run;
   }
@@ -206,7 +208,8 @@ HWY_NOINLINE void ask_lines(const ApbbfTable& given, const Digest* digests, std:
       [&](std::size_t i) HWY_ATTR {
         const std::uint64_t line = line_of(table, digests[i]);
         const LineProbe probe(line_words(table, line), lanes.keep[stale.has(line)], digests[i]);
-        verdicts[i] = static_cast<Verdict>(lanes.has_run(probe.template matches<kSegments>()));
+        verdicts[i] = static_cast<Verdict>(
+            lanes.template has_run<kSegments, 5>(probe.template matches<kSegments>()));
       });
 }
 
@@ -303,7 +306,7 @@ bool apbbf_holds(const ApbbfTable& table, const Digest& digest, unsigned age) no
       return AgePartition(segments, table.ring, table.stale).holds(digest, age);
     });
   const LineLanes lanes(table.ring, age);
-  const std::uint64_t line = line_of(table, digest), second = second_word(digest);
+  const std::uint64_t line = line_of(table, digest), second = line_second_word(digest);
   const bool stale = StaleUnits(table.stale).has(line);
   std::uint64_t missing[kLineWords];
   for (unsigned i = 0; i < kLineWords; ++i)
@@ -318,7 +321,7 @@ void apbbf_write(const ApbbfTable& table, const Digest& digest, unsigned age) no
       AgePartition(segments, table.ring, table.stale).write(digest, age);
     });
   const LineLanes lanes(table.ring, age);
-  const std::uint64_t line = line_of(table, digest), second = second_word(digest);
+  const std::uint64_t line = line_of(table, digest), second = line_second_word(digest);
   std::uint64_t* const words = line_words(table, line);
   if (StaleUnits(table.stale).has(line)) {
     apbbf_empty(table, line);
