@@ -6,6 +6,8 @@
 #include <string>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/apbbf.hpp"
+#include "sluice/filters/apbf.hpp"
 #include "sluice/filters/blocked_bloom.hpp"
 #include "sluice/filters/bloom.hpp"
 #include "sluice/filters/bloom_family.hpp"
@@ -51,6 +53,8 @@ constexpr KindInfo kKinds[] = {
     kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),
     kind_info<Timer>("timer"),
+    kind_info<Apbf>("apbf"),
+    kind_info<Apbbf>("apbbf"),
     kind_info<None>("none"),
 };
 
@@ -79,6 +83,12 @@ std::span<const FilterInfo> catalogue() {
       {"timer",
        "a sliding window of delivery times: for slices over several sites, and late events",
        Timer::Params::known(), make_from<Timer>},
+      {"apbf", "a sliding window in plain bits, slice by slice: where a window is split over sites",
+       ApbfParams::known(), make_from<Apbf>},
+      {"apbbf",
+       "a sliding window in blocks of bits: the fastest, in one cache line, where an error of 1 % "
+       "will do",
+       ApbbfParams::known(), make_from<Apbbf>},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none},
   };
   return kFilters;

@@ -39,6 +39,13 @@ constexpr Golden kGolden[] = {
     {"exact_window-1.snapshot", "exact-window,keys=40,generations=3", HashKind::xxh3},
     {"timing-1.snapshot", "timing,keys=100,fpr=0.01,generations=6,probes=5", HashKind::highway},
     {"timer-1.snapshot", "timer,keys=100,fpr=0.01,generations=6,probes=5", HashKind::xxh3},
+    {"apbf-1.snapshot", "apbf,k=7,l=5,bytes=768,keys=250,fpr=0.01", HashKind::xxh3},
+    {"apbbf-1.snapshot", "apbbf,k=2,l=5,block=512,bits=8,bytes=896,keys=200,fpr=0.01",
+     HashKind::highway},
+    {"apbbf_column-1.snapshot",
+     "apbbf,layout=column,k=2,l=5,block=512,bits=4,bytes=448,keys=200,fpr=0.01", HashKind::xxh3},
+    {"apbbf_line-1.snapshot", "apbbf,layout=line,k=5,l=11,bytes=1280,keys=440,fpr=0.02",
+     HashKind::xxh3},
 };
 
 constexpr int kKeys = 40;

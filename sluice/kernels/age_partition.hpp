@@ -1,0 +1,203 @@
+// Age partition: the one mechanism of apbf and apbbf, over whatever a segment is.
+//
+// A ring of k + l segments. A key is written in the k youngest, and found where k in a row match;
+// when a generation ends the oldest segment becomes the youngest. Segments have fixed physical
+// numbers and a hash each, and their age is counted from `youngest`.
+//
+// The segment that becomes the youngest must be empty, but is as full as any, and was asked until
+// just now. It is not emptied at once, which would be a spike: its units (cache lines, or a
+// column's block) are marked stale, a stale unit matches nothing, and the first key written to one
+// empties it.
+//
+// A Segments type says where a key's bits lie. A segment has parts() parts, each with one Place of
+// the key:
+//   place(digest, physical, part)   address(place)   has(place)   set(place)
+//   unit(place)                     which unit of the segment the place is in
+//   empty(physical, unit)           clears a unit
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/base/bits.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/base/verdict.hpp"
+#include "sluice/hash/digest.hpp"
+#include "sluice/kernels/prefetch.hpp"
+
+namespace sluice::kernels {
+
+struct AgeRing {
+  unsigned k = 0;         // segments a key is written in
+  unsigned l = 0;         // generations a key stays beyond its own
+  unsigned youngest = 0;  // physical number of the segment of age 0
+
+  unsigned segments() const noexcept { return k + l; }
+  unsigned physical(unsigned age) const noexcept {
+    const unsigned at = youngest + age;
+    return at >= segments() ? at - segments() : at;
+  }
+};
+
+// A bit a unit of the youngest segment.
+class StaleUnits {
+ public:
+  explicit StaleUnits(std::uint64_t* words) noexcept : words_(words) {}
+  bool has(std::uint64_t unit) const noexcept {
+    return (words_[unit / 64] >> (unit % 64) & 1) != 0;
+  }
+  void remove(std::uint64_t unit) const noexcept {
+    words_[unit / 64] &= ~(std::uint64_t{1} << (unit % 64));
+  }
+
+ private:
+  std::uint64_t* words_;
+};
+
+// Most slices (parts of segments) that a filter may have: there is a pair of salts for each.
+inline constexpr unsigned kMostSlices = 256;
+
+struct SliceSalts {
+  std::uint64_t lo[kMostSlices], hi[kMostSlices];
+  constexpr SliceSalts() noexcept : lo(), hi() {
+    SplitMix64 random(0x536C757463654167ULL);
+    for (unsigned i = 0; i < kMostSlices; ++i) {
+      lo[i] = random.next();
+      hi[i] = random.next();
+    }
+  }
+};
+inline constexpr SliceSalts kSliceSalts{};
+
+// The hash of one physical slice. All of the digest is mixed anew for each: steps of two hashes
+// (h1 + i·h2) would leave a floor of false positives of about window / bits².
+inline std::uint64_t slice_hash(const Digest& digest, unsigned slice) noexcept {
+  return fold_multiply(digest.lo ^ kSliceSalts.lo[slice], digest.hi ^ kSliceSalts.hi[slice]);
+}
+
+// What is asked of a batch, and what came of it.
+struct AgeBatch {
+  const Digest* digests = nullptr;
+  std::size_t count = 0;
+  Verdict* verdicts = nullptr;
+  std::uint64_t room = 0;     // how many keys may be written
+  bool refresh = false;       // a duplicate is written anew
+  std::uint64_t written = 0;  // out: keys that were
+};
+
+template <class Segments>
+class AgePartition {
+ public:
+  AgePartition(const Segments& segments, const AgeRing& ring, std::uint64_t* stale) noexcept
+      : segments_(segments), ring_(ring), stale_(stale) {}
+
+  // The paper's Algorithm 1. From age l on it counts matches in a row; after a miss at i no run can
+  // hold i, so the next to ask is i − k, and the matches just counted are kept: they may yet
+  // complete a run from below.
+  [[gnu::always_inline]] bool may_contain(const Digest& digest) const noexcept {
+    int at = static_cast<int>(ring_.l);
+    unsigned previous = 0, current = 0;
+    while (at >= 0) {
+      if (matches(digest, static_cast<unsigned>(at))) {
+        ++at;
+        if (previous + ++current == ring_.k) return true;
+      } else {
+        at -= static_cast<int>(ring_.k);
+        previous = current;
+        current = 0;
+      }
+    }
+    return false;
+  }
+
+  // Whether the key stands in all segments in which one of this age does.
+  [[gnu::always_inline]] bool holds(const Digest& digest, unsigned age) const noexcept {
+    for (unsigned i = age; i < age + ring_.k; ++i)
+      if (!matches(digest, i)) return false;
+    return true;
+  }
+
+  [[gnu::always_inline]] void write(const Digest& digest, unsigned age) const noexcept {
+    for (unsigned i = age; i < age + ring_.k; ++i) {
+      const unsigned physical = ring_.physical(i);
+      for (unsigned part = 0; part < segments_.parts(); ++part) {
+        const auto place = segments_.place(digest, physical, part);
+        if (i == 0 && stale_.has(segments_.unit(place))) {
+          segments_.empty(physical, segments_.unit(place));
+          stale_.remove(segments_.unit(place));
+        }
+        segments_.set(place);
+      }
+    }
+  }
+
+  // Judges in order until the room is used up, and returns how many it judged.
+  [[gnu::always_inline]] std::size_t admit(AgeBatch& batch, std::size_t table_bytes) const {
+    std::size_t judged = 0;
+    // A key takes at most one, so as many keys as there is room need no watching.
+    while (judged < batch.count && batch.written < batch.room) {
+      const std::size_t run = static_cast<std::size_t>(
+          std::min<std::uint64_t>(batch.count - judged, batch.room - batch.written));
+      for_each(
+          batch.digests + judged, run,
+          table_bytes, [&](std::size_t i) __attribute__((always_inline)) {
+            const Digest& digest = batch.digests[judged + i];
+            const bool duplicate = may_contain(digest);
+            batch.verdicts[judged + i] = static_cast<Verdict>(duplicate);
+            if (duplicate && (!batch.refresh || holds(digest, 0))) return;
+            write(digest, 0);
+            ++batch.written;
+          });
+      judged += run;
+    }
+    return judged;
+  }
+
+  [[gnu::always_inline]] void ask(const Digest* digests, std::size_t count, Verdict* verdicts,
+                                  std::size_t table_bytes) const {
+    for_each(
+        digests, count, table_bytes, [&](std::size_t i) __attribute__((always_inline)) {
+          verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+        });
+  }
+
+ private:
+  [[gnu::always_inline]] bool matches(const Digest& digest, unsigned age) const noexcept {
+    const unsigned physical = ring_.physical(age);
+    for (unsigned part = 0; part < segments_.parts(); ++part) {
+      const auto place = segments_.place(digest, physical, part);
+      if (age == 0 && stale_.has(segments_.unit(place))) return false;
+      if (!segments_.has(place)) return false;
+    }
+    return true;
+  }
+
+  // Prefetches what a new key touches for certain or nearly so: the segments it is written in, and
+  // those that the query asks when nothing matches.
+  template <class Judge>
+  [[gnu::always_inline]] void for_each(const Digest* digests, std::size_t count,
+                                       std::size_t table_bytes, Judge judge) const {
+    const bool prefetch = table_bytes >= kPrefetchFromBytes;
+    const std::size_t ahead = std::min(count, kPrefetchDistance);
+    for (std::size_t i = 0; i < count + ahead; ++i) {
+      if (prefetch && i < count) {
+        for (unsigned age = 0; age < ring_.k; ++age) {
+          const unsigned physical = ring_.physical(age);
+          for (unsigned part = 0; part < segments_.parts(); ++part)
+            __builtin_prefetch(segments_.address(segments_.place(digests[i], physical, part)), 1);
+        }
+        for (unsigned age = ring_.l; age >= ring_.k; age -= ring_.k)
+          __builtin_prefetch(segments_.address(segments_.place(digests[i], ring_.physical(age), 0)),
+                             0);
+      }
+      if (i >= ahead) judge(i - ahead);
+    }
+  }
+
+  Segments segments_;
+  AgeRing ring_;
+  StaleUnits stale_;
+};
+
+}  // namespace sluice::kernels

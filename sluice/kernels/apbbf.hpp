@@ -1,0 +1,126 @@
+// Inner loops of the age-partitioned blocked Bloom filter, in its three layouts.
+//
+//   segment  k + l blocked Bloom filters one after another; a key has a block of its own in each
+//   column   the blocks of a key in all segments stand side by side; one number chooses them all
+//   line     all k + l segments are lanes of one cache line
+//
+// Blocks   `block` bits in `bits` equal lanes, one bit of a key in each.
+// Lines    32 cells of 16 bits, one bit of a key in each: 8, 16 or 32 segments of 4, 2 or 1 cells.
+//          The cells' bits are the same whatever the split.
+//
+// What is set for a digest is part of the snapshot format: a change here is a new version of the
+// filter. The table is an array of little-endian words.
+#pragma once
+
+#include <bit>
+#include <cstring>
+
+#include "sluice/kernels/age_partition.hpp"
+#include "sluice/kernels/blocked.hpp"
+
+namespace sluice::kernels {
+
+enum class ApbbfLayout : std::uint8_t { segment = 0, column = 1, line = 2 };
+
+struct ApbbfTable {
+  std::byte* bytes;
+  std::uint64_t* stale;  // a bit a unit
+  AgeRing ring;
+  ApbbfLayout layout;
+  unsigned block;        // bits of a block: 64 or 512; of a line: 512 / segments
+  unsigned bits;         // of a key in a block: 4 or 8; in a lane of a line: 32 / segments
+  std::uint64_t blocks;  // a segment; columns; lines
+
+  std::uint64_t total_bytes() const noexcept { return blocks * ring.segments() * block / 8; }
+};
+
+// What is emptied at once: of `segment` a cache line, else a block of a column or a line.
+constexpr std::uint64_t apbbf_units(ApbbfLayout layout, unsigned block,
+                                    std::uint64_t blocks) noexcept {
+  return layout == ApbbfLayout::segment ? blocks * block / 512 : blocks;
+}
+
+// See AgePartition::admit and ask.
+std::size_t apbbf_admit(const ApbbfTable& table, AgeBatch& batch) noexcept;
+void apbbf_ask(const ApbbfTable& table, const Digest* digests, std::size_t count,
+               Verdict* verdicts) noexcept;
+// Whether the key stands in all segments of this age; and makes it so.
+bool apbbf_holds(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
+void apbbf_write(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
+// Empties a unit of the youngest segment.
+void apbbf_empty(const ApbbfTable& table, std::uint64_t unit) noexcept;
+
+// --- blocks: the definition that every vector form must equal -----------------------------------
+
+template <unsigned kBlock, unsigned kBits, bool kColumn>
+class BlockSegments {
+ public:
+  static constexpr unsigned kWords = kBlock / 64;
+  static constexpr unsigned kLane = kBlock / kBits;
+  static constexpr unsigned kPositionBits = static_cast<unsigned>(std::countr_zero(kLane));
+
+  struct Place {
+    std::uint64_t* block;
+    std::uint64_t unit;
+    std::uint64_t positions;  // kPositionBits a lane, the first lane lowest
+  };
+
+  explicit BlockSegments(const ApbbfTable& table) noexcept
+      : words_(reinterpret_cast<std::uint64_t*>(table.bytes)),
+        blocks_(table.blocks),
+        segments_(table.ring.segments()) {}
+
+  static constexpr unsigned parts() noexcept { return 1; }
+  Place place(const Digest& digest, unsigned physical, unsigned) const noexcept {
+    const std::uint64_t hash = slice_hash(digest, physical);
+    if constexpr (kColumn) {
+      const std::uint64_t column = scale_to(digest.lo, blocks_);
+      return {words_ + (column * segments_ + physical) * kWords, column, hash};
+    }
+    // The block's number is the top of the hash, which in a large table leaves too little for the
+    // positions: they come from another turn of it.
+    const std::uint64_t block = scale_to(hash, blocks_);
+    return {words_ + (physical * blocks_ + block) * kWords, block * kWords / 8,
+            fold_multiply(hash, 0xD6E8FEB86659FD93ULL)};
+  }
+  const void* address(const Place& place) const noexcept { return place.block; }
+  std::uint64_t unit(const Place& place) const noexcept { return place.unit; }
+
+  bool has(const Place& place) const noexcept {
+    std::uint64_t missing = 0;
+    for (unsigned i = 0; i < kWords; ++i) missing |= mask(place.positions, i) & ~place.block[i];
+    return missing == 0;
+  }
+  void set(const Place& place) const noexcept {
+    for (unsigned i = 0; i < kWords; ++i) place.block[i] |= mask(place.positions, i);
+  }
+  void empty(unsigned physical, std::uint64_t unit) const noexcept {
+    if constexpr (kColumn)
+      std::memset(words_ + (unit * segments_ + physical) * kWords, 0, kBlock / 8);
+    else
+      std::memset(words_ + physical * blocks_ * kWords + unit * 8, 0, 64);
+  }
+
+  // A key's bits in word `i` of its block.
+  static std::uint64_t mask(std::uint64_t positions, unsigned i) noexcept {
+    if constexpr (kLane >= 64) {
+      constexpr unsigned kWordsOfLane = kLane / 64;
+      const std::uint64_t position =
+          positions >> (kPositionBits * (i / kWordsOfLane)) & (kLane - 1);
+      return std::uint64_t{position / 64 == i % kWordsOfLane} << (position % 64);
+    } else {
+      std::uint64_t bits = 0;
+      for (unsigned lane = 0; lane < 64 / kLane; ++lane)
+        bits |= std::uint64_t{1} << (kLane * lane +
+                                     (positions >> (kPositionBits * lane) & (kLane - 1)));
+      return bits;
+    }
+  }
+
+ private:
+  std::uint64_t* words_;
+  std::uint64_t blocks_;
+  unsigned segments_;
+};
+
+}  // namespace sluice::kernels

@@ -1,0 +1,210 @@
+#include "sluice/model/apbf.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include "sluice/base/random.hpp"
+
+namespace sluice::model {
+namespace {
+
+// Poisson chances of 0, 1, 2, …, until what is left is below a double's precision.
+std::vector<double> poisson(double mean) {
+  const double spread = 12 * std::sqrt(mean) + 40;
+  std::vector<double> chances(static_cast<std::size_t>(mean + spread) + 1);
+  const double log_mean = mean > 0 ? std::log(mean) : 0;
+  for (std::size_t i = 0; i < chances.size(); ++i) {
+    const double x = static_cast<double>(i);
+    chances[i] = mean > 0 ? std::exp(x * log_mean - mean - std::lgamma(x + 1)) : i == 0;
+  }
+  return chances;
+}
+
+// Chance that a block with `keys` keys matches another.
+double held_match(const BlockShape& shape, double keys) {
+  return std::pow(-std::expm1(keys * std::log1p(-1 / shape.lane())), shape.bits);
+}
+
+// Outcomes of the query from one state on: chances, and accesses weighted by them.
+struct Outcome {
+  double yes = 0, yes_accesses = 0, no = 0, no_accesses = 0;
+};
+
+Outcome blend(double match, const Outcome& hit, const Outcome& miss) {
+  Outcome all{match * hit.yes + (1 - match) * miss.yes,
+              match * hit.yes_accesses + (1 - match) * miss.yes_accesses,
+              match * hit.no + (1 - match) * miss.no,
+              match * hit.no_accesses + (1 - match) * miss.no_accesses};
+  // The access that told hit from miss.
+  all.yes_accesses += all.yes;
+  all.no_accesses += all.no;
+  return all;
+}
+
+// The paper's query as a tree: at segment `at`, after `current` matches in a row and `previous`
+// ones before the jump.
+class QueryTree {
+ public:
+  QueryTree(std::span<const double> matches, unsigned k)
+      : matches_(matches), k_(static_cast<int>(k)) {}
+
+  Outcome from(int previous, int current, int at) {
+    if (previous + current == k_) return {.yes = 1};
+    if (at < 0) return {.no = 1};
+    const long key = (at * long{k_} + previous) * k_ + current;
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    const Outcome all = blend(matches_[static_cast<std::size_t>(at)],
+                              from(previous, current + 1, at + 1), from(current, 0, at - k_));
+    known_.emplace(key, all);
+    return all;
+  }
+
+ private:
+  std::span<const double> matches_;
+  int k_;
+  std::map<long, Outcome> known_;
+};
+
+}  // namespace
+
+std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices) {
+  std::vector<double> matches;
+  for (unsigned i = 0; i < k + l; ++i) {
+    const double share = static_cast<double>(std::min(i + 1, k)) / k;
+    const double fill = fills == Fills::linear ? share / 2 : 1 - std::exp2(-share);
+    matches.push_back(std::pow(fill, slices));
+  }
+  return matches;
+}
+
+double run_of_matches(std::span<const double> matches, unsigned k) {
+  std::vector<double> running(k);  // chance of `i` matches in a row up to here, and no k yet
+  running[0] = 1;
+  double found = 0;
+  for (const double match : matches) {
+    double miss = 0;
+    for (const double chance : running) miss += chance;
+    miss *= 1 - match;
+    found += running[k - 1] * match;
+    for (unsigned i = k - 1; i > 0; --i) running[i] = running[i - 1] * match;
+    running[0] = miss;
+  }
+  return found;
+}
+
+double apbf_fpr(unsigned k, unsigned l, Fills fills, unsigned slices) {
+  return run_of_matches(slice_matches(k, l, fills, slices), k);
+}
+
+QueryAccesses query_accesses(std::span<const double> matches, unsigned k) {
+  const unsigned l = static_cast<unsigned>(matches.size()) - k;
+  const auto start = static_cast<int>(l);
+  const Outcome absent = QueryTree(matches, k).from(0, 0, start);
+  double window = 0;
+  for (unsigned age = 0; age < l; ++age) {
+    std::vector<double> held(matches.begin(), matches.end());
+    std::fill_n(held.begin() + age, k, 1.0);
+    window += QueryTree(held, k).from(0, 0, start).yes_accesses;
+  }
+  return {window / std::max(l, 1u), absent.yes_accesses / absent.yes,
+          absent.no_accesses / absent.no};
+}
+
+double apbf_slack(unsigned k, unsigned l) {
+  return static_cast<double>(k) / std::max(l, 1u);
+}
+
+double apbf_npws(unsigned k, unsigned l, double full) {
+  return (1 - std::pow(full, k)) / (1 - full) / std::max(l, 1u);
+}
+
+double apbf_bits(unsigned k, unsigned l, unsigned slices) {
+  return static_cast<double>(slices) * (k + l) * k / (std::max(l, 1u) * std::numbers::ln2);
+}
+
+double apbf_efficiency(unsigned k, unsigned l, double fpr) {
+  return -std::log2(fpr) / k * l / (k + l);
+}
+
+double block_capacity(const BlockShape& shape) {
+  return std::numbers::ln2 / -std::log1p(-1 / shape.lane());
+}
+
+double block_match(const BlockShape& shape, double mean) {
+  if (mean <= 0) return 0;
+  // So full that hardly a bit is left (a share of e⁻⁶⁴); also bounds the sum.
+  if (mean > 64 * shape.lane()) return 1;
+  const std::vector<double> chances = poisson(mean);
+  double sum = 0;
+  for (std::size_t held = 0; held < chances.size(); ++held)
+    sum += chances[held] * held_match(shape, static_cast<double>(held));
+  return std::min(sum, 1.0);
+}
+
+std::vector<double> block_matches(unsigned k, unsigned l, const BlockShape& shape) {
+  std::vector<double> matches;
+  for (unsigned i = 0; i < k; ++i)
+    matches.push_back(block_match(shape, block_capacity(shape) * (i + 1) / k));
+  matches.resize(k + l, matches.back());
+  return matches;
+}
+
+double apbbf_fpr(unsigned k, unsigned l, const BlockShape& shape) {
+  return run_of_matches(block_matches(k, l, shape), k);
+}
+
+double apbbf_bits(unsigned k, unsigned l, const BlockShape& shape) {
+  return static_cast<double>(k + l) * k / std::max(l, 1u) * shape.block / block_capacity(shape);
+}
+
+std::vector<double> keys_in_segments(std::span<const double> generations, unsigned k) {
+  std::vector<double> keys(generations.size());
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    for (std::size_t age = i + 1 >= k ? i + 1 - k : 0; age <= i; ++age) keys[i] += generations[age];
+  return keys;
+}
+
+double column_fpr(std::span<const double> generations, unsigned k, const BlockShape& shape,
+                  unsigned samples) {
+  const std::size_t segments = generations.size();
+  std::vector<std::vector<double>> below;  // by generation: chances of at most 0, 1, 2, … keys
+  double most = 0;
+  for (const double mean : generations) {
+    if (mean > 64 * shape.lane()) return 1;
+    std::vector<double> sums = poisson(mean);
+    for (std::size_t i = 1; i < sums.size(); ++i) sums[i] += sums[i - 1];
+    most += static_cast<double>(sums.size());
+    below.push_back(std::move(sums));
+  }
+  if (std::ranges::all_of(generations, [](double mean) { return mean <= 0; })) return 0;
+  std::vector<double> match_of(static_cast<std::size_t>(most) + 1);
+  for (std::size_t i = 0; i < match_of.size(); ++i)
+    match_of[i] = held_match(shape, static_cast<double>(i));
+
+  SplitMix64 random(0x636F6C756D6EULL);
+  std::vector<std::size_t> drawn(segments);
+  std::vector<double> matches(segments);
+  double sum = 0;
+  for (unsigned sample = 0; sample < samples; ++sample) {
+    std::size_t held = 0;
+    for (std::size_t i = 0; i < segments; ++i) {
+      const std::vector<double>& sums = below[i];
+      const auto at = std::ranges::upper_bound(sums, random.next_unit()) - sums.begin();
+      drawn[i] = std::min(static_cast<std::size_t>(at), sums.size() - 1);
+      held += drawn[i];
+      if (i >= k) held -= drawn[i - k];
+      matches[i] = match_of[held];
+    }
+    sum += run_of_matches(matches, k);
+  }
+  return sum / samples;
+}
+
+double column_fpr(unsigned k, unsigned l, const BlockShape& shape, unsigned samples) {
+  const std::vector<double> full(k + l, block_capacity(shape) / k);
+  return column_fpr(full, k, shape, samples);
+}
+
+}  // namespace sluice::model
