@@ -221,7 +221,8 @@ TEST_P(AgePartitionWindow, IsFullAfterAGenerationAndHasRoomAfterAShift) {
   const std::uint64_t a_generation = (filter.stats().capacity + generations - 1) / generations;
   EXPECT_GE(filter.live_keys(), a_generation);
   EXPECT_EQ(filter.admit_aged(digests[judged], 0, Anchor::delivered), std::nullopt);
-  EXPECT_EQ(filter.admit(std::span(digests).subspan(judged), verdicts, budget, Anchor::refreshed),
+  EXPECT_EQ(filter.admit(std::span(digests).subspan(judged), std::span(verdicts).subspan(judged),
+                         budget, Anchor::refreshed),
             0u);
   EXPECT_THROW(filter.observe(std::span(digests).subspan(judged, 1), std::span(verdicts).first(1)),
                BadParameters);
