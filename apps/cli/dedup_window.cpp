@@ -117,7 +117,8 @@ void add_window_flags(CLI::App& command, DedupFlags& flags) {
   add("--rate", flags.rate, "Distinct keys to expect; a hint, the filter grows on bursts", "50k/s");
   add("--slack", flags.slack,
       "How far past the window a key may be remembered, as a share of it [1/24]", "SHARE");
-  add("--npws", flags.npws, "The expected share of such keys [half the slack]", "SHARE");
+  add("--npws", flags.npws,
+      "How many such keys are to be expected, as a share of the window [1/24]", "SHARE");
   add("--growth", flags.growth,
       "What makes a stage full: keys live, or keys ever written [density]", "density|cardinality");
 }
@@ -144,9 +145,9 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   }
   request.slack = parse_window_share("--slack", flags.slack);
   request.npws = parse_window_share("--npws", flags.npws);
-  // A generation is what a window is late by at most, and half of one on average.
+  // A generation is what a window is late by at most.
   double generations = request.slack ? std::ceil(1 / *request.slack) : 0;
-  if (request.npws) generations = std::max(generations, std::ceil(0.5 / *request.npws));
+  if (request.npws) generations = std::max(generations, std::ceil(1 / *request.npws));
   if (generations > 1e6)
     throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
   if (generations > 0) window.generations = static_cast<unsigned>(generations);

@@ -24,6 +24,7 @@
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/window_contract.hpp"
 #include "sluice/kernels/age_partition.hpp"
+#include "sluice/model/apbf.hpp"
 
 namespace sluice {
 
@@ -51,6 +52,8 @@ class AgePartitioned {
   void clear() noexcept;
 
   unsigned generations() const noexcept { return params_.l; }
+  double slack() const noexcept { return model::apbf_slack(params_.k, params_.l); }
+  double npws() const noexcept { return model::apbf_npws(params_.k, params_.l); }
   void rotate() noexcept;
   // With `refreshed`, a key that already stands in the present generation is not written again and
   // takes no room.

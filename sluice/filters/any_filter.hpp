@@ -133,7 +133,8 @@ class AnyFilter {
       if constexpr (WindowFilter<F>) return filter.live_keys();
       return not_a_window(std::uint64_t{0});
     }
-    // A filter that says nothing else forgets a generation late at most, half of one on average.
+    // A filter that says nothing else forgets at most a generation late, and just before one ends
+    // remembers all of it.
     double slack() const noexcept override {
       if constexpr (requires { filter.slack(); })
         return filter.slack();
@@ -144,7 +145,7 @@ class AnyFilter {
       if constexpr (requires { filter.npws(); })
         return filter.npws();
       else
-        return slack() / 2;
+        return slack();
     }
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }

@@ -24,7 +24,8 @@ std::size_t keys_ahead(unsigned probes) {
 }  // namespace
 
 std::uint64_t StampedWindow::Shape::live_capacity(std::uint64_t keys, unsigned generations) {
-  return keys + (generations == 0 ? 0 : (keys + generations - 1) / generations);
+  if (generations == 0) return keys;
+  return (keys + generations - 1) / generations * (generations + 1);
 }
 
 const char* StampedWindow::what_is_wrong(const Shape& shape) {

@@ -73,7 +73,7 @@ class Window {
   unsigned generations() const { return growth_->generations(); }
   // The farthest past the window that a key may still be remembered, as a share of it.
   double slack() const;
-  // The expected share of such keys, averaged over the phase of a generation.
+  // The expected share of such keys at their most, just before a generation ends.
   double npws() const;
 
   void encode_header(Encoder& to) const;
