@@ -80,6 +80,23 @@ std::optional<double> parse_window_share(const char* flag, const std::string& te
   return parse_probability(flag, text);
 }
 
+// A generation is what a window is late by at most, and half of one on average. One of a count
+// window is a whole number of keys: rounding up makes a small window longer, so that it may take a
+// finer cut.
+double generations_for(const WindowSpec& spec, double slack, double npws) {
+  double generations = std::max(std::ceil(1 / slack), std::ceil(0.5 / npws));
+  if (spec.by_time() || generations > 1e6) return generations;
+  const auto size = static_cast<double>(spec.size);
+  const auto is_late = [&](double late) {
+    const double keys = std::ceil(size / generations);
+    return (std::ceil(size / keys) + late) * keys / size - 1;
+  };
+  constexpr double kRounding = 1e-9;
+  while (generations < size && (is_late(1) > slack + kRounding || is_late(0.5) > npws + kRounding))
+    ++generations;
+  return generations;
+}
+
 // The clock of arrivals: the wall's, so that a state remembers across runs what it should and no
 // more.
 Nanoseconds wall_clock() {
@@ -149,12 +166,13 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   }
   request.slack = parse_window_share("--slack", flags.slack);
   request.npws = parse_window_share("--npws", flags.npws);
-  // A generation is what a window is late by at most, and half of one on average.
-  double generations = request.slack ? std::ceil(1 / *request.slack) : 0;
-  if (request.npws) generations = std::max(generations, std::ceil(0.5 / *request.npws));
-  if (generations > 1e6)
-    throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
-  if (generations > 0) window.generations = static_cast<unsigned>(generations);
+  if (request.slack || request.npws) {
+    const double generations =
+        generations_for(window.spec, request.slack.value_or(1), request.npws.value_or(1));
+    if (generations > 1e6)
+      throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
+    window.generations = static_cast<unsigned>(generations);
+  }
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());
@@ -164,6 +182,8 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.late.empty()) request.options.late = parse_late(flags.late);
   request.late_output = flags.late_output;
   request.options.clock = wall_clock;
+  request.filter_given |= !(flags.rate.empty() && flags.slack.empty() && flags.npws.empty() &&
+                            flags.growth.empty() && flags.max_ahead.empty());
   request.window = window;
 }
 
