@@ -63,6 +63,9 @@ const char* what_is_wrong(const Cohort::Params& params) {
     return "filter 'cohort' takes a table of 256 bytes to 64 TiB";
   if (params.capacity == 0 || params.capacity > kMostKeys)
     return "filter 'cohort' takes 1 to 2^44 keys a window";
+  if (params.live_capacity() > params.buckets * kernels::cohort_slots(params.slot_bits))
+    return "filter 'cohort' has fewer slots in these bytes than keys in the window: give it more "
+           "bytes, or fewer keys";
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "filter 'cohort' takes a target error above 0 and below 1";
   return nullptr;
@@ -514,7 +517,22 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload) {
     filter.strays_.push_back(stray);
   }
   payload.bytes(filter.memory_.bytes());
+  // Counts that do not match the table would run below zero as its keys age.
+  refuse(filter.count_live() != filter.written_);
   return filter;
+}
+
+std::array<std::uint64_t, Cohort::kMostGenerations> Cohort::count_live() const {
+  std::array<std::uint64_t, kMostGenerations> live{};
+  const auto count = [&](unsigned generation) {
+    live[generation] += age_of_generation(generation) <= params_.generations;
+  };
+  const unsigned slots = kernels::cohort_slots(params_.slot_bits);
+  for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket)
+    for (unsigned slot = 0; slot < slots; ++slot)
+      count(kernels::cohort_get(table(), bucket, slot).generation);
+  for (const CohortStray& stray : strays_) count(stray.generation);
+  return live;
 }
 
 static_assert(WindowFilter<Cohort>);
