@@ -89,6 +89,8 @@ Window Window::make(const Params& params) {
   window.params_.generations = generations;
   window.growth_->set_make(maker_of(window.params_));
   if (recut) window.growth_->start();
+  // A filter whose settings say otherwise has the last word.
+  window.params_.generations = window.generations();
   if (params.spec.kind != WindowSpec::Kind::landmark && window.generations() == 0)
     throw BadParameters("a sliding window needs at least one generation");
   window.left_ = window.generation_size();

@@ -326,6 +326,29 @@ TEST(Window, SnapshotInTheMiddleOfABurst) {
   EXPECT_EQ(copy.growth().growths(), window.growth().growths());
 }
 
+// At every moment of its ageing, sweeping and wrapping, a state that was saved can be loaded.
+TEST(Window, SnapshotAtEveryMoment) {
+  for (const char* filter : {"cohort,slot=16", "cohort,slot=24,generations=29", "cohort,slot=32",
+                             "cohort,slot=40,generations=13", "cohort,slot=48,generations=61"})
+    for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed}) {
+      Window window = Window::make(
+          {.spec = {WindowSpec::Kind::count, 700}, .anchor = anchor, .filter = filter, .fpr = 0.1});
+      SplitMix64 random(9);
+      for (int moment = 0; moment < 400; ++moment) {
+        std::vector<Event> events;
+        for (std::uint64_t i = random.next() % 60; i > 0; --i)
+          events.push_back({random.next() % 2000, 0});
+        judge(window, events, 1);
+        BytesEncoder header, payload;
+        window.encode_header(header);
+        window.encode_payload(payload);
+        BytesDecoder from_header(header.written()), from_payload(payload.written());
+        ASSERT_NO_THROW(window = Window::decode(from_header, from_payload))
+            << filter << " at " << moment;
+      }
+    }
+}
+
 // By cardinality a stage never gets its room back, so a steady stream needs a second one now and
 // then; by density it does not.
 TEST(Window, CardinalityAlternatesWhereDensityStays) {
