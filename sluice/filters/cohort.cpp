@@ -517,22 +517,35 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload) {
     filter.strays_.push_back(stray);
   }
   payload.bytes(filter.memory_.bytes());
-  // Counts that do not match the table would run below zero as its keys age.
-  refuse(filter.count_live() != filter.written_);
+  refuse(!filter.is_sound());
   return filter;
 }
 
-std::array<std::uint64_t, Cohort::kMostGenerations> Cohort::count_live() const {
+// Counts that do not match the table would run below zero as its keys age, and a dead slot that the
+// sweep does not reach in time would come back to life when its number comes round.
+bool Cohort::is_sound() const {
   std::array<std::uint64_t, kMostGenerations> live{};
-  const auto count = [&](unsigned generation) {
-    live[generation] += age_of_generation(generation) <= params_.generations;
-  };
+  const std::uint64_t share = sweep_share();
+  const std::uint64_t swept_now = share - sweep_due_;
   const unsigned slots = kernels::cohort_slots(params_.slot_bits);
-  for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket)
-    for (unsigned slot = 0; slot < slots; ++slot)
-      count(kernels::cohort_get(table(), bucket, slot).generation);
-  for (const CohortStray& stray : strays_) count(stray.generation);
-  return live;
+  for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket) {
+    // How many generations ago the sweep was here: what was dead then has been dead no longer.
+    const std::uint64_t back = (swept_ + 2 * params_.buckets - 1 - bucket) % params_.buckets;
+    const std::uint64_t ago = back < swept_now ? 0 : 1 + (back - swept_now) / share;
+    for (unsigned slot = 0; slot < slots; ++slot) {
+      const unsigned generation = kernels::cohort_get(table(), bucket, slot).generation;
+      const unsigned age = age_of_generation(generation);
+      if (age <= params_.generations)
+        ++live[generation];
+      else if (age - params_.generations - 1 > ago)
+        return false;
+    }
+  }
+  for (const CohortStray& stray : strays_) {
+    if (age_of_generation(stray.generation) > params_.generations) return false;
+    ++live[stray.generation];
+  }
+  return live == written_;
 }
 
 static_assert(WindowFilter<Cohort>);

@@ -105,8 +105,7 @@ class Cohort {
   void note_written(unsigned generation, std::uint64_t keys) noexcept;
   void sweep(std::uint64_t buckets) noexcept;
   std::uint64_t sweep_share() const noexcept;
-  // Live keys by generation, from the table itself.
-  std::array<std::uint64_t, kMostGenerations> count_live() const;
+  bool is_sound() const;
 
   // A live trace of a key: a slot of a bucket, or a stray.
   struct Trace {
