@@ -5,6 +5,7 @@
 
 #include "connectors/files/state_file.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/window/window.hpp"
 
 namespace {
 
@@ -14,10 +15,39 @@ constexpr const char* kFilters[] = {
     "bloom,layout=classic,bytes=64,probes=3",
     "bloom,layout=blocked,bytes=64,probes=8",
     "bloom,layout=blocked,bytes=192,probes=16",
+    "cohort",
 };
 
+using namespace sluice;
+
+void save(const std::filesystem::path& path, const Hasher& hasher, const AnyFilter& filter,
+          const Labels& labels) {
+  StateFile(path).save(hasher, filter, labels);
+  std::filesystem::remove(path.string() + ".previous");
+}
+
+// A time window with several stages, and a count window of one that repeats restart.
+void write_window_seeds(const std::filesystem::path& folder) {
+  constexpr Nanoseconds kSecond = 1'000'000'000;
+  const Hasher hasher(HashKind::xxh3, Secret::from_seed(1));
+  Window time = Window::make(
+      {.spec = {WindowSpec::Kind::time, 100 * kSecond}, .filter = "cohort,slot=24", .keys = 8});
+  Window count = Window::make({.spec = {WindowSpec::Kind::count, 20},
+                               .anchor = Anchor::refreshed,
+                               .filter = "cohort,slot=16"});
+  for (int number = 0; number < 30; ++number) {
+    const Digest digest = hasher.digest(std::to_string(number));
+    const Nanoseconds at = (1'700'000'000 + 2 * number) * kSecond;
+    Verdict verdict{};
+    bool late = false;
+    time.judge({&digest, 1}, {&at, 1}, {&verdict, 1}, {&late, 1});
+    count.insert(digest);
+  }
+  save(folder / "window_time", hasher, AnyFilter(std::move(time)), {{"event-time", "2"}});
+  save(folder / "window_count", hasher, AnyFilter(std::move(count)), {});
+}
+
 void write_seed(const std::filesystem::path& path, const char* filter, int keys) {
-  using namespace sluice;
   const HashKind kind = keys == 0 ? HashKind::xxh3 : HashKind::highway;
   const Hasher hasher(kind, Secret::from_seed(1));
   AnyFilter made = make_filter(filter, {.keys = 20});
@@ -27,8 +57,7 @@ void write_seed(const std::filesystem::path& path, const char* filter, int keys)
   }
   Labels labels;
   if (keys != 0) labels = {{"format", "csv"}, {"key", "user"}};
-  StateFile(path).save(hasher, made, labels);
-  std::filesystem::remove(path.string() + ".previous");
+  save(path, hasher, made, labels);
 }
 
 }  // namespace
@@ -43,4 +72,5 @@ int main(int count, char** arguments) {
     for (const int keys : {0, 12})
       write_seed(std::filesystem::path(arguments[1]) / ("seed" + std::to_string(number++)), filter,
                  keys);
+  write_window_seeds(arguments[1]);
 }

@@ -305,7 +305,10 @@ void Run::finish() {
                               format_size(counts.unfinished_bytes)));
   if (counts.records > 0 && counts.unkeyed == counts.records)
     warn("dedup",
-         "no record had the key, so all were passed through: check --key and the record format");
+         fmt::format("no record had the key{}, so all were passed through: check --key{} and the "
+                     "record format",
+                     request_.options.event_time ? " and the time" : "",
+                     request_.options.event_time ? ", --event-time, --time-format" : ""));
   if (request_.stats == DedupRequest::Stats::text)
     note("dedup", as_text(report()));
   else if (request_.stats == DedupRequest::Stats::json)

@@ -13,8 +13,6 @@
 namespace sluice::cli {
 namespace {
 
-constexpr std::uint64_t kAnyTime = std::uint64_t{1} << 62;
-
 // "50k/s", "3M/m", "1G/d": keys a second.
 double parse_rate(std::string_view text) {
   const std::size_t slash = text.find('/');
@@ -83,6 +81,21 @@ std::optional<double> parse_window_share(const char* flag, const std::string& te
   return parse_probability(flag, text);
 }
 
+// A generation is what a window is late by at most. One of a count window is a whole number of
+// keys: rounding up makes a small window longer, so that it may take a finer cut.
+double generations_for(const WindowSpec& spec, double share) {
+  double generations = std::ceil(1 / share);
+  if (spec.by_time() || generations > 1e6) return generations;
+  const auto size = static_cast<double>(spec.size);
+  const auto late = [&] {
+    const double keys = std::ceil(size / generations);
+    return (std::ceil(size / keys) + 1) * keys / size - 1;
+  };
+  constexpr double kRounding = 1e-9;
+  while (generations < size && late() > share + kRounding) ++generations;
+  return generations;
+}
+
 }  // namespace
 
 void add_window_flags(CLI::App& command, DedupFlags& flags) {
@@ -145,23 +158,23 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   }
   request.slack = parse_window_share("--slack", flags.slack);
   request.npws = parse_window_share("--npws", flags.npws);
-  // A generation is what a window is late by at most.
-  double generations = request.slack ? std::ceil(1 / *request.slack) : 0;
-  if (request.npws) generations = std::max(generations, std::ceil(1 / *request.npws));
-  if (generations > 1e6)
-    throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
-  if (generations > 0) window.generations = static_cast<unsigned>(generations);
+  if (request.slack || request.npws) {
+    const double generations =
+        generations_for(window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
+    if (generations > 1e6)
+      throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
+    window.generations = static_cast<unsigned>(generations);
+  }
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());
-  if (!flags.event_time.empty())
-    request.options.event_time = flags.event_time;
-  else if (window.spec.by_time())
-    window.max_ahead = kAnyTime;  // our own clock is believed: a gap is a quiet stream
+  if (!flags.event_time.empty()) request.options.event_time = flags.event_time;
   if (!flags.time_format.empty())
     request.options.time_format = parse_time_format("--time-format", flags.time_format);
   if (!flags.late.empty()) request.options.late = parse_late(flags.late);
   request.late_output = flags.late_output;
+  request.filter_given |= !(flags.rate.empty() && flags.slack.empty() && flags.npws.empty() &&
+                            flags.growth.empty() && flags.max_ahead.empty());
   request.window = window;
 }
 

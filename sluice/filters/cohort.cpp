@@ -63,6 +63,9 @@ const char* what_is_wrong(const Cohort::Params& params) {
     return "filter 'cohort' takes a table of 256 bytes to 64 TiB";
   if (params.capacity == 0 || params.capacity > kMostKeys)
     return "filter 'cohort' takes 1 to 2^44 keys a window";
+  if (params.live_capacity() > params.buckets * kernels::cohort_slots(params.slot_bits))
+    return "filter 'cohort' has fewer slots in these bytes than keys in the window: give it more "
+           "bytes, or fewer keys";
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "filter 'cohort' takes a target error above 0 and below 1";
   return nullptr;
@@ -514,7 +517,35 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload) {
     filter.strays_.push_back(stray);
   }
   payload.bytes(filter.memory_.bytes());
+  refuse(!filter.is_sound());
   return filter;
+}
+
+// Counts that do not match the table would run below zero as its keys age, and a dead slot that the
+// sweep does not reach in time would come back to life when its number comes round.
+bool Cohort::is_sound() const {
+  std::array<std::uint64_t, kMostGenerations> live{};
+  const std::uint64_t share = sweep_share();
+  const std::uint64_t swept_now = share - sweep_due_;
+  const unsigned slots = kernels::cohort_slots(params_.slot_bits);
+  for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket) {
+    // How many generations ago the sweep was here: what was dead then has been dead no longer.
+    const std::uint64_t back = (swept_ + 2 * params_.buckets - 1 - bucket) % params_.buckets;
+    const std::uint64_t ago = back < swept_now ? 0 : 1 + (back - swept_now) / share;
+    for (unsigned slot = 0; slot < slots; ++slot) {
+      const unsigned generation = kernels::cohort_get(table(), bucket, slot).generation;
+      const unsigned age = age_of_generation(generation);
+      if (age <= params_.generations)
+        ++live[generation];
+      else if (age - params_.generations - 1 > ago)
+        return false;
+    }
+  }
+  for (const CohortStray& stray : strays_) {
+    if (age_of_generation(stray.generation) > params_.generations) return false;
+    ++live[stray.generation];
+  }
+  return live == written_;
 }
 
 static_assert(WindowFilter<Cohort>);

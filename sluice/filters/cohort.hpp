@@ -92,6 +92,8 @@ class Cohort {
   static Cohort decode(Decoder& header, Decoder& payload);
 
  private:
+  static constexpr std::size_t kMostGenerations = 64;
+
   explicit Cohort(const Params& params);
   kernels::CohortTable table() const noexcept;
   kernels::CohortBatch ask(std::span<const Digest> digests,
@@ -103,6 +105,7 @@ class Cohort {
   void note_written(unsigned generation, std::uint64_t keys) noexcept;
   void sweep(std::uint64_t buckets) noexcept;
   std::uint64_t sweep_share() const noexcept;
+  bool is_sound() const;
 
   // A live trace of a key: a slot of a bucket, or a stray.
   struct Trace {
@@ -113,8 +116,6 @@ class Cohort {
   };
   std::optional<Trace> find(const Digest& digest) const noexcept;
   void stamp(const Trace& trace, std::uint64_t fingerprint, unsigned generation) noexcept;
-
-  static constexpr std::size_t kMostGenerations = 64;
 
   Params params_;
   unsigned now_ = 0;             // the present generation, modulo 2^generation_bits

@@ -144,7 +144,7 @@ void Dedup::judge(std::span<const Record> records, const ByteSource& source) {
   source_records_ += count;
 }
 
-// Fills keys_, status_ and, with a time window, times_.
+// Fills keys_, status_ and, with event time, times_.
 std::size_t Dedup::extract(std::span<const Record> records) {
   const std::size_t count = records.size();
   const std::size_t keyed =
@@ -152,8 +152,6 @@ std::size_t Dedup::extract(std::span<const Record> records) {
   if (event_times_)
     return event_times_->extract(records, std::span(times_).first(count),
                                  std::span(status_).first(count));
-  if (window_ != nullptr && window_->params().spec.by_time())
-    std::fill_n(times_.begin(), count, options_.clock());
   return keyed;
 }
 
@@ -189,6 +187,10 @@ void Dedup::observe_keyed(std::size_t keyed) {
   batch_late_ = 0;
   if (window_ == nullptr) {
     filter_.observe(digests, verdicts);
+  } else if (window_->params().spec.by_time() && !event_times_) {
+    // Our own clock is right, whatever it says, and nothing that arrives is late.
+    window_->arrive(options_.clock());
+    window_->observe(digests, verdicts);
   } else {
     const std::span<bool> late = std::span(late_).first(keyed);
     window_->judge(digests, std::span(times_).first(keyed), verdicts, late);
@@ -231,9 +233,12 @@ void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
   const bool malformed = *bad == KeyStatus::malformed;
   const auto before = static_cast<std::size_t>(bad - status_.begin());
   judge(records.first(before), source);
-  throw BadRecord(fmt::format(
-      "{}: record {} {}: mend it, or run without --strict to pass it through", source.name(),
-      format_count(source_records_ + 1), malformed ? "is malformed" : "lacks the key"));
+  throw BadRecord(
+      fmt::format("{}: record {} {}: mend it, or run without --strict to pass it through",
+                  source.name(), format_count(source_records_ + 1),
+                  malformed             ? "is malformed"
+                  : options_.event_time ? "lacks the key or the time"
+                                        : "lacks the key"));
 }
 
 void Dedup::refuse_long(const ByteSource& source) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "sluice/base/error.hpp"
+
 namespace sluice {
 namespace {
 
@@ -33,19 +35,20 @@ EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
     return Reading::in_time;
   }
   if (time > now_) {
-    const bool agreed =
-        has_candidate_ && time - candidate_ <= max_ahead_ && candidate_ - time <= max_ahead_;
-    if (time - now_ <= max_ahead_ || agreed) {
+    const bool ahead = time - now_ > max_ahead_;
+    const Nanoseconds near = std::max(max_ahead_, late_after_);
+    const bool agreed = has_candidate_ && time - candidate_ <= near && candidate_ - time <= near;
+    if (!ahead || agreed) {
       move_to(time);
       supported_ = true;
-      return Reading::in_time;
+      return ahead ? Reading::agreed : Reading::in_time;
     }
     // Not believed: the record happens now, and its claim is remembered.
     candidate_ = time;
     has_candidate_ = true;
     ++disbelieved_;
     time = now_;
-    return Reading::in_time;
+    return Reading::disbelieved;
   }
   if (now_ - time >= late_after_) {
     if (supported_) return Reading::late;
@@ -59,6 +62,12 @@ EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
   return Reading::in_time;
 }
 
+void EventClock::set(Nanoseconds time) noexcept {
+  time = std::clamp(time, -kFarthest, kFarthest);
+  if (!started_ || time > now_ || now_ - time >= late_after_) move_to(time);
+  started_ = supported_ = true;
+}
+
 void EventClock::encode(Encoder& to) const {
   to.u64(static_cast<std::uint64_t>(now_));
   to.u64(static_cast<std::uint64_t>(candidate_));
@@ -67,9 +76,12 @@ void EventClock::encode(Encoder& to) const {
 }
 
 void EventClock::decode(Decoder& from) {
-  now_ = std::clamp(static_cast<Nanoseconds>(from.u64()), -kFarthest, kFarthest);
-  candidate_ = std::clamp(static_cast<Nanoseconds>(from.u64()), -kFarthest, kFarthest);
+  now_ = static_cast<Nanoseconds>(from.u64());
+  candidate_ = static_cast<Nanoseconds>(from.u64());
   const std::uint8_t flags = from.u8();
+  for (const Nanoseconds time : {now_, candidate_})
+    if (time < -kFarthest || time > kFarthest || flags > 7)
+      throw CorruptSnapshot("no clock of a window has these fields");
   started_ = (flags & 1) != 0;
   supported_ = (flags & 2) != 0;
   has_candidate_ = (flags & 4) != 0;

@@ -1,9 +1,10 @@
 // Event time: what `now` is, which records are late, and which clocks are not believed.
 //
 // Now is the greatest accepted time. A record is late when its time is a window or more behind now.
-// A time more than `max_ahead` beyond now is not believed until a second record agrees with it: one
-// wild clock cannot push everybody else out of the window. Nor can the very first record: until a
-// second one agrees, a record that would be late against it takes its place.
+// A time more than `max_ahead` beyond now is not believed until a second record agrees with it
+// (lies within `max_ahead` or a window of it, whichever is longer): one wild clock cannot push
+// everybody else out of the window. Nor can the very first record: until a second one agrees, a
+// record that would be late against it takes its place.
 //
 // The same times in the same order give the same readings, however they are cut into batches.
 #pragma once
@@ -23,16 +24,28 @@ class EventClock {
   // `late_after` and `max_ahead` are nanoseconds, above 0.
   EventClock(std::uint64_t late_after, std::uint64_t max_ahead);
 
-  enum class Reading : std::uint8_t { in_time, late };
-  // Judges the next time of the stream. In time: `time` becomes what the record's time is taken to
-  // be, at most now().
+  enum class Reading : std::uint8_t {
+    in_time,
+    late,
+    disbelieved,  // too far ahead: taken to happen now
+    agreed,       // as far ahead as the one before that was not believed: both are, and now is this
+  };
+  // Judges the next time of the stream. Unless late, `time` becomes what the record's time is taken
+  // to be, at most now().
   Reading read(Nanoseconds& time) noexcept;
+
+  // The caller's own clock says `time`, which is believed however far it lies ahead. A clock that
+  // goes back stands still until it has caught up; one that goes back by a window or more was set.
+  void set(Nanoseconds time) noexcept;
 
   bool started() const noexcept { return started_; }
   Nanoseconds now() const noexcept { return now_; }
+  // The last time that was not believed.
+  Nanoseconds claimed() const noexcept { return candidate_; }
   std::uint64_t disbelieved() const noexcept { return disbelieved_; }
 
   void encode(Encoder& to) const;
+  // Throws CorruptSnapshot.
   void decode(Decoder& from);
   friend bool operator==(const EventClock&, const EventClock&) = default;
 

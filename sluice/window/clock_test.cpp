@@ -91,5 +91,24 @@ TEST(EventClock, StateRoundTrip) {
   EXPECT_EQ(readings(copy, {1001}), (Readings{1001}));
 }
 
+TEST(EventClock, WithinAWindowOfEachOtherIsAgreement) {
+  EventClock clock(60 * kSecond, 1 * kSecond);
+  EXPECT_EQ(readings(clock, {0, 1, 1000, 1059, 1060}), (Readings{0, 1, 1, 1059, 1060}));
+}
+
+// The caller's own clock: believed at once, stands still when it is set back a little.
+TEST(EventClock, OurOwnClockIsBelieved) {
+  EventClock clock = minute_clock();
+  const auto set = [&](Nanoseconds second) {
+    clock.set(kStart + second * kSecond);
+    return (clock.now() - kStart) / kSecond;
+  };
+  EXPECT_EQ(set(0), 0);
+  EXPECT_EQ(set(1'000'000), 1'000'000);
+  EXPECT_EQ(set(999'990), 1'000'000) << "ten seconds back";
+  EXPECT_EQ(set(5), 5) << "it was set";
+  EXPECT_EQ(clock.disbelieved(), 0u);
+}
+
 }  // namespace
 }  // namespace sluice

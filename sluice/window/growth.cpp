@@ -65,7 +65,10 @@ void Growth::start() {
 }
 
 void Growth::start_again() noexcept {
-  if (stages_.size() > 1 || newest().stats().capacity > plan_.keys) {
+  // A stage is never planned smaller than the first; that a snapshot says so is no reason to
+  // reserve more than it brought.
+  const std::uint64_t capacity = newest().stats().capacity;
+  if (capacity > plan_.keys || (capacity == plan_.keys && stages_.size() > 1)) {
     try {
       return start();
     } catch (const std::exception&) {

@@ -30,13 +30,33 @@ WindowSpec parse_window(std::string_view flag, std::string_view text) {
   return {WindowSpec::Kind::time, nanoseconds};
 }
 
+std::string in_words(std::uint64_t nanoseconds) {
+  struct Unit {
+    std::uint64_t nanoseconds;
+    std::string_view name;
+  };
+  constexpr Unit kUnits[] = {{kDay, "day"},
+                             {kHour, "hour"},
+                             {kHour / 60, "minute"},
+                             {kHour / 3600, "second"},
+                             {1'000'000, "millisecond"},
+                             {1'000, "microsecond"},
+                             {1, "nanosecond"}};
+  for (const Unit& unit : kUnits) {
+    if (nanoseconds % unit.nanoseconds != 0) continue;
+    const std::uint64_t count = nanoseconds / unit.nanoseconds;
+    return fmt::format("{} {}{}", format_count(count), unit.name, count == 1 ? "" : "s");
+  }
+  return "";
+}
+
 std::string describe(const WindowSpec& window, bool refreshed) {
   switch (window.kind) {
     case WindowSpec::Kind::count:
       return fmt::format("the last {} {}", format_count(window.size),
                          refreshed ? "arrivals" : "deliveries");
     case WindowSpec::Kind::time:
-      return fmt::format("the last {}", format_duration(std::chrono::nanoseconds(window.size)));
+      return fmt::format("the last {}", in_words(window.size));
     case WindowSpec::Kind::landmark:
       break;
   }

@@ -25,8 +25,12 @@ struct WindowSpec {
 // "1M", "10m", "day", "hour". Throws BadParameters naming `flag`.
 WindowSpec parse_window(std::string_view flag, std::string_view text);
 
-// "the last 1,000,000 deliveries", "the last 10m", "the present day (UTC)": for messages.
+// "the last 1,000,000 deliveries", "the last 10 minutes", "the present day (UTC)": for messages.
+// Different windows have different words.
 std::string describe(const WindowSpec& window, bool refreshed);
+// "10 minutes": in the largest unit that leaves no remainder, spelled out, since "10m" would not
+// say how m was read.
+std::string in_words(std::uint64_t nanoseconds);
 std::string_view name_of(WindowSpec::Kind kind) noexcept;
 
 }  // namespace sluice

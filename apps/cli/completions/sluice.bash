@@ -18,11 +18,15 @@ _sluice() {
   # The value of the flag before.
   case $command,$prev in
     dedup,-f | dedup,--filter)
-      _sluice_complete "$(sluice filters 2>/dev/null | sed -n 's/^\([a-z_]*\): .*/\1/p')"
+      _sluice_complete "$(sluice filters 2>/dev/null | sed -n 's/^\([a-z_-]*\): .*/\1/p')"
       return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
+    dedup,-w | dedup,--window) _sluice_complete '100k 1M 10m 1h 24h 7d hour day'; return ;;
+    dedup,--time-format) _sluice_complete 'auto s ms us ns iso8601'; return ;;
+    dedup,--late) _sluice_complete 'pass drop mark'; return ;;
+    dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
-    dedup,--duplicates | dedup,--state | *,-o | *,--output) return ;;  # a file
+    dedup,--duplicates | dedup,--late-output | dedup,--state | *,-o | *,--output) return ;;  # a file
   esac
 
   if [[ $command == generate ]]; then
@@ -38,7 +42,9 @@ _sluice() {
     case $command in
       dedup)
         _sluice_complete "-0 --null --csv --tsv --json --no-header -k --key -d --delimiter --strict
-          --max-record -n --expect --fpr -f --filter --seed --untrusted-keys -o --output
+          --max-record -w --window --refresh --event-time --time-format --max-ahead --late
+          --late-output --rate --slack --npws --growth
+          -n --expect --fpr -f --filter --seed --untrusted-keys -o --output
           --duplicates --invert --state --checkpoint-every --state-previous --stats $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
     esac

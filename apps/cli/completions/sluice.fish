@@ -1,7 +1,7 @@
 # Completion of sluice(1) for fish.
 
 function __sluice_filters
-    sluice filters 2>/dev/null | string replace -rf '^([a-z_]+): (.*)' '$1\t$2'
+    sluice filters 2>/dev/null | string replace -rf '^([a-z_-]+): (.*)' '$1\t$2'
 end
 
 set -l commands dedup generate filters inspect
@@ -30,6 +30,19 @@ complete -c sluice -n $dedup -s k -l key -x -d 'What makes two records the same'
 complete -c sluice -n $dedup -s d -l delimiter -x -d 'Lines: what separates fields'
 complete -c sluice -n $dedup -l strict -d 'Stop at a record without the key'
 complete -c sluice -n $dedup -l max-record -x -d 'Stop at a record longer than this'
+complete -c sluice -n $dedup -s w -l window -x -a '100k 1M 10m 1h 24h 7d hour day' \
+    -d 'How much to remember'
+complete -c sluice -n $dedup -l refresh -d 'A repeat restarts the window of its key'
+complete -c sluice -n $dedup -l event-time -x -d 'The field that says when a record happened'
+complete -c sluice -n $dedup -l time-format -x -a 'auto s ms us ns iso8601' \
+    -d 'How times are written'
+complete -c sluice -n $dedup -l max-ahead -x -d 'Further ahead, a time needs a second record'
+complete -c sluice -n $dedup -l late -x -a 'pass drop mark' -d 'What becomes of late records'
+complete -c sluice -n $dedup -l late-output -r -F -d 'Write late records here'
+complete -c sluice -n $dedup -l rate -x -d 'Distinct keys to expect'
+complete -c sluice -n $dedup -l slack -x -d 'How far past the window a key may be remembered'
+complete -c sluice -n $dedup -l npws -x -d 'Expected share of such keys'
+complete -c sluice -n $dedup -l growth -x -a 'density cardinality' -d 'What makes a stage full'
 complete -c sluice -n $dedup -s n -l expect -x -d 'How many distinct keys to plan for'
 complete -c sluice -n $dedup -l fpr -x -d 'Share of distinct records that may be lost'
 complete -c sluice -n $dedup -s f -l filter -x -a '(__sluice_filters)' -d 'The filter'

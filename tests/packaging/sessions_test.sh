@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The shell sessions of the README and of docs/windows.md do what they show: each line after `$ ` is
+# run, what follows is what it prints. A file that a session only shows (`$ cat FILE`) is made first.
+# Figures of one machine (times, rates, memory) are not compared.
+# shellcheck source=tests/packaging/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$scratch"
+
+# stable: without times, rates and memory.
+stable() {
+  sed -E 's/ in [0-9.]+(ms|s|us) \([^)]*\)/ in TIME/; /^  memory /d'
+}
+
+# run DOCUMENT COMMAND SHOWN
+ran=0
+run() {
+  [[ -n $2 ]] || return 0
+  ran=$((ran + 1))
+  if [[ $2 == 'cat '* && ! -e ${2#cat } ]]; then echo "$3" >"${2#cat }"; fi
+  same "$1: $2" "$(stable <<<"$3")" "$(bash -c "$2" 2>&1 | stable)"
+}
+
+# sessions DOCUMENT LEAST: runs all its sessions, in one folder; there are so many commands at least.
+sessions() {
+  local document=$1 number=1 command='' shown='' line
+  ran=0
+  while fenced console "$number" "$SOURCE/$document" >session && [[ -s session ]]; do
+    number=$((number + 1))
+    while IFS= read -r line; do
+      if [[ $line == '$ '* ]]; then
+        run "$document" "$command" "$shown"
+        command=${line#'$ '} shown=''
+      else
+        shown+=${shown:+$'\n'}$line
+      fi
+    done <session
+    run "$document" "$command" "$shown"
+    command='' shown=''
+  done
+  ((ran >= $2)) || complain "$document has only $ran commands in its sessions"
+}
+
+sessions README.md 3
+sessions docs/windows.md 9
+finish
