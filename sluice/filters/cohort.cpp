@@ -63,7 +63,8 @@ const char* what_is_wrong(const Cohort::Params& params) {
     return "filter 'cohort' takes a table of 256 bytes to 64 TiB";
   if (params.capacity == 0 || params.capacity > kMostKeys)
     return "filter 'cohort' takes 1 to 2^44 keys a window";
-  if (params.live_capacity() > params.buckets * kernels::cohort_slots(params.slot_bits))
+  if (params.live_capacity() >
+      params.buckets * kernels::cohort_slots(params.slot_bits) + Cohort::kMostStrays)
     return "filter 'cohort' has fewer slots in these bytes than keys in the window: give it more "
            "bytes, or fewer keys";
   if (!(params.target_fpr > 0 && params.target_fpr < 1))

@@ -404,10 +404,10 @@ INSTANTIATE_TEST_SUITE_P(Forgetful, Windows, testing::ValuesIn(kForgetful),
 // A small table that is asked to hold a few keys more than it has slots: keys move, the last ones
 // end in the stash, and it says that it is full before it would lose one.
 TEST(CohortStash, TakesWhatTheTableCannotAndLosesNothing) {
-  for (const char* settings : {"bytes=4096,keys=1340,slot=24,generations=60,fpr=0.01",
-                               "bytes=4096,keys=2040,slot=16,generations=12,fpr=0.1",
-                               "bytes=4096,keys=1020,slot=32,generations=60,fpr=0.01",
-                               "bytes=4096,keys=638,slot=48,generations=60,fpr=0.01"}) {
+  for (const char* settings : {"bytes=4096,keys=1380,slot=24,generations=60,fpr=0.01",
+                               "bytes=4096,keys=1944,slot=16,generations=12,fpr=0.1",
+                               "bytes=4096,keys=980,slot=32,generations=10,fpr=0.01",
+                               "bytes=4096,keys=640,slot=48,generations=10,fpr=0.01"}) {
     const Cohort::Params params = Cohort::Params::from({}, Settings::parse(settings));
     const double slots =
         static_cast<double>(params.buckets * kernels::cohort_slots(params.slot_bits));
