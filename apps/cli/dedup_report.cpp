@@ -23,9 +23,11 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-// Lost records for each one remembered: the lost ones are not among the keys.
+// Lost records for each one remembered: the lost ones are not among the keys. Where all are lost
+// there is nothing to count them by: a million to one stands for more.
 double odds(double fpr) {
-  return fpr < 1 ? fpr / (1 - fpr) : 0;
+  constexpr double kMost = 1e6;
+  return fpr < kMost / (kMost + 1) ? fpr / (1 - fpr) : kMost;
 }
 
 bool over_target(const FilterStats& filter) {

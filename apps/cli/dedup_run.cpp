@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -27,8 +28,10 @@ using Clock = std::chrono::steady_clock;
 // duplicates, and saving some tens of megabytes costs nothing beside that.
 constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chrono::seconds(30));
 
-// How often the prediction is asked whether it still holds, in keys.
-constexpr std::uint64_t kLookEvery = 1 << 16;
+// How often the prediction is asked whether it still holds, in records: a sixteenth of what the
+// filter is planned for, within these bounds.
+constexpr std::uint64_t kLookEveryAtLeast = 1 << 10;
+constexpr std::uint64_t kLookEveryAtMost = 1 << 16;
 
 std::string text_of(const Labels& labels) {
   std::string text;
@@ -157,7 +160,7 @@ class Run {
   LossMeter losses_;
   Progress progress_;
   Clock::time_point start_ = Clock::now();
-  std::uint64_t next_look_ = kLookEvery;
+  std::uint64_t next_look_ = 0;  // in records
   bool warned_ = false;
   Clock::time_point last_checkpoint_ = start_;
   std::uint64_t last_checkpoint_records_ = 0;
@@ -249,18 +252,19 @@ void Run::flush_what_goes() noexcept {
 }
 
 bool Run::between() {
-  if (dedup_->counts().distinct >= next_look_) look_at_error();
+  if (dedup_->counts().records >= next_look_) look_at_error();
   if (state_file_ && checkpoint_due()) checkpoint();
   progress_.update(dedup_->counts());
   return signals_.received() == 0;
 }
 
-// The model costs microseconds, so it is asked now and then; a doubling filter of keys asks often
-// enough for the sum of losses too.
+// The model costs microseconds, so it is asked now and then, often enough for the sum of losses
+// too.
 void Run::look_at_error() {
   const FilterStats stats = state_.filter.stats();
   losses_.update(dedup_->counts().distinct, stats.predicted_fpr);
-  next_look_ = dedup_->counts().distinct + std::max<std::uint64_t>(kLookEvery, stats.keys / 64);
+  next_look_ = dedup_->counts().records +
+               std::clamp(stats.capacity / 16, kLookEveryAtLeast, kLookEveryAtMost);
   if (warned_ || stats.target_fpr == 0 || stats.predicted_fpr <= stats.target_fpr) return;
   warned_ = true;
   progress_.clear();

@@ -1,6 +1,7 @@
 #include "sluice/filters/blocked_bloom.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 #include "sluice/base/error.hpp"
@@ -66,13 +67,38 @@ void BlockedBloom::clear() noexcept {
   keys_ = 0;
 }
 
+// As in bloom.cpp: beyond the plan the table tells more than the number of keys. A key finds all
+// its bits in a block with the product of its lanes' shares of ones.
+double BlockedBloom::sampled_fpr() const {
+  constexpr std::uint64_t kSample = 1 << 12;
+  const std::uint64_t step = std::max<std::uint64_t>(1, params_.blocks / kSample);
+  const unsigned lanes_a_word = params_.probes / kernels::kBlockWords;
+  const unsigned lane_bits = 64 / lanes_a_word;
+  const std::uint64_t lane_mask =
+      lane_bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << lane_bits) - 1;
+  double sum = 0;
+  std::uint64_t seen = 0;
+  for (std::uint64_t block = 0; block < params_.blocks; block += step, ++seen) {
+    double all = 1;
+    for (unsigned lane = 0; lane < params_.probes; ++lane) {
+      const std::uint64_t word =
+          memory_.as<std::uint64_t>()[block * kernels::kBlockWords + lane / lanes_a_word];
+      const std::uint64_t bits = word >> (lane % lanes_a_word * lane_bits) & lane_mask;
+      all *= static_cast<double>(std::popcount(bits)) / lane_bits;
+    }
+    sum += all;
+  }
+  return sum / static_cast<double>(seen);
+}
+
 FilterStats BlockedBloom::stats() const {
+  const double model = model::blocked_bloom_fpr(static_cast<double>(params_.blocks), params_.probes,
+                                                static_cast<double>(keys_));
   return {.keys = keys_,
           .capacity = params_.capacity,
           .bytes = memory_.size(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = model::blocked_bloom_fpr(static_cast<double>(params_.blocks),
-                                                    params_.probes, static_cast<double>(keys_))};
+          .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model};
 }
 
 void BlockedBloom::encode_header(Encoder& to) const {

@@ -60,6 +60,7 @@ class BlockedBloom {
 
  private:
   explicit BlockedBloom(const Params& params);
+  double sampled_fpr() const;
   kernels::BlockedTable table() const noexcept {
     return {const_cast<std::uint64_t*>(memory_.as<std::uint64_t>()), params_.blocks,
             params_.probes};

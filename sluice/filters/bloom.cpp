@@ -1,6 +1,9 @@
 #include "sluice/filters/bloom.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cmath>
 
 #include "sluice/base/error.hpp"
 #include "sluice/kernels/prefetch.hpp"
@@ -95,13 +98,27 @@ void Bloom::clear() noexcept {
   keys_ = 0;
 }
 
+// The model counts every key ever offered. A lost one leaves no trace, so beyond the plan, where
+// many are lost, the table itself tells more: the share of ones in a sample of it.
+double Bloom::sampled_fpr() const {
+  constexpr std::uint64_t kSample = 1 << 14;
+  const auto* words = table_.as<std::uint64_t>();
+  const std::uint64_t count = params_.bits / 64;
+  const std::uint64_t step = std::max<std::uint64_t>(1, count / kSample);
+  std::uint64_t ones = 0, seen = 0;
+  for (std::uint64_t at = 0; at < count; at += step, seen += 64)
+    ones += static_cast<std::uint64_t>(std::popcount(words[at]));
+  return std::pow(static_cast<double>(ones) / static_cast<double>(seen), params_.probes);
+}
+
 FilterStats Bloom::stats() const {
+  const double model = model::bloom_fpr(static_cast<double>(params_.bits), params_.probes,
+                                        static_cast<double>(keys_));
   return {.keys = keys_,
           .capacity = params_.capacity,
           .bytes = table_.size(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = model::bloom_fpr(static_cast<double>(params_.bits), params_.probes,
-                                            static_cast<double>(keys_))};
+          .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model};
 }
 
 void Bloom::encode_header(Encoder& to) const {

@@ -1,12 +1,11 @@
 // Classical Bloom filter: a set in bits spread over the whole table.
 //
-// Source   Bloom 1970. Positions: one fold-multiply of the digest a probe, scaled to the table
-// without
-//          modulo. (Double hashing, h1 + i·h2, has a floor of false positives that we do not want.)
+// Source   Bloom 1970. Positions: one fold-multiply of the digest a probe, scaled to the table.
+//          (Double hashing, h1 + i·h2, has a floor of false positives that we do not want.)
 // Cost     observe: one cache line a probe, 20 at 10⁻⁶; no allocation. 1.44 log₂(1/fpr) bits a key.
 // Errors   `duplicate` may be wrong (model::bloom_fpr); `distinct` never is.
-// Use it   when memory is dearer than time: it takes two thirds of the blocked layout's bits at
-// 10⁻⁶. Avoid    when speed matters: see blocked_bloom.hpp, which the name `bloom` means unless
+// Use it   when memory is dearer than time: two thirds of the blocked layout's bits at 10⁻⁶.
+// Avoid    when speed matters: see blocked_bloom.hpp, which the name `bloom` means unless
 //          layout=classic is asked for.
 // Format   snapshot kind 2, version 1.
 #pragma once
@@ -53,6 +52,7 @@ class Bloom {
 
  private:
   explicit Bloom(const Params& params);
+  double sampled_fpr() const;
 
   // Probe i of a digest, in [0, bits): part of the format.
   std::uint64_t position(const Digest& digest, unsigned probe) const noexcept {

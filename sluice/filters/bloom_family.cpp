@@ -36,6 +36,16 @@ std::uint64_t capacity_of(double keys) {
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(keys), 1);
 }
 
+// A size that the model asks for, before it becomes a whole number that could wrap.
+std::uint64_t whole_size(double size, double most) {
+  if (!(size <= most))
+    throw BadParameters(
+        "filter 'bloom' would need more than 64 TiB for that many keys at that error: lower "
+        "--expect, "
+        "or raise --fpr");
+  return static_cast<std::uint64_t>(std::ceil(size));
+}
+
 struct BloomWish {
   double fpr;
   std::optional<std::uint64_t> keys;
@@ -67,9 +77,11 @@ AnyFilter make_blocked(const BloomWish& wish) {
     throw BadParameters(fmt::format(
         "parameter 'probes' of filter 'bloom' is {}: with layout=blocked it takes 8 or 16",
         params.probes));
-  params.blocks = wish.bytes ? std::max<std::uint64_t>(*wish.bytes / 64, 1)
-                             : static_cast<std::uint64_t>(std::ceil(model::blocked_bloom_blocks(
-                                   params.probes, wish.planned_keys(), wish.fpr)));
+  params.blocks =
+      wish.bytes
+          ? std::max<std::uint64_t>(*wish.bytes / 64, 1)
+          : whole_size(model::blocked_bloom_blocks(params.probes, wish.planned_keys(), wish.fpr),
+                       static_cast<double>(kMostBytes / 64));
   const double blocks = static_cast<double>(params.blocks);
   params.capacity = wish.bytes && !wish.keys
                         ? capacity_of(model::blocked_bloom_keys(blocks, params.probes, wish.fpr))
@@ -95,7 +107,7 @@ AnyFilter make_classic(const BloomWish& wish) {
         wish.keys ? *wish.keys : capacity_of(model::bloom_keys(bits, params.probes, wish.fpr));
   } else {
     const double bits = model::bloom_bits(params.probes, wish.planned_keys(), wish.fpr);
-    params.bits = static_cast<std::uint64_t>(std::ceil(bits / 64)) * 64;
+    params.bits = whole_size(bits / 64, static_cast<double>(kMostBytes / 8)) * 64;
     params.capacity = wish.keys.value_or(kStandardCapacity);
   }
   return AnyFilter(Bloom::make(params));

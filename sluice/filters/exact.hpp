@@ -1,8 +1,7 @@
 // Exact filter: remembers every key's 128-bit digest, and so is never wrong.
 //
 // Source   Open addressing with linear probing over digests that are uniform already.
-// Cost     observe: one cache line in most cases; the table doubles when it is three quarters full,
-// so
+// Cost     observe: one cache line in most cases. The table doubles when it is three quarters full:
 //          21 to 43 bytes a key, and an insertion may allocate.
 // Errors   Only by a 128-bit collision: below 10⁻²⁰ for a billion keys. No false negative.
 // Use it   as the truth in tests and audits, and where nothing may be lost and the memory is there.

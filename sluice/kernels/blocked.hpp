@@ -4,9 +4,8 @@
 //          (8 probes) or 16 lanes of 32 bits (16 probes). One bit a lane makes a key's mask one
 //          vector shift, and no two of its bits can fall together, as they may when bits are thrown
 //          anywhere.
-// Positions  The block comes from the digest's low word, the bits within it from the high word,
-// with 16
-//          probes also from a mix of both: 8 × 6 and 16 × 5 bits, each used once.
+// Bits     The block comes from the digest's low word, the bits within it from the high word, and
+//          with 16 probes also from a mix of both: 8 × 6 and 16 × 5 bits, each used once.
 //
 // The table is an array of little-endian words, and what is set for a digest is part of the
 // snapshot format: a change here is a new version of the filter.

@@ -4,19 +4,18 @@
 #include <bit>
 #include <cstring>
 
-// 64 bytes a step leave little for the in-between instruction sets to win; each costs compile time.
-// The scalable vectors of Arm have no fixed width, which the 64-bit masks below rely on.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+// clang-format off
+#include "sluice/kernels/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sluice/kernels/scan.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+#if SLUICE_PORTABLE_TARGET
 
 Scan find_all(const char* data, std::size_t size, Needles needles, std::size_t most,
               std::uint32_t* positions) {

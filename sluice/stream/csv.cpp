@@ -37,24 +37,31 @@ char csv_delimiter(const Format& format) {
   return delimiter;
 }
 
+bool next_field(std::string_view record, char delimiter, std::size_t& at, CsvField& field) {
+  field = {};
+  std::size_t end;
+  if (at < record.size() && record[at] == kQuote) {
+    end = take_quoted(record, at, delimiter, field);
+    if (end == kNone) return false;
+  } else {
+    end = plain_end(record, at, delimiter);
+    field.text = record.substr(at, end - at);
+  }
+  at = end == record.size() ? kNoMoreFields : end + 1;
+  return true;
+}
+
 bool split_fields(std::string_view record, char delimiter, std::size_t most,
                   std::vector<CsvField>& fields) {
   fields.clear();
+  // With quotes the rest is still read, to see that it is well formed, but not kept.
   const bool quotes = record.find(kQuote) != kNone;
-  for (std::size_t at = 0;; ++at) {
+  for (std::size_t at = 0; at != kNoMoreFields && (quotes || fields.size() < most);) {
     CsvField field;
-    std::size_t end;
-    if (quotes && at < record.size() && record[at] == kQuote) {
-      end = take_quoted(record, at, delimiter, field);
-      if (end == kNone) return false;
-    } else {
-      end = plain_end(record, at, delimiter);
-      field.text = record.substr(at, end - at);
-    }
-    fields.push_back(field);
-    if (end == record.size() || (!quotes && fields.size() == most)) return true;
-    at = end;
+    if (!next_field(record, delimiter, at, field)) return false;
+    if (fields.size() < most) fields.push_back(field);
   }
+  return true;
 }
 
 void append_value(const CsvField& field, std::string& out) {

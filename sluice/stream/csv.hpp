@@ -25,6 +25,13 @@ struct CsvField {
   bool doubled = false;   // holds "" that stand for one quote each
 };
 
+inline constexpr std::size_t kNoMoreFields = std::string_view::npos;
+
+// Reads the field that starts at `at` and moves `at` to the next one's start, or to kNoMoreFields.
+// False: a quoted field is not closed, or something other than a delimiter follows its closing
+// quote.
+bool next_field(std::string_view record, char delimiter, std::size_t& at, CsvField& field);
+
 // Fills `fields` with the fields of a record. With no quote in the record it stops after `most`,
 // which is all that a key of the first columns needs. False: the record is malformed, since a quote
 // is not closed or is followed by something else than a delimiter.

@@ -63,10 +63,14 @@ class CsvKeys final : public KeyExtractor {
       key = text;
       return KeyStatus::keyed;
     }
-    if (!split_fields(text, delimiter_, kMostFields, fields_)) return KeyStatus::malformed;
-    for (std::size_t i = 0; i < fields_.size(); ++i) {
-      if (i > 0) buffer_.bytes() += delimiter_;
-      append_plainest(fields_[i], delimiter_, buffer_.bytes());
+    CsvField field;
+    for (std::size_t at = 0; at != kNoMoreFields;) {
+      if (at > 0) buffer_.bytes() += delimiter_;
+      if (!next_field(text, delimiter_, at, field)) {
+        buffer_.drop();
+        return KeyStatus::malformed;
+      }
+      append_plainest(field, delimiter_, buffer_.bytes());
     }
     buffer_.keep(record);
     return KeyStatus::keyed;
