@@ -79,7 +79,7 @@ std::vector<Sample> run_stream(bool quick) {
       Window::make({.spec = {WindowSpec::Kind::time, static_cast<std::uint64_t>(kDay * 1e9)},
                     .fpr = kTargetFpr,
                     .keys = static_cast<std::uint64_t>(kQuietRate * kDay)});
-  Asker asker((quick ? 20 : 100) * 4096);
+  Asker asker((quick ? 20 : 200) * 4096);
   std::vector<Sample> samples;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
@@ -102,10 +102,12 @@ std::vector<Sample> run_stream(bool quick) {
     if (time < next_sample) continue;
     samples.push_back(
         {time, rate, window.stats(), window.growth().stage_count(), asker.measured_fpr(window)});
-    // Often while the rate changes.
-    next_sample = time + (rate > kQuietRate ? 2 * kRamp : kHour / 2);
+    // Every hour, and at every turn of the rate.
+    next_sample = time + kHour;
     for (const Burst& burst : kBursts)
-      if (time < burst.start) next_sample = std::min(next_sample, burst.start);
+      for (const double turn : {burst.start, burst.start + kRamp, burst.start + burst.length / 2,
+                                burst.start + burst.length - kRamp, burst.start + burst.length})
+        if (time < turn) next_sample = std::min(next_sample, turn);
   }
   return samples;
 }
@@ -135,7 +137,6 @@ set multiplot layout 4,1 margins 0.11,0.97,0.07,0.95 spacing 0.03
 set xrange [0:120]
 set xtics 12 nomirror format ''
 set ytics nomirror
-set mxtics 2
 set border 3 lc rgb '#555555'
 set tics textcolor rgb '#333333'
 set grid xtics ytics lc rgb '#e4e4e4' lt 1
@@ -162,7 +163,7 @@ set xtics 12 nomirror format '%g'
 set yrange [0:{2}*1e6*1.45]
 set key top right horizontal
 plot {2}*1e6 with lines dt 2 lw 1.5 lc rgb '#b03030' title 'target', \
-     '{0}' using 1:($9*1e6) skip 1 with points pt 7 ps 0.3 lc rgb '#8a6bb1' title 'measured', \
+     '{0}' using 1:($9*1e6) skip 1 with points pt 7 ps 0.4 lc rgb '#8a6bb1' title 'measured', \
      '' using 1:($8*1e6) skip 1 with lines lw 2 lc rgb '#4b2e83' title 'predicted'
 unset multiplot
 )";

@@ -48,7 +48,8 @@ constexpr Space kSpaces[] = {
 };
 
 constexpr double kDuplicates[] = {0, 0.3, 0.9};
-constexpr std::uint64_t kNeverSeen = std::uint64_t{1} << 63;
+// Numbers from here on are only asked for. digest_of doubles them: 2^63 would start over at 0.
+constexpr std::uint64_t kNeverSeen = std::uint64_t{1} << 62;
 
 // Key number n as a digest: a stream needs no memory to repeat itself.
 Digest digest_of(std::uint64_t number) {
