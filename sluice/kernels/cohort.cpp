@@ -323,22 +323,23 @@ class Places {
   static_assert(kAhead % kGroup == 0 && kAhead + kGroup <= kRing);
 
   HWY_INLINE void fetch(const CohortTable& table, std::size_t i) {
-    const std::size_t end = std::min(i + kGroup, count_);
-    if (i >= end) return;
     const std::size_t at = i % kRing;
-    if (!SLUICE_PORTABLE_TARGET && end - i == kGroup && table.buckets < kFewBuckets) {
+    if (!SLUICE_PORTABLE_TARGET && i + kGroup <= count_ && table.buckets < kFewBuckets) {
       compute_group(table, digests_ + i, at);
-    } else {
-      for (std::size_t j = 0; j < end - i; ++j) {
-        const CohortPlace place = place_of(table, digests_[i + j]);
-        first_[at + j] = reinterpret_cast<std::uintptr_t>(line_of(table, place.first));
-        second_[at + j] = reinterpret_cast<std::uintptr_t>(line_of(table, place.second));
-        fingerprint_[at + j] = place.fingerprint;
+      HWY_UNROLL(8)
+      for (std::size_t j = at; j < at + kGroup; ++j) {
+        __builtin_prefetch(reinterpret_cast<const void*>(first_[j]), 1);
+        __builtin_prefetch(reinterpret_cast<const void*>(second_[j]), 1);
       }
+      return;
     }
-    for (std::size_t j = 0; j < end - i; ++j) {
-      __builtin_prefetch(reinterpret_cast<const void*>(first_[at + j]), 1);
-      __builtin_prefetch(reinterpret_cast<const void*>(second_[at + j]), 1);
+    for (std::size_t j = i; j < std::min(i + kGroup, count_); ++j) {
+      const CohortPlace place = place_of(table, digests_[j]);
+      __builtin_prefetch(line_of(table, place.first), 1);
+      __builtin_prefetch(line_of(table, place.second), 1);
+      first_[j % kRing] = reinterpret_cast<std::uintptr_t>(line_of(table, place.first));
+      second_[j % kRing] = reinterpret_cast<std::uintptr_t>(line_of(table, place.second));
+      fingerprint_[j % kRing] = place.fingerprint;
     }
   }
 
