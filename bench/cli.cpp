@@ -109,6 +109,7 @@ void run_cli(const Options& options, Report& report) {
   std::vector<Subject> subjects = {
       {"sluice dedup", {sluice, "dedup", input.path()}},
       {"mawk '!seen[$0]++'", {"mawk", "!seen[$0]++", input.path()}},
+      {"sluice dedup --window 1M", {sluice, "dedup", "--window", "1M", input.path()}},
       {"sluice dedup --filter exact", {sluice, "dedup", "--filter", "exact", input.path()}},
       {"sluice dedup --filter none", {sluice, "dedup", "--filter", "none", input.path()}},
       {"sort -u", {"sort", "-u", input.path()}},
@@ -151,6 +152,9 @@ void run_cli(const Options& options, Report& report) {
     report.at_most("sluice dedup / mawk: peak memory", subjects[0].peak_bytes / base.peak_bytes,
                    1.0 / 15);
   }
+  if (subjects[0].done && subjects[2].done && !options.quick)
+    report.at_least("sluice dedup --window 1M / without a window: throughput",
+                    ratio(subjects[0].seconds, subjects[2].seconds), 0.6);
   report.flush();
 }
 

@@ -1,4 +1,4 @@
-// sluice_bench [PART…] [--short] [--json FILE]
+// sluice_bench [PART…] [--short] [--json FILE] [--out DIR]
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -26,12 +26,14 @@ constexpr Part kParts[] = {
     {"cli", "sluice dedup against other tools on a file of 10 million lines", run_cli},
     {"limits", "what the machine's memory allows", run_limits},
     {"filters", "every filter against the machine's limit", run_filters},
+    {"windows", "window filters at steady state", run_windows},
+    {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
     {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
 };
 
 int usage() {
-  fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--json FILE]\n\nparts:\n");
+  fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--json FILE] [--out DIR]\n\nparts:\n");
   for (const Part& part : kParts) fmt::print(stderr, "  {:10}{}\n", part.name, part.what);
   fmt::print(stderr, "  {:10}{}\n", "all", "all of them, as without a part");
   return 2;
@@ -47,6 +49,8 @@ int run(std::span<char*> arguments) {
       options.quick = true;
     } else if (argument == "--json" && i + 1 < arguments.size()) {
       json_file = arguments[++i];
+    } else if (argument == "--out" && i + 1 < arguments.size()) {
+      options.out = arguments[++i];
     } else {
       bool known = argument == "all";
       for (const Part& part : kParts) known |= part.name == argument;

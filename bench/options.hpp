@@ -9,6 +9,7 @@ namespace sluice::bench {
 
 struct Options {
   bool quick = false;  // --short: fewer keys and rounds, same tables
+  std::string out;     // --out: where plots go; none are drawn without
   int rounds() const { return quick ? 3 : 7; }
 };
 
@@ -16,6 +17,8 @@ void run_limits(const Options& options, Report& report);
 void run_filters(const Options& options, Report& report);
 void run_layouts(const Options& options, Report& report);
 void run_prefetch(const Options& options, Report& report);
+void run_windows(const Options& options, Report& report);
+void run_burst(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);
 
 }  // namespace sluice::bench

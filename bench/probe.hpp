@@ -22,12 +22,16 @@ class Probe {
   double read_ns(std::uint64_t lines, unsigned ahead);
   double update_ns(std::uint64_t lines, unsigned ahead);
 
+  // Nanoseconds a key that touches one or two random lines and sets a bit in each.
+  double updates_ns(std::uint64_t keys, unsigned lines_a_key);
+
   // With what is fastest for the table: no prefetch in cache, a long way ahead out of it.
   double read_ns(std::uint64_t lines) { return read_ns(lines, ahead_); }
   double update_ns(std::uint64_t lines) { return update_ns(lines, ahead_); }
 
  private:
   std::uint64_t* word_of(std::uint64_t number);
+  double pair_update_ns(std::uint64_t keys);
 
   Memory memory_;
   std::uint64_t lines_;

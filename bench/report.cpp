@@ -79,7 +79,8 @@ void Report::finish() {
   if (!bars_.empty()) {
     table("Bars", {"what", "measured", "bar", ""});
     for (const Bar& bar : bars_)
-      row({bar.name, fmt::format("{:.2f}", bar.value),
+      row({bar.name,
+           bar.value < 0.01 ? fmt::format("{:.1e}", bar.value) : fmt::format("{:.2f}", bar.value),
            fmt::format("{} {:.3g}", bar.at_most ? "≤" : "≥", bar.limit),
            bar.passes() ? "pass" : "MISS"});
   }

@@ -49,8 +49,8 @@ constexpr auto upper_of(const CohortTable& table, std::uint64_t fingerprint,
 }
 
 template <class F>
-inline void put(const CohortTable& table, std::byte* line, unsigned slot, std::uint64_t fingerprint,
-                unsigned generation) noexcept {
+inline void put(const CohortTable& table, std::byte* line, std::size_t slot,
+                std::uint64_t fingerprint, unsigned generation) noexcept {
   if constexpr (F::kPlanes) {
     const auto lower = static_cast<typename F::Lower>(fingerprint);
     std::memcpy(line + slot * sizeof(lower), &lower, sizeof(lower));
@@ -90,14 +90,17 @@ inline auto with_format(const CohortTable& table, Run run) {
   }
 }
 
+// What two buckets say together. Slot i is bit i + kFreeBit of the target at hand.
 struct CohortPair {
   bool match;
-  std::uint32_t free_first, free_second;
+  std::uint64_t free_first, free_second;
 };
 
-inline bool is_stray(const CohortBatch& batch, const CohortPlace& place) noexcept {
+inline bool is_stray(const CohortTable& table, const CohortBatch& batch, const std::byte* first,
+                     std::uint64_t fingerprint) noexcept {
   for (std::size_t i = 0; i < batch.stray_count; ++i)
-    if (batch.strays[i].bucket == place.first && batch.strays[i].fingerprint == place.fingerprint)
+    if (line_of(table, batch.strays[i].bucket) == first &&
+        batch.strays[i].fingerprint == fingerprint)
       return true;
   return false;
 }
@@ -120,10 +123,11 @@ struct Ages {
     const std::uint32_t below = (1u << shift) - 1;
     now = static_cast<Upper>(table.now << shift | below);
     limit = static_cast<Upper>(table.live << shift | below);
+    end = static_cast<Upper>(limit + 1);
     generation = static_cast<Upper>(table.generation_mask() << shift);
     dead = static_cast<Upper>(((table.now - table.live - 1) & table.generation_mask()) << shift);
   }
-  Upper now, limit, generation, dead;
+  Upper now, limit, end, generation, dead;
 };
 
 #if SLUICE_PORTABLE_TARGET
@@ -157,6 +161,9 @@ CohortPair probe_pair(const CohortTable& table, const Ages<F>& ages, const std::
   const CohortMatch two = probe<F>(table, ages, second, fingerprint);
   return {(one.match | two.match) != 0, one.free, two.free};
 }
+
+template <class F>
+constexpr unsigned kFreeBit = 0;
 
 #else
 
@@ -210,6 +217,15 @@ HWY_INLINE CohortMatch probe(const CohortTable& table, const Ages<F>& ages, cons
   return {static_cast<std::uint32_t>(match) & F::kAll, static_cast<std::uint32_t>(free)};
 }
 
+// Whether a vector is a whole line, and the format has an upper plane in its second half.
+template <class F>
+constexpr bool kSharedVector =
+    F::kPlanes&& hn::MaxLanes(hn::CappedTag<std::uint8_t, 64>()) == kBucketBytes;
+template <class F>
+constexpr unsigned kFreeBit = kSharedVector<F>
+                                  ? (F::kUpperByte - kBucketBytes / 2) / sizeof(typename F::Upper)
+                                  : 0;
+
 // Both candidate buckets at once. Where a vector is a whole line, the upper planes of two-plane
 // formats, which lie in the lines' second halves, share one.
 template <class F>
@@ -218,31 +234,33 @@ HWY_INLINE CohortPair probe_pair(const CohortTable& table, const Ages<F>& ages,
                                  std::uint64_t fingerprint) {
   using Upper = typename F::Upper;
   using D = hn::CappedTag<Upper, kBucketBytes / sizeof(Upper)>;
-  if constexpr (F::kPlanes && hn::MaxLanes(D()) * sizeof(Upper) == kBucketBytes) {
+  if constexpr (kSharedVector<F>) {
     using Lower = typename F::Lower;
     constexpr unsigned kHalf = kBucketBytes / 2;
     static_assert(F::kUpperByte >= kHalf);
-    constexpr unsigned kOne = (F::kUpperByte - kHalf) / sizeof(Upper);
-    constexpr unsigned kTwo = kOne + kHalf / sizeof(Upper);
+    // Bits of the first bucket's slots, and how far above them those of the second lie.
+    constexpr unsigned kOne = kFreeBit<F>;
+    constexpr unsigned kApart = kHalf / sizeof(Upper);
+    constexpr std::uint64_t kSlots = (std::uint64_t{F::kAll} | std::uint64_t{F::kAll} << kApart)
+                                     << kOne;
     const D d;
     const hn::Half<D> half;
     const auto load = [&](const std::byte* line) HWY_ATTR {
       return hn::Load(half, reinterpret_cast<const Upper*>(line + kHalf));
     };
     const auto uppers = hn::Combine(d, load(second), load(first));
-    const std::uint64_t free =
-        bits_of(d, hn::Gt(hn::Sub(hn::Set(d, ages.now), uppers), hn::Set(d, ages.limit)));
-    const std::uint64_t equal =
-        ~free & bits_of(d, hn::Eq(hn::AndNot(hn::Set(d, ages.generation), uppers),
-                                  hn::Set(d, upper_of<F>(table, fingerprint, 0))));
+    const auto live = hn::Gt(hn::Set(d, ages.end), hn::Sub(hn::Set(d, ages.now), uppers));
+    const auto equal = hn::Eq(hn::AndNot(hn::Set(d, ages.generation), uppers),
+                              hn::Set(d, upper_of<F>(table, fingerprint, 0)));
     const auto lower = [&](const std::byte* line) HWY_ATTR {
       return scan<Lower, 0, F::kSlots * sizeof(Lower)>(line, [&](auto dl, auto v) HWY_ATTR {
         return hn::Eq(v, hn::Set(dl, static_cast<Lower>(fingerprint)));
       });
     };
-    const std::uint64_t match = (equal >> kOne & lower(first)) | (equal >> kTwo & lower(second));
-    return {(match & F::kAll) != 0, static_cast<std::uint32_t>(free >> kOne) & F::kAll,
-            static_cast<std::uint32_t>(free >> kTwo) & F::kAll};
+    const std::uint64_t lowers = lower(first) << kOne | lower(second) << (kOne + kApart);
+    const std::uint64_t free = kSlots & ~bits_of(d, live);
+    const std::uint64_t match = kSlots & lowers & bits_of(d, hn::And(live, equal));
+    return {match != 0, free & ((std::uint64_t{1} << kApart) - 1), free >> kApart};
   } else {
     const CohortMatch one = probe<F>(table, ages, first, fingerprint);
     const CohortMatch two = probe<F>(table, ages, second, fingerprint);
@@ -278,60 +296,127 @@ HWY_INLINE void sweep_line(const CohortTable&, const Ages<F>& ages, std::byte* l
 
 #endif
 
-// Places of keys. Out of cache they are computed ahead of the key in hand, their lines on the way
-// into the cache; in cache that costs more than it saves.
-template <bool kAhead>
+// Where a key's two buckets lie, and what is kept of it.
+struct Lines {
+  std::byte* first;
+  std::byte* second;
+  std::uint64_t fingerprint;
+};
+
+// The lines of keys, computed a group of keys at a time, and asked for so far ahead that they are
+// near when they are needed. That pays in cache as well: a key's work is long enough that
+// out-of-order execution alone sees no more than three keys at once.
 class Places {
  public:
   HWY_INLINE Places(const CohortTable& table, const Digest* digests, std::size_t count)
       : digests_(digests), count_(count) {
-    if constexpr (kAhead)
-      for (std::size_t i = 0; i < kPrefetchDistance; ++i) fetch(table, i);
+    for (std::size_t i = 0; i < kAhead; i += kGroup) fetch(table, i);
   }
-  HWY_INLINE CohortPlace next(const CohortTable& table, std::size_t i) {
-    if constexpr (!kAhead) return place_of(table, digests_[i]);
+  // For i = 0, 1, 2 and so on.
+  HWY_INLINE Lines next(const CohortTable& table, std::size_t i) {
+    if (i % kGroup == 0) fetch(table, i + kAhead);
     const std::size_t at = i % kRing;
-    const CohortPlace place{first_[at], second_[at], fingerprint_[at]};
-    fetch(table, i + kPrefetchDistance);
-    return place;
+    return {reinterpret_cast<std::byte*>(first_[at]), reinterpret_cast<std::byte*>(second_[at]),
+            fingerprint_[at]};
   }
 
  private:
+  static constexpr std::size_t kGroup = 8;
+  static constexpr std::size_t kAhead = kPrefetchDistance;
   static constexpr std::size_t kRing = 32;
-  static_assert(kPrefetchDistance < kRing);
+  static_assert(kAhead % kGroup == 0 && kAhead + kGroup <= kRing);
 
   HWY_INLINE void fetch(const CohortTable& table, std::size_t i) {
-    if (i >= count_) return;
-    const CohortPlace place = place_of(table, digests_[i]);
-    __builtin_prefetch(line_of(table, place.first), 1);
-    __builtin_prefetch(line_of(table, place.second), 1);
-    first_[i % kRing] = place.first;
-    second_[i % kRing] = place.second;
-    fingerprint_[i % kRing] = place.fingerprint;
+    const std::size_t at = i % kRing;
+    if (!SLUICE_PORTABLE_TARGET && i + kGroup <= count_ && table.buckets < kFewBuckets) {
+      compute_group(table, digests_ + i, at);
+      HWY_UNROLL(8)
+      for (std::size_t j = at; j < at + kGroup; ++j) {
+        __builtin_prefetch(reinterpret_cast<const void*>(first_[j]), 1);
+        __builtin_prefetch(reinterpret_cast<const void*>(second_[j]), 1);
+      }
+      return;
+    }
+    for (std::size_t j = i; j < std::min(i + kGroup, count_); ++j) {
+      const CohortPlace place = place_of(table, digests_[j]);
+      __builtin_prefetch(line_of(table, place.first), 1);
+      __builtin_prefetch(line_of(table, place.second), 1);
+      first_[j % kRing] = reinterpret_cast<std::uintptr_t>(line_of(table, place.first));
+      second_[j % kRing] = reinterpret_cast<std::uintptr_t>(line_of(table, place.second));
+      fingerprint_[j % kRing] = place.fingerprint;
+    }
   }
+
+  // Below this, bucket numbers and the differences of two fit in 32 bits.
+  static constexpr std::uint64_t kFewBuckets = std::uint64_t{1} << 31;
+
+#if SLUICE_PORTABLE_TARGET
+  void compute_group(const CohortTable&, const Digest*, std::size_t) {}
+#else
+  using D = hn::CappedTag<std::uint64_t, kGroup>;
+  using V = hn::Vec<D>;
+
+  // Products of the low halves of 64-bit lanes.
+  static HWY_INLINE V multiply(V a, V b) {
+    const hn::Repartition<std::uint32_t, D> d32;
+    return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
+  }
+  // scale_to(word, n) for n below 2^32.
+  static HWY_INLINE V scale(V word, V n) {
+    const V low = hn::ShiftRight<32>(multiply(word, n));
+    return hn::ShiftRight<32>(hn::Add(multiply(hn::ShiftRight<32>(word), n), low));
+  }
+  // place_of for a group, in the same arithmetic.
+  HWY_INLINE void compute_group(const CohortTable& table, const Digest* digests, std::size_t at) {
+    const D d;
+    const hn::Repartition<std::uint32_t, D> d32;
+    static_assert(sizeof(Digest) == 16);
+    const V buckets = hn::Set(d, table.buckets);
+    const V base = hn::Set(d, reinterpret_cast<std::uintptr_t>(table.lines));
+    const V factor = hn::Set(d, kSecondBucketFactor);
+    const V factor_high = hn::ShiftRight<32>(factor);
+    for (std::size_t j = 0; j < kGroup; j += hn::Lanes(d)) {
+      V low, high;
+      hn::LoadInterleaved2(d, &digests[j].lo, low, high);
+      const V fingerprint =
+          hn::ShiftRightSame(high, static_cast<int>(64 - table.fingerprint_bits()));
+      const V first = scale(low, buckets);
+      const V number = hn::Add(fingerprint, hn::Set(d, 1));
+      const V crossed =
+          hn::Add(multiply(number, factor_high), multiply(hn::ShiftRight<32>(number), factor));
+      const V offset =
+          scale(hn::Add(multiply(number, factor), hn::ShiftLeft<32>(crossed)), buckets);
+      // offset − first, plus the number of buckets where that wraps: the smaller of the two.
+      const auto apart = hn::BitCast(d32, hn::Sub(offset, first));
+      const auto wrapped = hn::Add(apart, hn::BitCast(d32, buckets));
+      const V second = hn::And(hn::BitCast(d, hn::Min(apart, wrapped)), hn::Set(d, 0xFFFFFFFF));
+      hn::Store(hn::Add(base, hn::ShiftLeft<6>(first)), d, first_ + at + j);
+      hn::Store(hn::Add(base, hn::ShiftLeft<6>(second)), d, second_ + at + j);
+      hn::Store(fingerprint, d, fingerprint_ + at + j);
+    }
+  }
+#endif
 
   const Digest* digests_;
   std::size_t count_;
-  // One array a member: a place copied as a whole would be read back in wider pieces than it was
-  // written, which the store buffer cannot forward.
-  std::uint64_t first_[kAhead ? kRing : 1], second_[kAhead ? kRing : 1],
-      fingerprint_[kAhead ? kRing : 1];
+  // One array a member: read back in the pieces that the store buffer can forward.
+  alignas(64) std::uint64_t first_[kRing], second_[kRing], fingerprint_[kRing];
 };
 
 // A choice without a branch: verdicts and loads are as good as random, and a misprediction costs
-// more than both sides. Written out, because the compiler would rather jump.
-template <class T>
-HWY_INLINE T choose(bool which, T yes, T no) {
-  return no ^ ((yes ^ no) & (T{0} - T{which}));
+// more than both sides. `which` is all ones for yes, zero for no: with a bool the compiler would
+// rather jump.
+HWY_INLINE std::uint64_t choose(std::uint64_t which, std::uint64_t yes, std::uint64_t no) {
+  return no ^ ((yes ^ no) & which);
 }
 
 template <class F>
-HWY_INLINE void refresh_slot(const CohortTable& table, const Ages<F>& ages,
-                             const CohortPlace& place, std::uint64_t* refreshed_from) {
-  std::byte* line = line_of(table, place.first);
+HWY_INLINE void refresh_slot(const CohortTable& table, const Ages<F>& ages, const Lines& place,
+                             std::uint64_t* refreshed_from) {
+  std::byte* line = place.first;
   std::uint32_t match = probe<F>(table, ages, line, place.fingerprint).match;
   if (match == 0) {
-    line = line_of(table, place.second);
+    line = place.second;
     match = probe<F>(table, ages, line, place.fingerprint).match;
   }
   const auto slot = static_cast<unsigned>(__builtin_ctz(match));
@@ -341,46 +426,46 @@ HWY_INLINE void refresh_slot(const CohortTable& table, const Ages<F>& ages,
 
 // kGeneral: with strays or refresh; without, the loop has no branch that depends on the keys. The
 // budget is not looked at. Stops before a distinct key for which there is no room.
-template <class F, bool kAhead, bool kGeneral>
+template <class F, bool kGeneral>
 HWY_NOINLINE std::size_t admit_run(const CohortTable& given, const CohortBatch& batch,
                                    const Digest* digests, Verdict* verdicts, std::size_t count) {
   // A copy that nothing else can point at stays in registers while slots are written.
   const CohortTable table = given;
   const Ages<F> ages(table);
-  Places<kAhead> places(table, digests, count);
+  Places places(table, digests, count);
   alignas(64) std::byte unused[kBucketBytes];  // where the slot of a duplicate is written
-  constexpr std::uint32_t kLastSlot = std::uint32_t{1} << (F::kSlots - 1);
+  constexpr std::uint64_t kLastSlot = std::uint64_t{1} << (F::kSlots - 1 + kFreeBit<F>);
   for (std::size_t i = 0; i < count; ++i) {
-    const CohortPlace place = places.next(table, i);
-    std::byte* const first = line_of(table, place.first);
-    std::byte* const second = line_of(table, place.second);
-    const CohortPair pair = probe_pair<F>(table, ages, first, second, place.fingerprint);
+    const Lines place = places.next(table, i);
+    const CohortPair pair =
+        probe_pair<F>(table, ages, place.first, place.second, place.fingerprint);
     bool duplicate = pair.match;
     if (kGeneral) {
-      if (!duplicate && is_stray(batch, place)) {
+      if (!duplicate && is_stray(table, batch, place.first, place.fingerprint)) {
         if (batch.refresh) return i;
         duplicate = true;
       } else if (duplicate && batch.refresh) {
         refresh_slot<F>(table, ages, place, batch.refreshed_from);
       }
     }
-    // The emptier bucket takes the key.
-    const bool to_first =
-        __builtin_popcount(pair.free_first) >= __builtin_popcount(pair.free_second);
-    const std::uint32_t free = choose(to_first, pair.free_first, pair.free_second);
-    if (HWY_UNLIKELY(free == 0) && !duplicate) return i;
-    const auto bucket = choose(to_first, reinterpret_cast<std::uintptr_t>(first),
-                               reinterpret_cast<std::uintptr_t>(second));
-    const auto line = choose(duplicate, reinterpret_cast<std::uintptr_t>(unused), bucket);
-    put<F>(table, reinterpret_cast<std::byte*>(line),
-           static_cast<unsigned>(__builtin_ctz(free | kLastSlot)), place.fingerprint, table.now);
+    // The emptier bucket takes the key: all ones where that is the second.
+    const auto to_second = static_cast<std::uint64_t>(
+        (__builtin_popcountll(pair.free_first) - __builtin_popcountll(pair.free_second)) >> 31);
+    const std::uint64_t free = choose(to_second, pair.free_second, pair.free_first);
+    if (HWY_UNLIKELY((free | std::uint64_t{duplicate}) == 0)) return i;
+    const std::uint64_t bucket = choose(to_second, reinterpret_cast<std::uintptr_t>(place.second),
+                                        reinterpret_cast<std::uintptr_t>(place.first));
+    const std::uint64_t line =
+        choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused), bucket);
+    const auto slot = static_cast<std::size_t>(__builtin_ctzll(free | kLastSlot)) - kFreeBit<F>;
+    put<F>(table, reinterpret_cast<std::byte*>(line), slot, place.fingerprint, table.now);
     verdicts[i] = static_cast<Verdict>(duplicate);
   }
   return count;
 }
 
 // A key takes at most one from the budget, so as many keys as there is budget need no watching.
-template <class F, bool kAhead, bool kGeneral>
+template <class F, bool kGeneral>
 HWY_INLINE std::size_t admit_all(const CohortTable& table, CohortBatch& batch) {
   std::size_t judged = 0;
   while (judged < batch.count && batch.written < batch.budget) {
@@ -388,7 +473,7 @@ HWY_INLINE std::size_t admit_all(const CohortTable& table, CohortBatch& batch) {
         std::min<std::uint64_t>(batch.count - judged, batch.budget - batch.written));
     Verdict* const verdicts = batch.verdicts + judged;
     const std::size_t done =
-        admit_run<F, kAhead, kGeneral>(table, batch, batch.digests + judged, verdicts, count);
+        admit_run<F, kGeneral>(table, batch, batch.digests + judged, verdicts, count);
     batch.written +=
         static_cast<std::uint64_t>(std::count(verdicts, verdicts + done, Verdict::distinct));
     judged += done;
@@ -397,37 +482,32 @@ HWY_INLINE std::size_t admit_all(const CohortTable& table, CohortBatch& batch) {
   return judged;
 }
 
-bool out_of_cache(const CohortTable& table) {
-  return table.buckets * kBucketBytes >= kPrefetchFromBytes;
-}
-
 std::size_t admit(const CohortTable& table, CohortBatch& batch) {
   return with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
-    if (batch.refresh || batch.stray_count != 0) return admit_all<F, true, true>(table, batch);
-    return out_of_cache(table) ? admit_all<F, true, false>(table, batch)
-                               : admit_all<F, false, false>(table, batch);
+    return batch.refresh || batch.stray_count != 0 ? admit_all<F, true>(table, batch)
+                                                   : admit_all<F, false>(table, batch);
   });
 }
 
-template <class F, bool kAhead>
+template <class F>
 HWY_NOINLINE void ask_all(const CohortTable& given, const CohortBatch& batch) {
   const CohortTable table = given;
   const Ages<F> ages(table);
-  Places<kAhead> places(table, batch.digests, batch.count);
+  Places places(table, batch.digests, batch.count);
   for (std::size_t i = 0; i < batch.count; ++i) {
-    const CohortPlace place = places.next(table, i);
-    const std::uint32_t match =
-        probe<F>(table, ages, line_of(table, place.first), place.fingerprint).match |
-        probe<F>(table, ages, line_of(table, place.second), place.fingerprint).match;
-    batch.verdicts[i] = static_cast<Verdict>(match != 0 || is_stray(batch, place));
+    const Lines place = places.next(table, i);
+    const bool match =
+        probe_pair<F>(table, ages, place.first, place.second, place.fingerprint).match;
+    batch.verdicts[i] =
+        static_cast<Verdict>(match || is_stray(table, batch, place.first, place.fingerprint));
   }
 }
 
 void ask(const CohortTable& table, const CohortBatch& batch) {
   with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
-    out_of_cache(table) ? ask_all<F, true>(table, batch) : ask_all<F, false>(table, batch);
+    ask_all<F>(table, batch);
   });
 }
 

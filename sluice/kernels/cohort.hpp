@@ -63,11 +63,14 @@ struct CohortPlace {
   std::uint64_t fingerprint;
 };
 
+// Odd, and without pattern: 2^64 divided by the golden ratio.
+inline constexpr std::uint64_t kSecondBucketFactor = 0x9E3779B97F4A7C15;
+
 // An involution for every table size: second_bucket(second_bucket(b)) = b.
 inline std::uint64_t second_bucket(const CohortTable& table, std::uint64_t bucket,
                                    std::uint64_t fingerprint) noexcept {
   // The top bits of the product depend on every bit of the fingerprint; a zero one also moves.
-  const std::uint64_t offset = scale_to((fingerprint + 1) * 0x9E3779B97F4A7C15ULL, table.buckets);
+  const std::uint64_t offset = scale_to((fingerprint + 1) * kSecondBucketFactor, table.buckets);
   return offset >= bucket ? offset - bucket : offset + table.buckets - bucket;
 }
 

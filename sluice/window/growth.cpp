@@ -13,11 +13,20 @@
 namespace sluice {
 namespace {
 
-// A successor is between one and this many times as large as the stage before it: a burst is met in
-// a few steps, and a short one does not allocate for a long one.
-constexpr std::uint64_t kMostSteps = 4;
-// A stage with less than a quarter of its plan in use is replaced by one of twice the use.
-constexpr std::uint64_t kTooLarge = 4;
+// A successor holds what the present rate would bring in a window, but at most twice what is live:
+// a burst is met in a few steps, and a short one does not allocate for a long one. And at least an
+// eighth of what is live: a generation that has just begun says little of the rate.
+constexpr std::uint64_t kMostSteps = 2;
+constexpr std::uint64_t kLeastShare = 8;
+// The newest stage is left for a smaller one when the rate of the last generation would fill less
+// than a quarter of it: what a burst needed is then freed one window after the burst, not two.
+// Rates go up and down, and stages cost time and error: only while there are few.
+constexpr std::uint64_t kTooLargeForRate = 4;
+constexpr std::size_t kFewStages = 5;
+// Or when it is alone, and this many times as large as one for all that is live, a whole window's
+// keys, would be. More than the headroom of such a one, or it would be replaced in turn.
+constexpr double kTooLargeForLive = 1.3;
+constexpr double kHeadroom = 1.25;
 // More stages than any plan leads to: each doubles at least once in a while.
 constexpr std::uint32_t kMostStages = 4096;
 // Below this no filter distinguishes budgets.
@@ -90,9 +99,10 @@ void Growth::add_stage(std::uint64_t keys) {
 }
 
 std::uint64_t Growth::next_keys() const {
-  const std::uint64_t present = std::max<std::uint64_t>(1, newest().stats().capacity);
   const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
-  return std::clamp(at_this_rate, present, present * kMostSteps);
+  const std::uint64_t live = live_keys();
+  return std::clamp(at_this_rate, std::max(plan_.keys, live / kLeastShare),
+                    std::max(plan_.keys, live * kMostSteps));
 }
 
 std::uint64_t Growth::room(const Stage& stage) const {
@@ -188,15 +198,32 @@ void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
 
 void Growth::rotate() {
   for (Stage& stage : stages_) stage.filter.rotate();
+  const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
   generation_keys_ = 0;
   const auto last = std::prev(stages_.end());
   stages_.erase(std::remove_if(stages_.begin(), last,
                                [](const Stage& stage) { return stage.filter.live_keys() == 0; }),
                 last);
-  const std::uint64_t live = live_keys();
+  if (const std::uint64_t keys = smaller_keys(at_this_rate)) add_stage(keys);
+}
+
+// How many keys a smaller successor should be for; 0: the newest is not too large.
+std::uint64_t Growth::smaller_keys(std::uint64_t at_this_rate) const {
   const std::uint64_t capacity = newest().stats().capacity;
-  if (capacity > plan_.keys && capacity / kTooLarge > std::max(live, plan_.keys / 2))
-    add_stage(std::max(plan_.keys, 2 * live));
+  if (capacity <= plan_.keys) return 0;
+  const auto fitting = [&](std::uint64_t keys) {
+    return keys <= plan_.keys ? plan_.keys
+                              : static_cast<std::uint64_t>(kHeadroom * static_cast<double>(keys));
+  };
+  // A stage has room for a generation more than the window: that much over the plan still fits it.
+  const std::uint64_t generations = std::max(1u, this->generations());
+  const std::uint64_t window_keys = live_keys() * generations / (generations + 1);
+  if (stages_.size() == 1 &&
+      static_cast<double>(capacity) > kTooLargeForLive * static_cast<double>(fitting(window_keys)))
+    return fitting(window_keys);
+  if (stages_.size() < kFewStages && capacity / kTooLargeForRate > fitting(at_this_rate))
+    return fitting(at_this_rate);
+  return 0;
 }
 
 std::uint64_t Growth::live_keys() const {

@@ -72,6 +72,7 @@ class Growth {
 
   void add_stage(std::uint64_t keys);
   std::uint64_t next_keys() const;
+  std::uint64_t smaller_keys(std::uint64_t at_this_rate) const;
   void ask(std::span<const Stage> stages, std::span<const Digest> digests,
            std::span<Verdict> verdicts) const;
   std::size_t admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,

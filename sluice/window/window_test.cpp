@@ -310,6 +310,33 @@ TEST(Window, GrowsInABurstAndShrinksAfterIt) {
   EXPECT_LE(static_cast<double>(false_positives), expected + 4 * std::sqrt(expected));
 }
 
+// A stage is left when the rate falls, so what a burst needed is freed a window after it; the
+// plan's own size and slots come back.
+TEST(Window, TheMemoryOfABurstIsFreedOneWindowAfterIt) {
+  constexpr int kWindow = 240;  // seconds; a generation is ten
+  Window window = Window::make(
+      {.spec = {WindowSpec::Kind::time, kWindow * kSecond}, .fpr = 2e-4, .keys = 24'000});
+  const std::uint64_t small = window.stats().bytes;
+  std::uint64_t key = 1;
+  const auto run = [&](int from, int until, int rate) {
+    std::vector<Event> events;
+    for (int second = from; second < until; ++second)
+      for (int i = 0; i < rate; ++i) events.push_back({key++, second * kSecond});
+    judge(window, events, 7);
+  };
+  run(0, 300, 100);
+  EXPECT_EQ(window.stats().bytes, small) << "the planned rate needs no growth";
+  run(300, 310, 10'000);
+  EXPECT_GT(window.stats().bytes, 4 * small);
+  EXPECT_LE(window.stats().planned_fpr, 2e-4);
+  run(310, 310 + kWindow + 40, 100);
+  EXPECT_LT(window.stats().bytes, 3 * small) << "the stages of the burst are still there";
+  run(310 + kWindow + 40, 310 + 3 * kWindow, 100);
+  EXPECT_EQ(window.stats().capacity, 24'000u);
+  EXPECT_EQ(window.growth().stage_count(), 1u);
+  EXPECT_LT(window.stats().bytes, small * 4 / 3);
+}
+
 TEST(Window, SnapshotInTheMiddleOfABurst) {
   const std::vector<Event> events = bursty_stream(8, 30'000);
   Window window = Window::make({.spec = {WindowSpec::Kind::time, 20 * kSecond}, .keys = 64});
