@@ -2,13 +2,13 @@
 //
 // Source   Open addressing with linear probing over digests that are uniform already, as in
 //          exact.hpp, with generations counted absolutely: they never come round.
-// Cost     observe: one cache line in most cases. 24 bytes a slot, a table between a quarter and
-//          three quarters full; an insertion may allocate.
+// Cost     observe: one cache line in most cases. 24 bytes a slot, at most half of the slots
+//          live: 48 to 96 bytes a key while a window grows; an insertion may allocate.
 // Errors   Only by a 128-bit collision. A key stays up to one generation too long, like in every
 //          window filter. It is full only when there is no memory.
 // Use it   as the truth in tests, for small windows that must lose nothing, and for windows whose
 //          rate nobody knows.
-// Avoid    for large windows: `cohort` takes a tenth of the memory.
+// Avoid    for large windows: `cohort` takes less than a tenth of the memory.
 // Format   snapshot kind 16, version 1.
 //
 // An expired entry still bridges the way to those behind it. Each insertion looks at a few slots

@@ -1,8 +1,7 @@
 // Timer filter: per cell the time of the last delivery, and a test of how many times are equal.
 //
-// Source   Koloniari, Ntarmos, Pitoura & Souravlias 2011, §3 (vertical and horizontal slices) and
-// §4
-//          (timers, equal timers, insertion at the event's own age).
+// Source   Koloniari et al. 2011, §3 (vertical and horizontal slices) and §4 (timers, equal timers,
+//          insertion at the event's own age).
 // Differs  Timers are generation numbers that are compared, and never decremented: the paper's
 //          counters would touch every cell at every tick. Numbers wrap, and a sweep makes that
 //          exactly equal to absolute times. Each probe of a vertical filter has a part of the table

@@ -1,7 +1,9 @@
 // The errors of the timer filter as measured, pinned to those of model/timer.hpp, and the numbers
 // of its paper. The standard error is taken between independent tables; all seeds are fixed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -189,38 +191,45 @@ Errors errors_on_zipf(const std::string& layout, unsigned equal, std::uint64_t s
 }
 
 // Which events share timers is drawn once a table, so tables differ: the mean of several.
-Errors mean_errors_on_zipf(const std::string& layout, unsigned equal) {
-  constexpr int kTables = 12;
-  Errors mean{0, 0};
-  for (std::uint64_t table = 1; table <= kTables; ++table) {
+struct MeasuredErrors {
+  Measured positives, negatives;
+};
+MeasuredErrors measure_on_zipf(const std::string& layout, unsigned equal) {
+  std::vector<double> positives, negatives;
+  for (std::uint64_t table = 1; table <= 12; ++table) {
     const Errors errors = errors_on_zipf(layout, equal, table);
-    mean.positives += errors.positives / kTables;
-    mean.negatives += errors.negatives / kTables;
+    positives.push_back(errors.positives);
+    negatives.push_back(errors.negatives);
   }
-  return mean;
+  const MeasuredErrors measured{mean_of(positives), mean_of(negatives)};
+  std::string name = layout + "_equal" + std::to_string(equal);
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  testing::Test::RecordProperty(
+      name, fmt::format("{:.5f} ± {:.5f} false positives, {:.5f} ± {:.5f} false negatives",
+                        measured.positives.mean, measured.positives.standard_error,
+                        measured.negatives.mean, measured.negatives.standard_error));
+  return measured;
 }
 
+// The known values for this experiment are .024 to .0013 at 1.0 % and .044 to .014 at 3.7 %. Their
+// stream is known only as Zipf(1), and the values depend on its size: of 2000 to 20000 events
+// tried, 5700, the paper's synthetic set, comes nearest, and 10000 gives a fifth to two fifths
+// more. So the bands below are wide, and no test of agreement in standard errors:
+// docs/filters/timer.md has both.
 TEST(TimerPaper, EqualTimersOnTheSyntheticStream) {
-  // Published-scale values: .024 to .0013 at 1.0 %; .044 to .014 at 3.7 %. Each is one run of
-  // theirs, and between tables ours differ by a fifth.
-  const Errors vertical = mean_errors_on_zipf("layout=vertical", 0);
-  EXPECT_NEAR(vertical.positives, 0.024, 0.003);
-  EXPECT_EQ(vertical.negatives, 0);
-  const Errors two_equal = mean_errors_on_zipf("layout=vertical", 2);
-  EXPECT_NEAR(two_equal.positives, 0.0015, 0.0004);
-  EXPECT_NEAR(two_equal.negatives, 0.010, 0.0015);
-  const Errors horizontal = mean_errors_on_zipf("layout=horizontal,slices=40", 0);
-  EXPECT_NEAR(horizontal.positives, 0.044, 0.005);
-  EXPECT_EQ(horizontal.negatives, 0);
-  const Errors three_equal = mean_errors_on_zipf("layout=horizontal,slices=40", 3);
-  EXPECT_NEAR(three_equal.positives, 0.014, 0.002);
-  EXPECT_NEAR(three_equal.negatives, 0.035, 0.005);
-  RecordProperty("vertical", std::to_string(vertical.positives));
-  RecordProperty("vertical_equal", std::to_string(two_equal.positives) + " at " +
-                                       std::to_string(two_equal.negatives));
-  RecordProperty("horizontal", std::to_string(horizontal.positives));
-  RecordProperty("horizontal_equal", std::to_string(three_equal.positives) + " at " +
-                                         std::to_string(three_equal.negatives));
+  const MeasuredErrors vertical = measure_on_zipf("layout=vertical", 0);
+  EXPECT_NEAR(vertical.positives.mean, 0.024, 0.003);
+  EXPECT_EQ(vertical.negatives.mean, 0);
+  const MeasuredErrors two_equal = measure_on_zipf("layout=vertical", 2);
+  EXPECT_NEAR(two_equal.positives.mean, 0.0013, 0.0005);
+  EXPECT_NEAR(two_equal.negatives.mean, 0.010, 0.002);
+  const MeasuredErrors horizontal = measure_on_zipf("layout=horizontal,slices=40", 0);
+  EXPECT_NEAR(horizontal.positives.mean, 0.044, 0.005);
+  EXPECT_EQ(horizontal.negatives.mean, 0);
+  const MeasuredErrors three_equal = measure_on_zipf("layout=horizontal,slices=40", 3);
+  EXPECT_NEAR(three_equal.positives.mean, 0.014, 0.002);
+  EXPECT_NEAR(three_equal.negatives.mean, 0.037, 0.008);
 }
 
 }  // namespace
