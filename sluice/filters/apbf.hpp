@@ -5,7 +5,7 @@
 //          hashing: at (17,13) and 1,000 keys that errs 25 times as often as it should. A slice is
 //          emptied line by line as it is written again, not all at once
 //          (kernels/age_partition.hpp).
-// Cost     observe of a new key: k lines written and about 2 to 8 more asked
+// Cost     observe of a new key: k lines written and about 2 to 10 asked
 //          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits a key, and a bit a
 //          line of one slice.
 // Errors   `duplicate` may be wrong (model::apbf_fpr with exact fills); `distinct` never is for a
