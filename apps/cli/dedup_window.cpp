@@ -54,7 +54,8 @@ void check_combination(const DedupFlags& flags) {
     need(*value, flag, window, "--window");
   if (flags.refresh && !window) throw BadParameters("--refresh goes with --window");
   need(flags.time_format, "--time-format", !flags.event_time.empty(), "--event-time");
-  need(flags.max_ahead, "--max-ahead", !flags.event_time.empty(), "--event-time");
+  need(flags.max_ahead, "--max-ahead", !flags.event_time.empty(),
+       "--event-time and a --window of time");
   need(flags.late_output, "--late-output", flags.late == "mark", "--late mark");
   if (flags.late == "mark" && flags.late_output.empty())
     throw BadParameters("--late mark needs --late-output FILE: where late records go");

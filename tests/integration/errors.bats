@@ -100,7 +100,7 @@ load helper
 @test "--output on a full disk: exit 1, named, no state" {
   small_disk
   lines_of 40000 >input
-  refused 1 dedup "${quiet[@]}" input --output small/result --state s
+  refused 1 dedup --stats none --expect 100k input --output small/result --state s
   says small/result "No space left"
   [ ! -e s ]
 }
