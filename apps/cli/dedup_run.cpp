@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -204,10 +203,6 @@ Run::Run(const DedupRequest& request)
   options.clock = arrival_clock(state_.filter);
   dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
                  late_ ? &*late_ : nullptr);
-  // Only now, when nothing can be refused any more, is anything overwritten.
-  if (!request.output.empty()) passed_.truncate();
-  if (held_) held_->truncate();
-  if (late_) late_->truncate();
 }
 
 int Run::execute() {
@@ -221,9 +216,11 @@ int Run::execute() {
     // What stands before the bad record is judged and goes out.
     dedup_->flush();
     throw;
-  } catch (const IoError& error) {
+  } catch (const OutputClosed&) {
+    throw;
+  } catch (const IoError&) {
     // So does what was read before an input failed; an output that failed takes no more.
-    if (error.error_number() != EPIPE) flush_what_goes();
+    flush_what_goes();
     throw;
   }
   finish();
@@ -297,6 +294,9 @@ void Run::finish() {
   } else {
     dedup_->flush();
   }
+  passed_.finish();
+  if (held_) held_->finish();
+  if (late_) late_->finish();
   look_at_error();
   progress_.clear();
   const DedupCounts& counts = dedup_->counts();
