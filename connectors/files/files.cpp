@@ -138,7 +138,8 @@ FileSink::~FileSink() {
 
 void FileSink::finish() {
   // Devices and pipes cannot be truncated and need not be.
-  if (std::exchange(before_, Before::nothing) == Before::contents && identity().regular && ftruncate(descriptor_.number(), 0) != 0)
+  if (std::exchange(before_, Before::nothing) == Before::contents && identity().regular &&
+      ftruncate(descriptor_.number(), 0) != 0)
     throw IoError("cannot empty output '" + name_ + "'", errno);
 }
 
