@@ -67,8 +67,7 @@ int guarded(std::string_view command, const std::function<int()>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     const int exit_code = body();
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      throw_stdout_failed();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_stdout_failed();
     return exit_code;
   } catch (const OutputClosed&) {
     return kDone;

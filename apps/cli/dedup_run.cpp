@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -71,6 +72,42 @@ void check_window_agreement(const DedupRequest& request, const AnyFilter& filter
     refuse_state(request, "a memory of", text(in_file), text(request.window));
 }
 
+// What the request says of the filter, and for the rest what the state says: a run need not repeat
+// what made its state, and is not told of numbers that it did not give.
+AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
+  const std::string_view name = name_of(held.kind());
+  const std::string_view asked = request.filter_named ? std::string_view(request.filter) : name;
+  const std::size_t comma = std::min(asked.find(','), asked.size());
+  make_filter(asked, request.wish);  // what is wrong in itself is said as such
+  if (asked.substr(0, comma) != name)
+    refuse_state(request, "filter", describe_filter(held), request.filter);
+  Settings settings = Settings::parse(asked.substr(std::min(comma + 1, asked.size())));
+  const auto given = [&settings](std::string_view parameter) {
+    return std::ranges::any_of(settings.pairs(),
+                               [&](const auto& pair) { return pair.first == parameter; });
+  };
+  const Settings of_held = held.settings();
+  for (const auto& [parameter, value] : of_held.pairs()) {
+    if (given(parameter)) continue;
+    if (parameter == "keys" && request.wish.keys)
+      settings.add(parameter, *request.wish.keys);
+    else if (parameter == "fpr" && request.fpr_given)
+      settings.add(parameter, request.wish.fpr);
+    else
+      settings.add(parameter, value);
+  }
+  return filter_named(name).make(request.wish, settings);
+}
+
+DedupRequest completed(DedupRequest request, const Window& held) {
+  Window::Params& window = *request.window;
+  if (!request.filter_named) window.filter = held.params().filter;
+  if (!request.fpr_given) window.fpr = held.params().fpr;
+  if (!window.keys) window.keys = held.params().keys;
+  if (!window.generations) window.generations = held.params().generations;
+  return request;
+}
+
 // A state serves a run that cuts, keys, hashes and remembers as it did.
 void check_agreement(const DedupRequest& request, const Snapshot& state) {
   const Labels asked = labels_of(request.options);
@@ -88,9 +125,11 @@ void check_agreement(const DedupRequest& request, const Snapshot& state) {
                     request.state, *request.seed));
   check_window_agreement(request, state.filter);
   if (!request.filter_given) return;
-  const std::string wanted = describe_filter(make_asked(request));
-  if (wanted != describe_filter(state.filter))
-    refuse_state(request, "filter", describe_filter(state.filter), wanted);
+  const std::string held = describe_filter(state.filter);
+  const std::string wanted =
+      describe_filter(request.window ? make_window(completed(request, *state.filter.as<Window>()))
+                                     : make_completed(request, state.filter));
+  if (wanted != held) refuse_state(request, "filter", held, wanted);
 }
 
 // Reading what is being written, or writing two things into one file, destroys both.
@@ -114,8 +153,8 @@ void check_distinct_files(const std::vector<FileSource>& inputs,
 bool same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(fs::absolute(a), ignored) ==
-                                              fs::weakly_canonical(fs::absolute(b), ignored);
+  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(link_target(a), ignored) ==
+                                              fs::weakly_canonical(link_target(b), ignored);
 }
 
 // Asked before anything is opened: opening an output would make the file that the state is to be.
@@ -123,7 +162,7 @@ void check_state_apart(const DedupRequest& request) {
   for (const auto& [flag, output] :
        {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
         std::pair("--late-output", request.late_output)})
-    for (const std::string& state : {request.state, request.state + ".previous"})
+    for (const std::filesystem::path& state : files_of_state(request.state))
       if (!output.empty() && same_place(output, state))
         throw BadParameters(
             fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
@@ -168,11 +207,25 @@ std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake
   return sources;
 }
 
+// Now, and not when the run has done its work and wants to save it.
+void check_can_be_kept(const DedupRequest& request, const Snapshot& state) {
+  try {
+    check_snapshot(state.hasher, state.filter, state.labels);
+  } catch (const BadParameters& error) {
+    throw BadParameters(fmt::format("--state '{}' cannot hold the --key of this run: {}",
+                                    request.state, error.what()));
+  }
+}
+
 Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file) {
   if (request.state.empty()) return fresh(request);
   check_state_apart(request);
   file.emplace(request.state);
-  if (!request.state_previous && !file->exists()) return fresh(request);
+  if (!request.state_previous && !file->exists()) {
+    Snapshot state = fresh(request);
+    check_can_be_kept(request, state);
+    return state;
+  }
   Snapshot state = request.state_previous ? file->load_previous() : file->load();
   check_agreement(request, state);
   return state;

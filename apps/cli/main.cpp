@@ -33,8 +33,8 @@ void refuse_empty_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
 }
 
-// CLI11 reads an argument [a,b] as a list of two. No argument can hold a NUL, so one behind it keeps
-// it whole, and is taken off again before the value is looked at.
+// CLI11 reads an argument [a,b] as a list of two. No argument can hold a NUL, so one behind it
+// keeps it whole, and is taken off again before the value is looked at.
 constexpr char kWhole = '\0';
 
 void take_literally(CLI::App& app) {
