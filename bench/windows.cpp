@@ -33,6 +33,9 @@ constexpr Speed kSpeeds[] = {
     {"cohort, 24-bit slots", "cohort,slot=24", 1e-4, 2, 1.4, 5},
     {"cohort, 16-bit slots", "cohort,slot=16", 2e-2, 2, kNoBar, kNoBar},
     {"cohort, 32-bit slots", "cohort,slot=32", 1e-6, 2, kNoBar, kNoBar},
+    {"apbbf, line", "apbbf,layout=line", 2e-2, 1, 1.5, kNoBar},
+    {"apbbf, column", "apbbf,layout=column,k=2,l=5", 2e-4, 1, kNoBar, kNoBar},
+    {"apbbf, segment", "apbbf,layout=segment,k=2,l=5", 2e-4, 1, kNoBar, kNoBar},
 };
 
 // A row of the memory table: a window of a million keys must hold these.

@@ -11,6 +11,7 @@
 #include <new>
 #include <system_error>
 
+#include "connectors/files/files.hpp"
 #include "sluice/base/error.hpp"
 
 namespace sluice::cli {
@@ -28,6 +29,12 @@ std::string coloured(const char* code, std::string_view text) {
 int fail(std::string_view command, std::string_view message, int exit_code) {
   say(fmt::format("sluice {}: {} {}\n", command, coloured("31", "error:"), message));
   return exit_code;
+}
+
+[[noreturn]] void throw_stdout_failed() {
+  const int error = errno;
+  if (error == EPIPE) throw OutputClosed("cannot write to 'standard output'", error);
+  throw IoError("cannot write to 'standard output'", error);
 }
 
 }  // namespace
@@ -60,11 +67,11 @@ int guarded(std::string_view command, const std::function<int()>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     const int exit_code = body();
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      throw IoError("cannot write to 'standard output'", errno);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_stdout_failed();
     return exit_code;
+  } catch (const OutputClosed&) {
+    return kDone;
   } catch (const IoError& error) {
-    if (error.error_number() == EPIPE) return kDone;
     return fail(command, error.what(), kFailed);
   } catch (const BadRecord& error) {
     return fail(command, error.what(), kFailed);

@@ -104,16 +104,6 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
       ->group(group);
 }
 
-// An empty value is a variable that the shell did not find: doing without the flag would, say,
-// silently keep no state. Only an empty --key may mean something: JSON's whole document.
-void refuse_empty_values(CLI::App& command) {
-  const CLI::Validator not_empty(
-      [](std::string& text) { return std::string(text.empty() ? "its value is empty" : ""); }, "");
-  for (CLI::Option* option : command.get_options())
-    if (option->get_items_expected_max() > 0 && option->get_name() != "--key")
-      option->check(not_empty);
-}
-
 constexpr const char* kExamples =
     "Examples:\n"
     "  sluice dedup access.log > once.log\n"
@@ -139,11 +129,10 @@ void add_dedup(CLI::App& app, int& exit_code) {
   add_window_flags(command, *flags);
   add_filter_flags(command, *flags);
   add_output_flags(command, *flags);
-  refuse_empty_values(command);
   command.footer(kExamples);
   command.callback([flags, &command, &exit_code] {
     if (flags->files.empty() && isatty(STDIN_FILENO) == 1) {
-      say(command.help("sluice dedup"));
+      say(command.help("sluice"));
       exit_code = kUsage;
       return;
     }

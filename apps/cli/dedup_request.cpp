@@ -54,7 +54,7 @@ void understand_state(const DedupFlags& flags, DedupRequest& request) {
     throw BadParameters("--state-previous goes with --state FILE");
   if (flags.state.empty() && !flags.checkpoint_every.empty())
     throw BadParameters("--checkpoint-every goes with --state FILE: without one nothing is saved");
-  if (!flags.state.empty() && request.filter == "none")
+  if (!flags.state.empty() && request.filter.substr(0, request.filter.find(',')) == "none")
     throw BadParameters("--filter none remembers nothing: there is no state to keep, drop --state");
   if (!flags.checkpoint_every.empty())
     request.checkpoint_every =
@@ -80,6 +80,8 @@ DedupRequest understand(const DedupFlags& flags) {
   }
   if (!flags.fpr.empty()) request.wish.fpr = parse_probability("--fpr", flags.fpr);
   request.filter_given = !(flags.filter.empty() && flags.expect.empty() && flags.fpr.empty());
+  request.filter_named = !flags.filter.empty();
+  request.fpr_given = !flags.fpr.empty();
   if (!flags.seed.empty()) request.seed = parse_count("--seed", flags.seed);
   request.untrusted_keys = flags.untrusted_keys;
   request.output = flags.output;

@@ -40,7 +40,8 @@ struct DedupRequest {
   std::string filter;  // name and settings
   Wish wish;
   // What was said about the filter and its hash: a state file must agree with it.
-  bool filter_given = false;
+  bool filter_given = false;  // any of --filter, --expect and --fpr
+  bool filter_named = false, fpr_given = false;
   std::optional<std::uint64_t> seed;
   bool untrusted_keys = false;
   std::string output, duplicates, state;  // empty: none

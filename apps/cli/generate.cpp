@@ -40,9 +40,9 @@ void print_counts(const GenerateCounts& counts) {
 
 void write_all(Generator& generator, const std::string& path) {
   FileSink output = path.empty() ? FileSink::standard_output() : FileSink::open(path);
-  if (!path.empty()) output.truncate();
   std::vector<char> buffer(std::max(kBufferBytes, generator.largest_record()));
   while (const std::size_t bytes = generator.fill(buffer)) output.write({buffer.data(), bytes});
+  output.finish();
   print_counts(generator.counts());
 }
 

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "command.hpp"
 #include "commands.hpp"
@@ -16,6 +20,60 @@ namespace {
 std::string version() {
   return fmt::format("sluice {}\ncompiler {}\nsimd {}", SLUICE_VERSION, SLUICE_COMPILER,
                      simd_level());
+}
+
+// An empty value is a variable that the shell did not find: doing without the flag would, say,
+// silently keep no state. Only an empty --key may mean something: JSON's whole document.
+void refuse_empty_values(CLI::App& app) {
+  const CLI::Validator not_empty(
+      [](std::string& text) { return std::string(text.empty() ? "its value is empty" : ""); }, "");
+  for (CLI::Option* option : app.get_options())
+    if (option->get_items_expected_max() > 0 && option->get_name() != "--key")
+      option->check(not_empty);
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
+}
+
+// CLI11 reads an argument [a,b] as a list of two. No argument can hold a NUL, so one behind it
+// keeps it whole, and is taken off again before the value is looked at.
+constexpr char kWhole = '\0';
+
+void take_literally(CLI::App& app) {
+  const CLI::Validator unmark(
+      [](std::string& text) {
+        if (text.ends_with(kWhole)) text.pop_back();
+        return std::string();
+      },
+      "");
+  for (CLI::Option* option : app.get_options())
+    if (option->get_items_expected_max() > 0) option->transform(unmark);
+  for (CLI::App* command : app.get_subcommands({})) take_literally(*command);
+}
+
+std::string marked(std::string_view argument) {
+  std::string text(argument);
+  if (text.starts_with('[') && text.ends_with(']')) text += kWhole;
+  return text;
+}
+
+// CLI11 takes "--output=" for a flag without its value and makes the next argument the value: an
+// input would be overwritten. So this form never gets there.
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") {
+      arguments.emplace_back(argument);
+      while (++i < argc) arguments.push_back(marked(argv[i]));
+    } else if (!argument.starts_with("--") || argument.find('=') != argument.size() - 1) {
+      arguments.push_back(marked(argument));
+    } else if (argument == "--key=") {
+      arguments.insert(arguments.end(), {"--key", ""});
+    } else {
+      throw CLI::ValidationError(std::string(argument.substr(0, argument.size() - 1)),
+                                 "its value is empty");
+    }
+  }
+  return arguments;
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -32,8 +90,12 @@ int parse_and_run(int argc, char** argv) {
   add_generate(app, exit_code);
   add_filters(app, exit_code);
   add_inspect(app, exit_code);
+  refuse_empty_values(app);
+  take_literally(app);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments = arguments_of(argc, argv);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(std::move(arguments));
   } catch (const CLI::Success& done) {
     return guarded("help", [&] { return app.exit(done); });
   } catch (const CLI::ParseError& error) {

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "sluice/base/error.hpp"
-
 namespace sluice {
 namespace {
 
@@ -113,27 +111,40 @@ std::uint64_t FileSource::bytes_left() const {
 }
 
 FileSink FileSink::open(const std::string& path) {
-  const int number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  int number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (number >= 0) return {Descriptor(number, true), path, Before::no_file};
+  number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (number < 0) throw IoError("cannot open output '" + path + "'", errno);
-  return {Descriptor(number, true), path};
+  return {Descriptor(number, true), path, Before::contents};
 }
 
 FileSink FileSink::standard_output() {
-  return {Descriptor(STDOUT_FILENO, false), "standard output"};
+  return {Descriptor(STDOUT_FILENO, false), "standard output", Before::nothing};
 }
 
-FileSink::FileSink(Descriptor descriptor, std::string name)
-    : descriptor_(std::move(descriptor)), name_(std::move(name)) {
+FileSink::FileSink(Descriptor descriptor, std::string name, Before before)
+    : descriptor_(std::move(descriptor)), name_(std::move(name)), before_(before) {
   widen_if_pipe(descriptor_.number());
 }
 
-void FileSink::truncate() {
+FileSink::FileSink(FileSink&& other) noexcept
+    : descriptor_(std::move(other.descriptor_)),
+      name_(std::move(other.name_)),
+      before_(std::exchange(other.before_, Before::nothing)) {}
+
+FileSink::~FileSink() {
+  if (before_ == Before::no_file) ::unlink(name_.c_str());
+}
+
+void FileSink::finish() {
   // Devices and pipes cannot be truncated and need not be.
-  if (identity().regular && ftruncate(descriptor_.number(), 0) != 0)
+  if (std::exchange(before_, Before::nothing) == Before::contents && identity().regular &&
+      ftruncate(descriptor_.number(), 0) != 0)
     throw IoError("cannot empty output '" + name_ + "'", errno);
 }
 
 void FileSink::write(std::string_view bytes) {
+  finish();
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_.number(), bytes.data(), bytes.size());
     if (written < 0) {
@@ -143,13 +154,16 @@ void FileSink::write(std::string_view bytes) {
         ::poll(&waiting, 1, -1);
         continue;
       }
-      throw IoError("cannot write to '" + name_ + "'", errno);
+      const std::string what = "cannot write to '" + name_ + "'";
+      if (errno == EPIPE && descriptor_.number() == STDOUT_FILENO) throw OutputClosed(what, errno);
+      throw IoError(what, errno);
     }
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
 void FileSink::sync() {
+  finish();
   if (fsync(descriptor_.number()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
     throw IoError("cannot sync '" + name_ + "' to the disk", errno);
 }

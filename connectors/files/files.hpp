@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "sluice/base/error.hpp"
 #include "sluice/stream/io.hpp"
 
 namespace sluice {
@@ -58,24 +59,39 @@ class FileSource final : public ByteSource {
   bool regular_ = false;
 };
 
+// Whoever read our standard output has gone, as in `| head`: the end of a run, and no failure.
+class OutputClosed : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+// A run may still be refused after its outputs are opened. So what a file held stays until the
+// first write, sync or finish, and a file that was created and saw none of them is removed again.
 class FileSink final : public ByteSink {
  public:
-  // Creates the file if there is none. Nothing is truncated until `truncate`. Throws IoError.
+  // Creates the file if there is none. Throws IoError.
   static FileSink open(const std::string& path);
   static FileSink standard_output();
+  FileSink(FileSink&& other) noexcept;
+  ~FileSink() override;
 
-  void truncate();
+  // Throws IoError; OutputClosed if it is standard output that nobody reads any more.
   void write(std::string_view bytes) override;
   // The bytes are on the disk when this returns. Pipes and terminals have none: a no-op there.
   void sync();
+  // The file holds what was written and nothing else, be it nothing at all.
+  void finish();
 
   const std::string& name() const { return name_; }
   FileIdentity identity() const;
 
  private:
-  FileSink(Descriptor descriptor, std::string name);
+  enum class Before { nothing, contents, no_file };
+  FileSink(Descriptor descriptor, std::string name, Before before);
+
   Descriptor descriptor_;
   std::string name_;
+  Before before_;  // what is still to be made way with
 };
 
 }  // namespace sluice

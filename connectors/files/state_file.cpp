@@ -149,19 +149,6 @@ bool is_there(const fs::path& path) {
   return false;
 }
 
-// Follows links to where the file is or would be.
-fs::path target_of(fs::path path) {
-  for (int links = 0; links < kMostLinks; ++links) {
-    struct stat found;
-    if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return fs::absolute(path);
-    std::error_code error;
-    const fs::path next = fs::read_symlink(path, error);
-    if (error) fail("follow the link", path, error.value());
-    path = path.parent_path() / next;
-  }
-  fail("follow the link", path, ELOOP);
-}
-
 void remove_if_there(const fs::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("remove the leftover", path);
 }
@@ -175,6 +162,25 @@ void sync_directory(const fs::path& directory) {
 }
 
 }  // namespace
+
+fs::path link_target(fs::path path) {
+  for (int links = 0; links < kMostLinks; ++links) {
+    struct stat found;
+    if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return fs::absolute(path);
+    std::error_code error;
+    const fs::path next = fs::read_symlink(path, error);
+    if (error) fail("follow the link", path, error.value());
+    path = path.parent_path() / next;
+  }
+  fail("follow the link", path, ELOOP);
+}
+
+std::vector<fs::path> files_of_state(const fs::path& file) {
+  std::vector<fs::path> files;
+  for (const char* suffix : {"", ".previous", ".tmp", ".previous.tmp", ".lock"})
+    files.push_back(link_target(file) += suffix);
+  return files;
+}
 
 Snapshot load_snapshot_file(const fs::path& file) {
   // O_NONBLOCK: opening a pipe must fail, not wait.
@@ -195,7 +201,7 @@ Snapshot load_snapshot_file(const fs::path& file) {
   }
 }
 
-StateFile::StateFile(const fs::path& file) : given_(file), target_(target_of(file)) {
+StateFile::StateFile(const fs::path& file) : given_(file), target_(link_target(file)) {
   lock();
 }
 
@@ -261,7 +267,22 @@ Snapshot StateFile::load() const {
   }
 }
 
+bool StateFile::is_whole() const {
+  try {
+    load_snapshot_file(given_);
+    return true;
+  } catch (const CorruptSnapshot&) {
+    return false;
+  } catch (const StateRefused&) {
+    return false;
+  }
+}
+
 Snapshot StateFile::load_previous() {
+  if (is_there(previous()) && is_whole())
+    throw StateRefused("state file " + quoted(given_) +
+                       " is whole, and --state-previous would replace it: use it without the flag, "
+                       "or move it away");
   Snapshot loaded = load_snapshot_file(previous());
   keep_previous_ = true;
   return loaded;

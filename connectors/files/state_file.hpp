@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "sluice/base/error.hpp"
 #include "sluice/snapshot/snapshot.hpp"
@@ -26,6 +27,12 @@ class StateRefused : public Error {
 // each naming the file. Never writes.
 Snapshot load_snapshot_file(const std::filesystem::path& file);
 
+// Follows links to where the file is or would be. Throws IoError.
+std::filesystem::path link_target(std::filesystem::path path);
+
+// FILE and all that a run may write beside it.
+std::vector<std::filesystem::path> files_of_state(const std::filesystem::path& file);
+
 class StateFile {
  public:
   // Takes the lock. Throws StateRefused when another run has it, IoError when there can be none.
@@ -41,8 +48,8 @@ class StateFile {
   // Throws CorruptSnapshot or StateRefused; the message names the previous state where there is
   // one, and the flag --state-previous that uses it.
   Snapshot load() const;
-  // The next save then replaces FILE, which must be damaged or missing, and keeps the previous
-  // state.
+  // The next save then replaces FILE and keeps the previous state. Throws StateRefused when FILE is
+  // whole: it would be lost.
   Snapshot load_previous();
 
   // Throws IoError with the file and the step that failed; FILE and FILE.previous are then still
@@ -52,6 +59,7 @@ class StateFile {
   std::filesystem::path previous() const;
 
  private:
+  bool is_whole() const;
   std::filesystem::path beside(const char* suffix) const;
   void write_temporary(const Hasher& hasher, const AnyFilter& filter, const Labels& labels) const;
   void install_temporary() const;

@@ -106,6 +106,10 @@ const FilterInfo& filter_named(std::string_view name) {
 AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish) {
   const std::size_t comma = std::min(name_and_settings.find(','), name_and_settings.size());
   const FilterInfo& info = filter_named(name_and_settings.substr(0, comma));
+  if (comma + 1 == name_and_settings.size())
+    throw BadParameters(
+        fmt::format("filter '{}': nothing follows the comma; parameters are written name=value,…",
+                    name_and_settings));
   name_and_settings.remove_prefix(std::min(comma + 1, name_and_settings.size()));
   return info.make(wish, Settings::parse(name_and_settings));
 }

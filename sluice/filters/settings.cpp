@@ -19,6 +19,9 @@ Settings Settings::parse(std::string_view text) {
       throw BadParameters(
           fmt::format("a filter's parameters are written name=value,…: '{}' is not", pair));
     settings.add(pair.substr(0, equals), pair.substr(equals + 1));
+    if (comma + 1 == text.size())
+      throw BadParameters(
+          "a filter's parameters are written name=value,…: nothing follows the last comma");
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return settings;

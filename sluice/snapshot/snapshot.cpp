@@ -221,6 +221,10 @@ AnyFilter read_filter(Part& section, ChunkDecoder& payload) {
 
 }  // namespace
 
+void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels) {
+  encode_sections(hasher, filter, labels);
+}
+
 void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
                     Encoder& to) {
   const std::vector<std::byte> sections = encode_sections(hasher, filter, labels);

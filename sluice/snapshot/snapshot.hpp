@@ -30,6 +30,10 @@ struct Snapshot {
   Labels labels;
 };
 
+// Throws what write_snapshot would throw of its arguments: asked before a run instead of at its
+// end.
+void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels);
+
 // Throws BadParameters when labels are more than a header holds, and whatever `to` throws.
 void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
                     Encoder& to);

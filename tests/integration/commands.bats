@@ -4,6 +4,7 @@ load helper
 
 @test "help: with nothing to read on a terminal, on request, and for nothing at all" {
   run -2 script --quiet --return --command '"$SLUICE" dedup' /dev/null
+  [[ $output == *"Usage: sluice dedup ["* ]]
   [[ $output == *"Usage: sluice dedup"* ]]
   [[ $output == *--key* ]]
   run -0 --separate-stderr sluice dedup --help

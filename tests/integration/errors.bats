@@ -34,6 +34,23 @@ load helper
   done
 }
 
+@test "an empty value after = is refused and does not swallow the next argument" {
+  printf 'a\na\n' >input
+  for flag in --state --output --duplicates --late-output --filter --stats; do
+    refused 2 dedup "$flag=" input
+    says "$flag" empty
+  done
+  holds input 'a\na\n'
+  refused 2 generate lines -n 1 --output=
+  says --output empty
+  refused 2 generate lines -n 1 -o ""
+  says --output empty
+  # The whole document is a key; after -- everything is a file.
+  printf '1\n1.0\n2\n' | gives '1\n2\n' --json --key= -
+  printf 'b\n' >--output=
+  gives 'b\n' -- --output=
+}
+
 @test "filters and their parameters: what is wrong, what there is" {
   echo a >input
   refused 2 dedup input --filter nosuch
@@ -82,6 +99,33 @@ load helper
   refused 2 dedup input --output x.state --state x.state
   refused 2 dedup input --duplicates x.state --state x.state
   cmp x.state before
+}
+
+@test "a refused run leaves the outputs as they were, and makes none" {
+  printf 'id\n1\n1\n' >input
+  printf 'precious\n' | tee result again late >/dev/null
+  refused 2 dedup --csv --key nosuch input "${quiet[@]}" -o result --duplicates again
+  refused 2 dedup --csv --key nosuch input --stats none --window 1h --event-time id --late mark \
+    --late-output late -o new
+  holds result 'precious\n'
+  holds again 'precious\n'
+  holds late 'precious\n'
+  [ ! -e new ]
+  # A run that had nothing to write empties them all the same.
+  printf '' | gives '' -o result --duplicates again --window 1h --late mark --late-output late
+  holds result ''
+  holds again ''
+  holds late ''
+  printf '' | gives '' -o new
+  [ -e new ]
+}
+
+@test "only standard output may be closed quietly" {
+  lines_of 200k >input
+  run -1 --separate-stderr bash -c \
+    '"$SLUICE" dedup --stats none input -o result --duplicates >(exec head -n 1 >/dev/null)'
+  says /dev/fd/ "Broken pipe"
+  run -0 bash -c 'set -o pipefail; "$SLUICE" dedup --stats none input | head -n 1'
 }
 
 @test "standard output on a full disk: exit 1" {

@@ -146,3 +146,14 @@ load helper
   bash -c '"$SLUICE" dedup --expect 10 input --output result 2>/dev/full'
   holds result 'a\n'
 }
+
+@test "a file may be named like a list" {
+  echo 1 >a
+  echo 2 >b
+  echo 3 >'[a,b]'
+  gives '3\n' '[a,b]'
+  gives '1\n3\n2\n' a '[a,b]' b
+  gives '1\n3\n' -- a '[a,b]'
+  gives '' a -o '[o]'
+  holds '[o]' '1\n'
+}

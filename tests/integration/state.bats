@@ -128,6 +128,69 @@ left_alone() {
   says "'soon'"
   refused 2 dedup input --state s --filter none
   says none
+  refused 2 dedup input --state s --filter none,
+  refused 2 dedup input --filter none,
+  says comma
+  refused 2 dedup input --filter bloom,probes=8,
+  says comma
+}
+
+@test "--state-previous over a whole state is refused: it would be lost" {
+  remember s 'a\n' && remember s 'b\n'
+  echo c >input
+  left_alone input --state s --state-previous
+  says "'s'" whole "move it away"
+  mv s aside
+  printf 'a\nb\n' | gives 'b\n' --state s --state-previous
+}
+
+@test "a run need not repeat what made its state" {
+  printf 'a\n' | sluice dedup --stats none --state s --expect 20k --fpr 1e-4 >out
+  for flags in "--filter bloom" "--fpr 1e-4" "--expect 20k" "--filter bloom,layout=blocked"; do
+    # shellcheck disable=SC2086
+    printf 'a\n' | sluice dedup --stats none --state s $flags >out
+    holds out ''
+  done
+  echo a >input
+  left_alone input --state s --fpr 1e-3
+  says 0.0001 0.001
+  printf 'a\n' | sluice dedup --stats none --state t --filter bloom,bytes=1MiB >out
+  printf 'a\n' | sluice dedup --stats none --state t --filter bloom >out
+  holds out ''
+  printf 'a\n' | sluice dedup --stats none --state w --window 1k --fpr 1e-3 --filter apbf >out
+  for flags in "--filter apbf" "--fpr 1e-3"; do
+    # shellcheck disable=SC2086
+    printf 'a\n' | sluice dedup --stats none --state w --window 1k $flags >out
+    holds out ''
+  done
+  refused 2 dedup input --state w --window 1k --fpr 1e-4
+}
+
+@test "an output in any of the state's files is refused, also through a link" {
+  remember real 'a\n' && remember real 'b\n'
+  ln -s real s
+  ln -s real.tmp link
+  echo c >input
+  for name in s real real.previous real.tmp real.previous.tmp real.lock link; do
+    refused 2 dedup input --state s -o "$name"
+    says --output --state
+    refused 2 dedup input --state s --duplicates "$name"
+  done
+  printf 'a\nb\nc\n' | gives 'c\n' --state s
+}
+
+@test "keys that a state cannot hold are refused before the run" {
+  echo a >input
+  printf 'kept\n' >result
+  long=$(printf '%70000s' 1 | tr ' ' 0)
+  refused 2 dedup --stats none input --state s --csv --key "$long" -o result
+  says --key --state
+  many=()
+  for ((i = 0; i < 5000; ++i)); do many+=(--key 1); done
+  refused 2 dedup --stats none input --state s "${many[@]}" -o result
+  says --key --state
+  holds result 'kept\n'
+  [ ! -e s ]
 }
 
 @test "a state refused leaves the output alone" {
