@@ -3,11 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-<<<<<<< HEAD
-#include <cerrno>
-    == == ==
-    =
->>>>>>> helper-b
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -23,392 +18,391 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
 
-        namespace sluice::cli {
-  namespace {
+namespace sluice::cli {
+namespace {
 
-  using Clock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
 
-  // Checkpoints are this far apart when nothing else is said: a crash then costs half a minute of
-  // duplicates, and saving some tens of megabytes costs nothing beside that.
-  constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chrono::seconds(30));
+// Checkpoints are this far apart when nothing else is said: a crash then costs half a minute of
+// duplicates, and saving some tens of megabytes costs nothing beside that.
+constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chrono::seconds(30));
 
-  // How often the prediction is asked whether it still holds, in records: a sixteenth of what the
-  // filter is planned for, within these bounds.
-  constexpr std::uint64_t kLookEveryAtLeast = 1 << 10;
-  constexpr std::uint64_t kLookEveryAtMost = 1 << 16;
+// How often the prediction is asked whether it still holds, in records: a sixteenth of what the
+// filter is planned for, within these bounds.
+constexpr std::uint64_t kLookEveryAtLeast = 1 << 10;
+constexpr std::uint64_t kLookEveryAtMost = 1 << 16;
 
-  std::string text_of(const Labels& labels) {
-    std::string text;
-    for (const auto& [name, value] : labels)
-      text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-    return text;
-  }
+std::string text_of(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  return text;
+}
 
-  AnyFilter make_asked(const DedupRequest& request) {
-    return request.window ? make_window(request) : make_filter(request.filter, request.wish);
-  }
+AnyFilter make_asked(const DedupRequest& request) {
+  return request.window ? make_window(request) : make_filter(request.filter, request.wish);
+}
 
-  [[noreturn]] void refuse_state(const DedupRequest& request, std::string_view what,
-                                 const std::string& in_file, const std::string& asked) {
-    throw BadParameters(
-        fmt::format("--state '{}' was made with {} '{}', and this run asks for '{}': run with the "
-                    "same, or start "
-                    "another state file",
-                    request.state, what, in_file, asked));
-  }
+[[noreturn]] void refuse_state(const DedupRequest& request, std::string_view what,
+                               const std::string& in_file, const std::string& asked) {
+  throw BadParameters(
+      fmt::format("--state '{}' was made with {} '{}', and this run asks for '{}': run with the "
+                  "same, or start "
+                  "another state file",
+                  request.state, what, in_file, asked));
+}
 
-  Snapshot fresh(const DedupRequest& request) {
-    const Secret secret = request.seed ? Secret::from_seed(*request.seed) : Secret::random();
-    const HashKind hash = request.untrusted_keys ? HashKind::highway : HashKind::xxh3;
-    return {Hasher(hash, secret), make_asked(request), labels_of(request.options)};
-  }
+Snapshot fresh(const DedupRequest& request) {
+  const Secret secret = request.seed ? Secret::from_seed(*request.seed) : Secret::random();
+  const HashKind hash = request.untrusted_keys ? HashKind::highway : HashKind::xxh3;
+  return {Hasher(hash, secret), make_asked(request), labels_of(request.options)};
+}
 
-  std::string describe_filter(const AnyFilter& filter) {
-    return fmt::format("{},{}", name_of(filter.kind()), filter.settings().text());
-  }
+std::string describe_filter(const AnyFilter& filter) {
+  return fmt::format("{},{}", name_of(filter.kind()), filter.settings().text());
+}
 
-  // What the state remembers must be what this run asks to remember.
-  void check_window_agreement(const DedupRequest& request, const AnyFilter& filter) {
-    const auto text = [](const std::optional<Window::Params>& params) {
-      return params ? describe(params->spec, params->anchor == Anchor::refreshed) +
-                          (params->anchor == Anchor::refreshed ? ", refreshed" : "")
-                    : std::string("everything");
-    };
-    const Window* held = filter.as<Window>();
-    const auto in_file = held == nullptr ? std::nullopt : std::optional(held->params());
-    if (text(in_file) != text(request.window))
-      refuse_state(request, "a memory of", text(in_file), text(request.window));
-  }
-
-  // What the request says of the filter, and for the rest what the state says: a run need not
-  // repeat what made its state, and is not told of numbers that it did not give.
-  AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
-    const std::string_view name = name_of(held.kind());
-    const std::string_view asked = request.filter_named ? std::string_view(request.filter) : name;
-    const std::size_t comma = std::min(asked.find(','), asked.size());
-    make_filter(asked, request.wish);  // what is wrong in itself is said as such
-    if (asked.substr(0, comma) != name)
-      refuse_state(request, "filter", describe_filter(held), request.filter);
-    Settings settings = Settings::parse(asked.substr(std::min(comma + 1, asked.size())));
-    const auto given = [&settings](std::string_view parameter) {
-      return std::ranges::any_of(settings.pairs(),
-                                 [&](const auto& pair) { return pair.first == parameter; });
-    };
-    const Settings of_held = held.settings();
-    for (const auto& [parameter, value] : of_held.pairs()) {
-      if (given(parameter)) continue;
-      if (parameter == "keys" && request.wish.keys)
-        settings.add(parameter, *request.wish.keys);
-      else if (parameter == "fpr" && request.fpr_given)
-        settings.add(parameter, request.wish.fpr);
-      else
-        settings.add(parameter, value);
-    }
-    return filter_named(name).make(request.wish, settings);
-  }
-
-  DedupRequest completed(DedupRequest request, const Window& held) {
-    Window::Params& window = *request.window;
-    if (!request.filter_named) window.filter = held.params().filter;
-    if (!request.fpr_given) window.fpr = held.params().fpr;
-    if (!window.keys) window.keys = held.params().keys;
-    if (!window.generations) window.generations = held.params().generations;
-    return request;
-  }
-
-  // A state serves a run that cuts, keys, hashes and remembers as it did.
-  void check_agreement(const DedupRequest& request, const Snapshot& state) {
-    const Labels asked = labels_of(request.options);
-    if (state.labels != asked)
-      refuse_state(request, "records and keys", text_of(state.labels), text_of(asked));
-    if (request.untrusted_keys && state.hasher.kind() != HashKind::highway)
-      throw BadParameters(
-          fmt::format("--state '{}' was made without --untrusted-keys: drop the flag, or "
-                      "start another state file",
-                      request.state));
-    if (request.seed && !(state.hasher.secret() == Secret::from_seed(*request.seed)))
-      throw BadParameters(
-          fmt::format("--state '{}' was not made with --seed {}: drop the flag, or start "
-                      "another state file",
-                      request.state, *request.seed));
-    check_window_agreement(request, state.filter);
-    if (!request.filter_given) return;
-    const std::string held = describe_filter(state.filter);
-    const std::string wanted =
-        describe_filter(request.window ? make_window(completed(request, *state.filter.as<Window>()))
-                                       : make_completed(request, state.filter));
-    if (wanted != held) refuse_state(request, "filter", held, wanted);
-  }
-
-  // Reading what is being written, or writing two things into one file, destroys both.
-  void check_distinct_files(const std::vector<FileSource>& inputs,
-                            const std::vector<std::pair<const char*, const FileSink*>>& outputs) {
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const auto& [flag, sink] = outputs[i];
-      const FileIdentity identity = sink->identity();
-      if (!identity.regular) continue;
-      for (const FileSource& input : inputs)
-        if (input.identity() == identity)
-          throw BadParameters(
-              fmt::format("{} '{}' is also an input: write to another file", flag, sink->name()));
-      for (std::size_t j = 0; j < i; ++j)
-        if (outputs[j].second->identity() == identity)
-          throw BadParameters(fmt::format("{} '{}' is also {}: write to another file", flag,
-                                          sink->name(), outputs[j].first));
-    }
-  }
-
-  bool same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
-    namespace fs = std::filesystem;
-    std::error_code ignored;
-    return fs::equivalent(a, b, ignored) || fs::weakly_canonical(link_target(a), ignored) ==
-                                                fs::weakly_canonical(link_target(b), ignored);
-  }
-
-  // Asked before anything is opened: opening an output would make the file that the state is to be.
-  void check_state_apart(const DedupRequest& request) {
-    for (const auto& [flag, output] :
-         {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
-          std::pair("--late-output", request.late_output)})
-      for (const std::filesystem::path& state : files_of_state(request.state))
-        if (!output.empty() && same_place(output, state))
-          throw BadParameters(
-              fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
-  }
-
-  class Run {
-   public:
-    explicit Run(const DedupRequest& request);
-    int execute();
-
-   private:
-    void say_reading() const;
-    void flush_what_goes() noexcept;
-    bool between();
-    void look_at_error();
-    bool checkpoint_due() const;
-    void checkpoint();
-    void finish();
-    DedupReport report() const;
-
-    const DedupRequest& request_;
-    StopSignals signals_;
-    std::vector<FileSource> inputs_;
-    std::optional<StateFile> state_file_;
-    Snapshot state_;
-    FileSink passed_;
-    std::optional<FileSink> held_;
-    std::optional<FileSink> late_;
-    std::optional<Dedup> dedup_;
-    LossMeter losses_;
-    Progress progress_;
-    Clock::time_point start_ = Clock::now();
-    std::uint64_t next_look_ = 0;  // in records
-    bool warned_ = false;
-    Clock::time_point last_checkpoint_ = start_;
-    std::uint64_t last_checkpoint_records_ = 0;
+// What the state remembers must be what this run asks to remember.
+void check_window_agreement(const DedupRequest& request, const AnyFilter& filter) {
+  const auto text = [](const std::optional<Window::Params>& params) {
+    return params ? describe(params->spec, params->anchor == Anchor::refreshed) +
+                        (params->anchor == Anchor::refreshed ? ", refreshed" : "")
+                  : std::string("everything");
   };
+  const Window* held = filter.as<Window>();
+  const auto in_file = held == nullptr ? std::nullopt : std::optional(held->params());
+  if (text(in_file) != text(request.window))
+    refuse_state(request, "a memory of", text(in_file), text(request.window));
+}
 
-  std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake) {
-    std::vector<FileSource> sources;
-    for (const std::string& file : files) sources.push_back(FileSource::open(file, wake));
-    return sources;
+// What the request says of the filter, and for the rest what the state says: a run need not
+// repeat what made its state, and is not told of numbers that it did not give.
+AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
+  const std::string_view name = name_of(held.kind());
+  const std::string_view asked = request.filter_named ? std::string_view(request.filter) : name;
+  const std::size_t comma = std::min(asked.find(','), asked.size());
+  make_filter(asked, request.wish);  // what is wrong in itself is said as such
+  if (asked.substr(0, comma) != name)
+    refuse_state(request, "filter", describe_filter(held), request.filter);
+  Settings settings = Settings::parse(asked.substr(std::min(comma + 1, asked.size())));
+  const auto given = [&settings](std::string_view parameter) {
+    return std::ranges::any_of(settings.pairs(),
+                               [&](const auto& pair) { return pair.first == parameter; });
+  };
+  const Settings of_held = held.settings();
+  for (const auto& [parameter, value] : of_held.pairs()) {
+    if (given(parameter)) continue;
+    if (parameter == "keys" && request.wish.keys)
+      settings.add(parameter, *request.wish.keys);
+    else if (parameter == "fpr" && request.fpr_given)
+      settings.add(parameter, request.wish.fpr);
+    else
+      settings.add(parameter, value);
   }
+  return filter_named(name).make(request.wish, settings);
+}
 
-  // Now, and not when the run has done its work and wants to save it.
-  void check_can_be_kept(const DedupRequest& request, const Snapshot& state) {
-    try {
-      check_snapshot(state.hasher, state.filter, state.labels);
-    } catch (const BadParameters& error) {
-      throw BadParameters(fmt::format("--state '{}' cannot hold the --key of this run: {}",
-                                      request.state, error.what()));
-    }
+DedupRequest completed(DedupRequest request, const Window& held) {
+  Window::Params& window = *request.window;
+  if (!request.filter_named) window.filter = held.params().filter;
+  if (!request.fpr_given) window.fpr = held.params().fpr;
+  if (!window.keys) window.keys = held.params().keys;
+  if (!window.generations) window.generations = held.params().generations;
+  return request;
+}
+
+// A state serves a run that cuts, keys, hashes and remembers as it did.
+void check_agreement(const DedupRequest& request, const Snapshot& state) {
+  const Labels asked = labels_of(request.options);
+  if (state.labels != asked)
+    refuse_state(request, "records and keys", text_of(state.labels), text_of(asked));
+  if (request.untrusted_keys && state.hasher.kind() != HashKind::highway)
+    throw BadParameters(
+        fmt::format("--state '{}' was made without --untrusted-keys: drop the flag, or "
+                    "start another state file",
+                    request.state));
+  if (request.seed && !(state.hasher.secret() == Secret::from_seed(*request.seed)))
+    throw BadParameters(
+        fmt::format("--state '{}' was not made with --seed {}: drop the flag, or start "
+                    "another state file",
+                    request.state, *request.seed));
+  check_window_agreement(request, state.filter);
+  if (!request.filter_given) return;
+  const std::string held = describe_filter(state.filter);
+  const std::string wanted =
+      describe_filter(request.window ? make_window(completed(request, *state.filter.as<Window>()))
+                                     : make_completed(request, state.filter));
+  if (wanted != held) refuse_state(request, "filter", held, wanted);
+}
+
+// Reading what is being written, or writing two things into one file, destroys both.
+void check_distinct_files(const std::vector<FileSource>& inputs,
+                          const std::vector<std::pair<const char*, const FileSink*>>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [flag, sink] = outputs[i];
+    const FileIdentity identity = sink->identity();
+    if (!identity.regular) continue;
+    for (const FileSource& input : inputs)
+      if (input.identity() == identity)
+        throw BadParameters(
+            fmt::format("{} '{}' is also an input: write to another file", flag, sink->name()));
+    for (std::size_t j = 0; j < i; ++j)
+      if (outputs[j].second->identity() == identity)
+        throw BadParameters(fmt::format("{} '{}' is also {}: write to another file", flag,
+                                        sink->name(), outputs[j].first));
   }
+}
 
-  Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file) {
-    if (request.state.empty()) return fresh(request);
-    check_state_apart(request);
-    file.emplace(request.state);
-    if (!request.state_previous && !file->exists()) {
-      Snapshot state = fresh(request);
-      check_can_be_kept(request, state);
-      return state;
-    }
-    Snapshot state = request.state_previous ? file->load_previous() : file->load();
-    check_agreement(request, state);
+bool same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(link_target(a), ignored) ==
+                                              fs::weakly_canonical(link_target(b), ignored);
+}
+
+// Asked before anything is opened: opening an output would make the file that the state is to be.
+void check_state_apart(const DedupRequest& request) {
+  for (const auto& [flag, output] :
+       {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
+        std::pair("--late-output", request.late_output)})
+    for (const std::filesystem::path& state : files_of_state(request.state))
+      if (!output.empty() && same_place(output, state))
+        throw BadParameters(
+            fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
+}
+
+class Run {
+ public:
+  explicit Run(const DedupRequest& request);
+  int execute();
+
+ private:
+  void say_reading() const;
+  void flush_what_goes() noexcept;
+  bool between();
+  void look_at_error();
+  bool checkpoint_due() const;
+  void checkpoint();
+  void finish();
+  DedupReport report() const;
+
+  const DedupRequest& request_;
+  StopSignals signals_;
+  std::vector<FileSource> inputs_;
+  std::optional<StateFile> state_file_;
+  Snapshot state_;
+  FileSink passed_;
+  std::optional<FileSink> held_;
+  std::optional<FileSink> late_;
+  std::optional<Dedup> dedup_;
+  LossMeter losses_;
+  Progress progress_;
+  Clock::time_point start_ = Clock::now();
+  std::uint64_t next_look_ = 0;  // in records
+  bool warned_ = false;
+  Clock::time_point last_checkpoint_ = start_;
+  std::uint64_t last_checkpoint_records_ = 0;
+};
+
+std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake) {
+  std::vector<FileSource> sources;
+  for (const std::string& file : files) sources.push_back(FileSource::open(file, wake));
+  return sources;
+}
+
+// Now, and not when the run has done its work and wants to save it.
+void check_can_be_kept(const DedupRequest& request, const Snapshot& state) {
+  try {
+    check_snapshot(state.hasher, state.filter, state.labels);
+  } catch (const BadParameters& error) {
+    throw BadParameters(fmt::format("--state '{}' cannot hold the --key of this run: {}",
+                                    request.state, error.what()));
+  }
+}
+
+Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file) {
+  if (request.state.empty()) return fresh(request);
+  check_state_apart(request);
+  file.emplace(request.state);
+  if (!request.state_previous && !file->exists()) {
+    Snapshot state = fresh(request);
+    check_can_be_kept(request, state);
     return state;
   }
+  Snapshot state = request.state_previous ? file->load_previous() : file->load();
+  check_agreement(request, state);
+  return state;
+}
 
-  std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
-    std::uint64_t bytes = 0;
-    for (const FileSource& source : sources) bytes += source.bytes_left();
-    return bytes;
-  }
+std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
+  std::uint64_t bytes = 0;
+  for (const FileSource& source : sources) bytes += source.bytes_left();
+  return bytes;
+}
 
-  Run::Run(const DedupRequest& request)
-      : request_(request),
-        inputs_(open_all(request.files, signals_.wake_descriptor())),
-        state_(load_or_make(request, state_file_)),
-        passed_(request.output.empty() ? FileSink::standard_output()
-                                       : FileSink::open(request.output)),
-        losses_(state_.filter.stats().predicted_fpr),
-        progress_(bytes_in_all(inputs_)) {
-    if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
-    if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
-    std::vector<std::pair<const char*, const FileSink*>> outputs;
-    outputs.emplace_back(request.output.empty() ? "standard output" : "--output", &passed_);
-    if (held_) outputs.emplace_back("--duplicates", &*held_);
-    if (late_) outputs.emplace_back("--late-output", &*late_);
-    check_distinct_files(inputs_, outputs);
-    DedupOptions options = request.options;
-    options.clock = arrival_clock(state_.filter);
-    dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
-                   late_ ? &*late_ : nullptr);
-  }
+Run::Run(const DedupRequest& request)
+    : request_(request),
+      inputs_(open_all(request.files, signals_.wake_descriptor())),
+      state_(load_or_make(request, state_file_)),
+      passed_(request.output.empty() ? FileSink::standard_output()
+                                     : FileSink::open(request.output)),
+      losses_(state_.filter.stats().predicted_fpr),
+      progress_(bytes_in_all(inputs_)) {
+  if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
+  if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
+  std::vector<std::pair<const char*, const FileSink*>> outputs;
+  outputs.emplace_back(request.output.empty() ? "standard output" : "--output", &passed_);
+  if (held_) outputs.emplace_back("--duplicates", &*held_);
+  if (late_) outputs.emplace_back("--late-output", &*late_);
+  check_distinct_files(inputs_, outputs);
+  DedupOptions options = request.options;
+  options.clock = arrival_clock(state_.filter);
+  dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
+                 late_ ? &*late_ : nullptr);
+}
 
-  int Run::execute() {
-    if (request_.stats == DedupRequest::Stats::text) say_reading();
-    try {
-      for (FileSource& input : inputs_) {
-        dedup_->run(input, [this] { return between(); });
-        if (signals_.received() != 0) break;
-      }
-    } catch (const BadRecord&) {
-      // What stands before the bad record is judged and goes out.
-      dedup_->flush();
-      throw;
-    } catch (const OutputClosed&) {
-      throw;
-    } catch (const IoError&) {
-      // So does what was read before an input failed; an output that failed takes no more.
-      flush_what_goes();
-      throw;
+int Run::execute() {
+  if (request_.stats == DedupRequest::Stats::text) say_reading();
+  try {
+    for (FileSource& input : inputs_) {
+      dedup_->run(input, [this] { return between(); });
+      if (signals_.received() != 0) break;
     }
-    finish();
-    return signals_.received() == 0 ? kDone : 128 + signals_.received();
-  }
-
-  // How the flags were understood, where that could surprise.
-  void Run::say_reading() const {
-    const FilterStats stats = state_.filter.stats();
-    if (const Window* window = state_.filter.as<Window>())
-      note("dedup", reading_of(request_, *window));
-    else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&
-             request_.filter == "bloom")
-      note("dedup", fmt::format("no --expect: the filter is planned for {} distinct keys",
-                                format_count(stats.capacity)));
-  }
-
-  void Run::flush_what_goes() noexcept {
-    try {
-      dedup_->flush();
-    } catch (const Error&) {
-      // The first failure is the one to tell.
-    }
-  }
-
-  bool Run::between() {
-    if (dedup_->counts().records >= next_look_) look_at_error();
-    if (state_file_ && checkpoint_due()) checkpoint();
-    progress_.update(dedup_->counts());
-    return signals_.received() == 0;
-  }
-
-  // The model costs microseconds, so it is asked now and then, often enough for the sum of losses
-  // too.
-  void Run::look_at_error() {
-    const FilterStats stats = state_.filter.stats();
-    losses_.update(dedup_->counts().distinct, stats.predicted_fpr);
-    next_look_ = dedup_->counts().records +
-                 std::clamp(stats.capacity / 16, kLookEveryAtLeast, kLookEveryAtMost);
-    if (warned_ || stats.target_fpr == 0 || stats.predicted_fpr <= stats.target_fpr) return;
-    warned_ = true;
-    progress_.clear();
-    warn("dedup",
-         fmt::format(
-             "the filter holds {} keys and was planned for {}: its predicted false-positive rate "
-             "is now {}, above the target of {}, and rises; run again with --expect set to the "
-             "number of distinct keys",
-             format_count(stats.keys), format_count(stats.capacity),
-             format_probability(stats.predicted_fpr), format_probability(stats.target_fpr)));
-  }
-
-  bool Run::checkpoint_due() const {
-    const DurationOrCount every = request_.checkpoint_every.value_or(kCheckpointEvery);
-    if (const auto* records = std::get_if<std::uint64_t>(&every))
-      return dedup_->counts().records - last_checkpoint_records_ >= *records;
-    return Clock::now() - last_checkpoint_ >= std::get<std::chrono::nanoseconds>(every);
-  }
-
-  // The outputs first: a state must never hold a key whose record was not written.
-  void Run::checkpoint() {
+  } catch (const BadRecord&) {
+    // What stands before the bad record is judged and goes out.
     dedup_->flush();
-    if (!request_.output.empty()) passed_.sync();
-    if (held_) held_->sync();
-    if (late_) late_->sync();
-    state_file_->save(state_.hasher, state_.filter, state_.labels);
-    last_checkpoint_ = Clock::now();
-    last_checkpoint_records_ = dedup_->counts().records;
+    throw;
+  } catch (const OutputClosed&) {
+    throw;
+  } catch (const IoError&) {
+    // So does what was read before an input failed; an output that failed takes no more.
+    flush_what_goes();
+    throw;
   }
+  finish();
+  return signals_.received() == 0 ? kDone : 128 + signals_.received();
+}
 
-  void Run::finish() {
-    if (state_file_) {
-      checkpoint();
-    } else {
-      dedup_->flush();
-    }
-    passed_.finish();
-    if (held_) held_->finish();
-    if (late_) late_->finish();
-    look_at_error();
-    progress_.clear();
-    const DedupCounts& counts = dedup_->counts();
-    if (counts.unfinished_bytes > 0)
-      warn("dedup", fmt::format("stopped within a record: {} of it were read and not judged",
-                                format_size(counts.unfinished_bytes)));
-    if (counts.records > 0 && counts.unkeyed == counts.records)
-      warn("dedup",
-           fmt::format("no record had the key{}, so all were passed through: check --key{} and the "
-                       "record format",
-                       request_.options.event_time ? " and the time" : "",
-                       request_.options.event_time ? ", --event-time, --time-format" : ""));
-    if (request_.stats == DedupRequest::Stats::text)
-      note("dedup", as_text(report()));
-    else if (request_.stats == DedupRequest::Stats::json)
-      say(as_json(report()));
+// How the flags were understood, where that could surprise.
+void Run::say_reading() const {
+  const FilterStats stats = state_.filter.stats();
+  if (const Window* window = state_.filter.as<Window>())
+    note("dedup", reading_of(request_, *window));
+  else if (!request_.wish.keys && stats.capacity == kStandardCapacity && request_.filter == "bloom")
+    note("dedup", fmt::format("no --expect: the filter is planned for {} distinct keys",
+                              format_count(stats.capacity)));
+}
+
+void Run::flush_what_goes() noexcept {
+  try {
+    dedup_->flush();
+  } catch (const Error&) {
+    // The first failure is the one to tell.
   }
+}
 
-  std::optional<WindowReport> report_of(const Window* window) {
-    if (window == nullptr) return std::nullopt;
-    return WindowReport{.spec = window->params().spec,
-                        .refreshed = window->params().anchor == Anchor::refreshed,
-                        .slack = window->slack(),
-                        .npws = window->npws(),
-                        .generations = window->generations(),
-                        .growths = window->growth().growths(),
-                        .disbelieved = window->clock().disbelieved()};
+bool Run::between() {
+  if (dedup_->counts().records >= next_look_) look_at_error();
+  if (state_file_ && checkpoint_due()) checkpoint();
+  progress_.update(dedup_->counts());
+  return signals_.received() == 0;
+}
+
+// The model costs microseconds, so it is asked now and then, often enough for the sum of losses
+// too.
+void Run::look_at_error() {
+  const FilterStats stats = state_.filter.stats();
+  losses_.update(dedup_->counts().distinct, stats.predicted_fpr);
+  next_look_ = dedup_->counts().records +
+               std::clamp(stats.capacity / 16, kLookEveryAtLeast, kLookEveryAtMost);
+  if (warned_ || stats.target_fpr == 0 || stats.predicted_fpr <= stats.target_fpr) return;
+  warned_ = true;
+  progress_.clear();
+  warn("dedup",
+       fmt::format(
+           "the filter holds {} keys and was planned for {}: its predicted false-positive rate "
+           "is now {}, above the target of {}, and rises; run again with --expect set to the "
+           "number of distinct keys",
+           format_count(stats.keys), format_count(stats.capacity),
+           format_probability(stats.predicted_fpr), format_probability(stats.target_fpr)));
+}
+
+bool Run::checkpoint_due() const {
+  const DurationOrCount every = request_.checkpoint_every.value_or(kCheckpointEvery);
+  if (const auto* records = std::get_if<std::uint64_t>(&every))
+    return dedup_->counts().records - last_checkpoint_records_ >= *records;
+  return Clock::now() - last_checkpoint_ >= std::get<std::chrono::nanoseconds>(every);
+}
+
+// The outputs first: a state must never hold a key whose record was not written.
+void Run::checkpoint() {
+  dedup_->flush();
+  if (!request_.output.empty()) passed_.sync();
+  if (held_) held_->sync();
+  if (late_) late_->sync();
+  state_file_->save(state_.hasher, state_.filter, state_.labels);
+  last_checkpoint_ = Clock::now();
+  last_checkpoint_records_ = dedup_->counts().records;
+}
+
+void Run::finish() {
+  if (state_file_) {
+    checkpoint();
+  } else {
+    dedup_->flush();
   }
+  passed_.finish();
+  if (held_) held_->finish();
+  if (late_) late_->finish();
+  look_at_error();
+  progress_.clear();
+  const DedupCounts& counts = dedup_->counts();
+  if (counts.unfinished_bytes > 0)
+    warn("dedup", fmt::format("stopped within a record: {} of it were read and not judged",
+                              format_size(counts.unfinished_bytes)));
+  if (counts.records > 0 && counts.unkeyed == counts.records)
+    warn("dedup",
+         fmt::format("no record had the key{}, so all were passed through: check --key{} and the "
+                     "record format",
+                     request_.options.event_time ? " and the time" : "",
+                     request_.options.event_time ? ", --event-time, --time-format" : ""));
+  if (request_.stats == DedupRequest::Stats::text)
+    note("dedup", as_text(report()));
+  else if (request_.stats == DedupRequest::Stats::json)
+    say(as_json(report()));
+}
 
-  DedupReport Run::report() const {
-    const Window* window = state_.filter.as<Window>();
-    const AnyFilter& filter = window == nullptr ? state_.filter : window->growth().newest();
-    return {.counts = dedup_->counts(),
-            .bytes_out = dedup_->bytes_out(),
-            .filter_name = std::string(name_of(filter.kind())),
-            .settings = filter.settings(),
-            .filter = state_.filter.stats(),
-            .expected_lost = losses_.expected_lost(),
-            .hash = state_.hasher.kind(),
-            .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
-            .memory_bytes = peak_memory_bytes(),
-            .interrupted = signals_.received() != 0,
-            .window = report_of(window)};
-  }
+std::optional<WindowReport> report_of(const Window* window) {
+  if (window == nullptr) return std::nullopt;
+  return WindowReport{.spec = window->params().spec,
+                      .refreshed = window->params().anchor == Anchor::refreshed,
+                      .slack = window->slack(),
+                      .npws = window->npws(),
+                      .generations = window->generations(),
+                      .growths = window->growth().growths(),
+                      .disbelieved = window->clock().disbelieved()};
+}
 
-  }  // namespace
+DedupReport Run::report() const {
+  const Window* window = state_.filter.as<Window>();
+  const AnyFilter& filter = window == nullptr ? state_.filter : window->growth().newest();
+  return {.counts = dedup_->counts(),
+          .bytes_out = dedup_->bytes_out(),
+          .filter_name = std::string(name_of(filter.kind())),
+          .settings = filter.settings(),
+          .filter = state_.filter.stats(),
+          .expected_lost = losses_.expected_lost(),
+          .hash = state_.hasher.kind(),
+          .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
+          .memory_bytes = peak_memory_bytes(),
+          .interrupted = signals_.received() != 0,
+          .window = report_of(window)};
+}
 
-  int run_dedup(const DedupRequest& request) {
-    return Run(request).execute();
-  }
+}  // namespace
+
+int run_dedup(const DedupRequest& request) {
+  return Run(request).execute();
+}
 
 }  // namespace sluice::cli
