@@ -145,6 +145,9 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   if (!window.spec.by_time()) check_count_window(flags);
   window.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered;
   if (flags.filter.empty()) request.filter = "cohort";
+  // What remembers every key exactly goes by another name where it also forgets.
+  if (request.filter == "exact" || request.filter.starts_with("exact,"))
+    request.filter.replace(0, 5, "exact-window");
   window.filter = request.filter;
   window.fpr = request.wish.fpr;
   window.keys = request.wish.keys;

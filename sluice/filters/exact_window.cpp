@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kFewestSlots = 64;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
 constexpr unsigned kMostGenerations = 1u << 24;
-constexpr unsigned kStandardGenerations = 24;
+constexpr unsigned kStandardGenerations = 1000;
 constexpr const char* kTable = "the table of filter 'exact-window'";
 
 // Slots looked at with each insertion: the whole table within as many insertions as an eighth of
@@ -22,7 +22,7 @@ constexpr const char* kTable = "the table of filter 'exact-window'";
 constexpr std::uint64_t kSweepStep = 8;
 
 constexpr ParameterInfo kKnown[] = {
-    {"generations", "generations a window is cut into; slack is one of them", "1 to 2^24", "24"},
+    {"generations", "generations a window is cut into; slack is one of them", "0 to 2^24", "1000"},
     {"keys", "keys to make room for from the start", "0 to 2^40", "the window, or none"},
 };
 
@@ -46,9 +46,9 @@ std::span<const ParameterInfo> ExactWindow::Params::known() {
 
 ExactWindow::Params ExactWindow::Params::from(const Wish& wish, const Settings& settings) {
   const SettingsReader reader("exact-window", settings, kKnown);
-  return {.generations = static_cast<unsigned>(
-              reader.count("generations", 1, kMostGenerations)
-                  .value_or(std::max(1u, wish.generations.value_or(kStandardGenerations)))),
+  return {.generations =
+              static_cast<unsigned>(reader.count("generations", 0, kMostGenerations)
+                                        .value_or(wish.generations.value_or(kStandardGenerations))),
           .expected_keys = reader.count("keys", 0, kMostKeys).value_or(wish.keys.value_or(0))};
 }
 
@@ -62,8 +62,8 @@ Settings ExactWindow::Params::settings() const {
 ExactWindow ExactWindow::make(const Params& params) {
   if (params.expected_keys > kMostKeys)
     throw BadParameters("filter 'exact-window' takes at most 2^40 expected keys");
-  if (params.generations == 0 || params.generations > kMostGenerations)
-    throw BadParameters("filter 'exact-window' takes 1 to 2^24 generations");
+  if (params.generations > kMostGenerations)
+    throw BadParameters("filter 'exact-window' takes 0 to 2^24 generations");
   return ExactWindow(params, slots_for(params.expected_keys));
 }
 
@@ -266,9 +266,9 @@ ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload) {
   const std::uint64_t used = header.u64();
   const std::uint64_t swept = header.u64();
   const std::uint64_t now = header.u64();
-  refuse(params.generations == 0 || params.generations > kMostGenerations ||
-             params.expected_keys > kMostKeys || slots < kFewestSlots || slots > 4 * kMostKeys ||
-             swept >= slots || used >= slots || now <= params.generations,
+  refuse(params.generations > kMostGenerations || params.expected_keys > kMostKeys ||
+             slots < kFewestSlots || slots > 4 * kMostKeys || swept >= slots || used >= slots ||
+             now <= params.generations,
          kFields);
   payload.expect_remaining(slots * sizeof(Entry), kTable);
   ExactWindow filter(params, slots);

@@ -91,7 +91,12 @@ Window Window::make(const Params& params) {
   if (recut) window.growth_->start();
   // A filter whose settings say otherwise has the last word.
   window.params_.generations = window.generations();
-  if (params.spec.kind != WindowSpec::Kind::landmark && window.generations() == 0)
+  const bool afresh = window.generations() == 0;
+  if (params.spec.kind == WindowSpec::Kind::landmark && !afresh)
+    throw BadParameters(fmt::format(
+        "filter '{}' cannot start afresh every hour or day: cohort, exact, apbf and apbbf can",
+        name_of(window.growth_->newest().kind())));
+  if (params.spec.kind != WindowSpec::Kind::landmark && afresh)
     throw BadParameters("a sliding window needs at least one generation");
   window.left_ = window.generation_size();
   return window;

@@ -282,6 +282,17 @@ TEST(Window, AFilterThatDoesNotForgetIsRefused) {
                BadParameters);
 }
 
+TEST(Window, AFilterThatCannotStartAfreshIsRefusedForALandmark) {
+  for (const char* filter : {"timing", "timer"})
+    EXPECT_THROW(
+        Window::make({.spec = {WindowSpec::Kind::landmark, 3600 * kSecond}, .filter = filter}),
+        BadParameters);
+  for (const char* filter : {"cohort", "exact-window", "apbf", "apbbf", "apbbf,layout=column"})
+    EXPECT_EQ(Window::make({.spec = {WindowSpec::Kind::landmark, 3600 * kSecond}, .filter = filter})
+                  .generations(),
+              0u);
+}
+
 // A hundredfold burst: the sum of the stages' planned errors stays within the target, and the
 // memory comes back when the burst has left the window.
 TEST(Window, GrowsInABurstAndShrinksAfterIt) {
