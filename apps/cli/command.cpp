@@ -75,6 +75,8 @@ int guarded(std::string_view command, const std::function<int()>& body) {
     return fail(command, error.what(), kFailed);
   } catch (const BadRecord& error) {
     return fail(command, error.what(), kFailed);
+  } catch (const RunFailed& error) {
+    return fail(command, error.what(), kFailed);
   } catch (const Error& error) {
     return fail(command, error.what(), kUsage);
   } catch (const std::system_error& error) {  // what fmt::print throws

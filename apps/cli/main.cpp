@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   using namespace sluice::cli;
   hold_standard_descriptors();
   // For tests and measurements: run on a narrower instruction set than the processor has.
-  if (const char* level = std::getenv("SLUICE_SIMD")) {
+  if (const char* level = std::getenv("SLUICE_SIMD"); level != nullptr && *level != '\0') {
     const int code = guarded("SLUICE_SIMD", [&] {
       sluice::force_simd_level(level);
       return kDone;

@@ -195,6 +195,10 @@ Snapshot load_snapshot_file(const fs::path& file) {
   try {
     return read_snapshot(from);
   } catch (const CorruptSnapshot& error) {
+    const std::string_view what = error.what();
+    constexpr std::string_view kThis = "this is ";
+    if (what.starts_with(kThis))
+      throw CorruptSnapshot(quoted(file) + " is " + std::string(what.substr(kThis.size())));
     throw CorruptSnapshot("state file " + quoted(file) + " is refused: " + error.what());
   } catch (const BadParameters& error) {
     throw BadParameters("state file " + quoted(file) + " cannot be loaded: " + error.what());
@@ -215,6 +219,8 @@ void StateFile::lock() {
   const fs::path path = beside(".lock");
   for (;;) {
     Descriptor opened(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (!opened && (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EROFS))
+      fail("keep the state file " + quoted(given_) + " in the directory", path.parent_path());
     if (!opened) fail("lock the state file " + quoted(given_) + " by", path);
     while (::flock(opened.number(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;

@@ -37,7 +37,7 @@ Memory::Memory(std::uint64_t bytes) {
     if (mapping != MAP_FAILED) mapping_ = mapping;
   }
   if (mapping_ == nullptr)
-    throw BadParameters("the system cannot give " + std::to_string(bytes) +
+    throw NoMemory("the system cannot give " + std::to_string(bytes) +
                         " bytes of memory for one table, it has " + std::to_string(most_bytes()) +
                         ": ask for a smaller filter");
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);

@@ -71,7 +71,7 @@ load helper
   cmp half before
   echo text >text
   refused 2 inspect text
-  says "not a sluice snapshot"
+  says "'text' is not a sluice snapshot"
   refused 2 inspect no-such-file
   says no-such-file
   refused 2 inspect
