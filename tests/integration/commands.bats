@@ -29,7 +29,7 @@ load helper
   [[ $output == *bloom:*layout*probes*exact:*keys*none:* ]]
   [ -z "$stderr" ]
   sluice filters --json >out
-  jq --exit-status --slurp 'map(.name) == ["bloom", "exact", "none"] and
+  jq --exit-status --slurp '(map(.name) | contains(["bloom", "exact", "cohort", "none"])) and
     all(.[].parameters[]; (.meaning | length > 0) and (.range | length > 0))' out
   # Each is a filter that dedup knows.
   for name in $(jq --raw-output .name out); do printf 'a\n' | gives 'a\n' --filter "$name"; done
@@ -60,6 +60,21 @@ load helper
     "$(sluice inspect one)" "$(sluice inspect --json one)"; do
     [[ ${printed,,} != *"$secret"* ]]
   done
+}
+
+@test "what others chose is shown without its control characters" {
+  key=$(printf '/a\033[31m\nb')
+  printf '{}\n' | sluice dedup "${quiet[@]}" --json --key "$key" --key "$(printf '/\xff')" --state s >/dev/null
+  run -0 --separate-stderr sluice inspect s
+  [[ $output == *'/a\x1b[31m\nb'* && $output == *'/\xff'* && $output != *$'\033'* ]]
+  sluice inspect --json s >json
+  jq --exit-status '.labels == [["records", "json"], ["key", "/a\u001b[31m\nb"], ["key", "/\ufffd"]]' json
+  printf 'a\033b\n' >one.csv
+  printf 'other\n' >two.csv
+  run -1 --separate-stderr sluice dedup "${quiet[@]}" --csv one.csv two.csv
+  says 'a\x1bb'
+  refused 2 dedup "$(printf -- '--no\033such')" one.csv
+  [[ $stderr != *$'\033'* ]]
 }
 
 @test "inspect refuses what is no whole snapshot, and changes nothing" {

@@ -14,7 +14,7 @@ load helper
   says no-such-command
   refused 2 generate
   refused 2 generate foo
-  says "'foo'" "clicks or lines"
+  says "error: 'foo'" "clicks or lines"
   refused 2 dedup input --fpr 2
   says --fpr "'2'"
   refused 2 dedup input --fpr 0
