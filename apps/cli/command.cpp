@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "connectors/files/files.hpp"
+#include "printable.hpp"
 #include "sluice/base/error.hpp"
 
 namespace sluice::cli {
@@ -27,7 +28,7 @@ std::string coloured(const char* code, std::string_view text) {
 }
 
 int fail(std::string_view command, std::string_view message, int exit_code) {
-  say(fmt::format("sluice {}: {} {}\n", command, coloured("31", "error:"), message));
+  say(fmt::format("sluice {}: {} {}\n", command, coloured("31", "error:"), printable(message)));
   return exit_code;
 }
 
@@ -55,7 +56,7 @@ void hold_standard_descriptors() {
 }
 
 void warn(std::string_view command, std::string_view message) {
-  say(fmt::format("sluice {}: {} {}\n", command, coloured("33", "warning:"), message));
+  say(fmt::format("sluice {}: {} {}\n", command, coloured("33", "warning:"), printable(message)));
 }
 
 void note(std::string_view command, std::string_view message) {
@@ -74,6 +75,8 @@ int guarded(std::string_view command, const std::function<int()>& body) {
   } catch (const IoError& error) {
     return fail(command, error.what(), kFailed);
   } catch (const BadRecord& error) {
+    return fail(command, error.what(), kFailed);
+  } catch (const RunFailed& error) {
     return fail(command, error.what(), kFailed);
   } catch (const Error& error) {
     return fail(command, error.what(), kUsage);

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "sluice/base/error.hpp"
+
 namespace sluice::cli {
 
 // 0 done; 1 the run failed (unreadable input, full disk, --strict); 2 usage, or a state file
@@ -12,6 +14,12 @@ namespace sluice::cli {
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+
+// A run that was understood and could not be finished: exit code 1.
+class RunFailed : public Error {
+ public:
+  using Error::Error;
+};
 
 // Runs a command's body and turns what it throws into one sentence on standard error, headed by
 // `command`, and an exit code. A reader of standard output that has gone is no error: 0, quietly.

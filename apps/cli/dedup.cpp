@@ -82,7 +82,9 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
   command.add_option("--duplicates", flags.duplicates, "Write what is held back here")
       ->type_name("FILE")
       ->group(group);
-  command.add_flag("--invert", flags.invert, "Let the duplicates through and hold the rest back")
+  command
+      .add_flag("--invert", flags.invert,
+                "Let the duplicates through and hold the rest back, unkeyed records with them")
       ->group(group);
   command
       .add_option("--state", flags.state,

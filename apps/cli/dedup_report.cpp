@@ -121,13 +121,15 @@ std::string as_text(const DedupReport& report) {
       format_rate(per_second(counts.records, report.seconds)),
       format_size(static_cast<std::uint64_t>(per_second(counts.bytes_in, report.seconds))),
       report.interrupted ? ", interrupted" : "");
-  text += count_row("distinct", counts.distinct, counts.records, "let through");
-  text += count_row("duplicates", counts.duplicates, counts.records, "held back");
+  const char* others = report.invert ? "held back" : "let through";
+  text += count_row("distinct", counts.distinct, counts.records, others);
+  text += count_row("duplicates", counts.duplicates, counts.records,
+                    report.invert ? "let through" : "held back");
   if (counts.unkeyed > 0)
-    text += count_row("unkeyed", counts.unkeyed, counts.records,
-                      fmt::format("let through ({} malformed, {} without the key)",
-                                  format_count(counts.malformed),
-                                  format_count(counts.unkeyed - counts.malformed)));
+    text += count_row(
+        "unkeyed", counts.unkeyed, counts.records,
+        fmt::format("{} ({} malformed, {} without the key)", others, format_count(counts.malformed),
+                    format_count(counts.unkeyed - counts.malformed)));
   if (counts.late > 0)
     text += count_row("late", counts.late, counts.records, "a window or more behind");
   text += window_row(report);

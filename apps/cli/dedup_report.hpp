@@ -49,6 +49,7 @@ struct DedupReport {
   double seconds = 0;
   std::uint64_t memory_bytes = 0;  // peak resident size of the process
   bool interrupted = false;
+  bool invert = false;
   std::optional<WindowReport> window = {};
 };
 

@@ -32,6 +32,10 @@ Format format_of(const DedupFlags& flags) {
         "--delimiter separates the fields of lines: give it with --key 2 or the like, "
         "and without --csv, --tsv or --json");
   const std::string& text = flags.delimiter;
+  if (text == "\n" && format.kind == Format::Kind::lines)
+    throw BadParameters(
+        "--delimiter cannot be a newline, which ends the record: give another character, or "
+        "records that end with a NUL byte (--null)");
   if (text == "\\t")
     format.delimiter = '\t';
   else if (text.size() == 1)

@@ -142,14 +142,16 @@ void check_distinct_files(const std::vector<FileSource>& inputs,
     const auto& [flag, sink] = outputs[i];
     const FileIdentity identity = sink->identity();
     if (!identity.regular) continue;
+    const std::string output =
+        flag == sink->name() ? sink->name() : fmt::format("{} '{}'", flag, sink->name());
     for (const FileSource& input : inputs)
       if (input.identity() == identity)
         throw BadParameters(
-            fmt::format("{} '{}' is also an input: write to another file", flag, sink->name()));
+            fmt::format("{} is also the input '{}': write to another file", output, input.name()));
     for (std::size_t j = 0; j < i; ++j)
       if (outputs[j].second->identity() == identity)
-        throw BadParameters(fmt::format("{} '{}' is also {}: write to another file", flag,
-                                        sink->name(), outputs[j].first));
+        throw BadParameters(
+            fmt::format("{} is also {}: write to another file", output, outputs[j].first));
   }
 }
 
@@ -274,6 +276,11 @@ int Run::execute() {
     throw;
   } catch (const OutputClosed&) {
     throw;
+  } catch (const NoMemory& error) {
+    flush_what_goes();
+    throw RunFailed(fmt::format("filter '{}' holds {} keys and cannot grow: {}",
+                                report().filter_name, format_count(state_.filter.stats().keys),
+                                error.what()));
   } catch (const IoError&) {
     // So does what was read before an input failed; an output that failed takes no more.
     flush_what_goes();
@@ -288,7 +295,8 @@ void Run::say_reading() const {
   const FilterStats stats = state_.filter.stats();
   if (const Window* window = state_.filter.as<Window>())
     note("dedup", reading_of(request_, *window));
-  else if (!request_.wish.keys && stats.capacity == kStandardCapacity && request_.filter == "bloom")
+  else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&
+           request_.filter.find(",keys=") == std::string::npos)
     note("dedup", fmt::format("no --expect: the filter is planned for {} distinct keys",
                               format_count(stats.capacity)));
 }
@@ -362,9 +370,9 @@ void Run::finish() {
                               format_size(counts.unfinished_bytes)));
   if (counts.records > 0 && counts.unkeyed == counts.records)
     warn("dedup",
-         fmt::format("no record had the key{}, so all were passed through: check --key{} and the "
-                     "record format",
+         fmt::format("no record had the key{}, so all were {}: check --key{} and the record format",
                      request_.options.event_time ? " and the time" : "",
+                     request_.options.invert ? "held back" : "passed through",
                      request_.options.event_time ? ", --event-time, --time-format" : ""));
   if (request_.stats == DedupRequest::Stats::text)
     note("dedup", as_text(report()));
@@ -396,6 +404,7 @@ DedupReport Run::report() const {
           .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
           .memory_bytes = peak_memory_bytes(),
           .interrupted = signals_.received() != 0,
+          .invert = request_.options.invert,
           .window = report_of(window)};
 }
 

@@ -146,6 +146,14 @@ void add_generate(CLI::App& app, int& exit_code) {
       "\n"
       "Example:\n"
       "  sluice generate clicks --records 1M > clicks.ndjson\n");
+  // What is no subcommand falls here, to be told what there is.
+  generate.add_option("stream")
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            return "'" + name + "' is no stream that can be generated: say clicks or lines";
+          },
+          ""))
+      ->group("");
   add_clicks(generate, exit_code);
   add_lines(generate, exit_code);
 }

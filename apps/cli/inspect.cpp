@@ -12,6 +12,7 @@
 #include "connectors/files/state_file.hpp"
 #include "dedup_report.hpp"
 #include "json_writer.hpp"
+#include "printable.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 
@@ -23,7 +24,7 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   const auto row = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16} {}\n", name, value);
   };
-  fmt::print("{}: a whole snapshot, every checksum right\n", file);
+  fmt::print("{}: a whole snapshot, every checksum right\n", printable(file));
   row("file", format_size(std::filesystem::file_size(file)));
   row("filter", std::string(name_of(snapshot.filter.kind())));
   const Settings settings = snapshot.filter.settings();
@@ -34,7 +35,7 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   row("bits a key", fmt::format("{:.1f}", bits_per_key(stats)));
   row("predicted fpr", format_probability(stats.predicted_fpr));
   row("hash", fmt::format("{}, under a secret of its own", name_of(snapshot.hasher.kind())));
-  for (const auto& [name, value] : snapshot.labels) row(name, value);
+  for (const auto& [name, value] : snapshot.labels) row(printable(name), printable(value));
 }
 
 void print_json(const std::string& file, const Snapshot& snapshot) {
@@ -55,11 +56,8 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
   const Settings settings = snapshot.filter.settings();
   for (const auto& [name, value] : settings.pairs()) json.field(name, value);
   json.end();
-  // A name may repeat (several keys), so labels are a list of pairs in one text each.
-  std::string labels;
-  for (const auto& [name, value] : snapshot.labels)
-    labels += fmt::format("{}{}={}", labels.empty() ? "" : " ", name, value);
-  json.field("labels", labels).end();
+  // A name may repeat (several keys), so labels are no object.
+  json.pairs("labels", snapshot.labels).end();
   fmt::print("{}\n", json.text());
 }
 

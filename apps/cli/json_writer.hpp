@@ -8,6 +8,10 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "printable.hpp"
 
 namespace sluice::cli {
 
@@ -45,6 +49,23 @@ class JsonWriter {
     return raw(name, std::isfinite(value) ? fmt::format("{:.6g}", value) : "null");
   }
 
+  // [["name","value"],…]
+  JsonWriter& pairs(std::string_view name,
+                    const std::vector<std::pair<std::string, std::string>>& values) {
+    head(name);
+    text_ += '[';
+    for (const auto& [first, second] : values) {
+      if (text_.back() != '[') text_ += ',';
+      text_ += '[';
+      quote(first);
+      text_ += ',';
+      quote(second);
+      text_ += ']';
+    }
+    text_ += ']';
+    return *this;
+  }
+
   const std::string& text() const { return text_; }
 
  private:
@@ -60,15 +81,21 @@ class JsonWriter {
     quote(name);
     text_ += ':';
   }
+  // JSON is UTF-8: a byte that is none becomes U+FFFD.
   void quote(std::string_view value) {
     text_ += '"';
-    for (const char c : value) {
-      if (c == '"' || c == '\\')
+    while (!value.empty()) {
+      const std::size_t length = utf8_length(value);
+      const char c = value.front();
+      if (length == 0)
+        text_ += "\\ufffd";
+      else if (c == '"' || c == '\\')
         text_ += {'\\', c};
-      else if (static_cast<unsigned char>(c) < 0x20)
+      else if (length == 1 && static_cast<unsigned char>(c) < 0x20)
         text_ += fmt::format("\\u{:04x}", c);
       else
-        text_ += c;
+        text_ += value.substr(0, length);
+      value.remove_prefix(length == 0 ? 1 : length);
     }
     text_ += '"';
   }

@@ -12,6 +12,7 @@
 
 #include "command.hpp"
 #include "commands.hpp"
+#include "printable.hpp"
 #include "sluice/kernels/simd.hpp"
 
 namespace sluice::cli {
@@ -101,7 +102,10 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
-    say(fmt::format("sluice{}: error: {}; see sluice{} --help\n", command, error.what(), command));
+    std::string_view what = error.what();
+    if (what.starts_with(": ")) what.remove_prefix(2);  // a hidden option has no name
+    say(fmt::format("sluice{}: error: {}; see sluice{} --help\n", command, printable(what),
+                    command));
     return kUsage;
   }
   if (app.get_subcommands().empty()) {
@@ -118,7 +122,7 @@ int main(int argc, char** argv) {
   using namespace sluice::cli;
   hold_standard_descriptors();
   // For tests and measurements: run on a narrower instruction set than the processor has.
-  if (const char* level = std::getenv("SLUICE_SIMD")) {
+  if (const char* level = std::getenv("SLUICE_SIMD"); level != nullptr && *level != '\0') {
     const int code = guarded("SLUICE_SIMD", [&] {
       sluice::force_simd_level(level);
       return kDone;

@@ -44,7 +44,7 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 }
 
 Descriptor::~Descriptor() {
-  if (owned_) ::close(number_);
+  if (owned_ && number_ >= 0) ::close(number_);
 }
 
 FileSource FileSource::open(const std::string& path, int wake) {

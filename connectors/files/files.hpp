@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "sluice/base/error.hpp"
 #include "sluice/stream/io.hpp"
@@ -19,7 +20,11 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept;
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor();
+  // False when it was made of the -1 of a call that failed.
+  explicit operator bool() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
+  // It is the caller's to close from now on.
+  int release() noexcept { return std::exchange(owned_, false) ? number_ : -1; }
 
  private:
   int number_;

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "connectors/files/files.hpp"
+
 namespace sluice {
 namespace {
 
@@ -32,23 +34,9 @@ std::string quoted(const fs::path& path) {
   throw IoError("cannot " + step + " " + quoted(path), error);
 }
 
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags, mode_t mode = 0)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  explicit operator bool() const noexcept { return number_ >= 0; }
-  int number() const noexcept { return number_; }
-  int release() noexcept { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
+Descriptor open_file(const fs::path& path, int flags, mode_t mode = 0) {
+  return {::open(path.c_str(), flags | O_CLOEXEC, mode), true};
+}
 
 // Large enough that small fields cost no calls; chunks of the payload go out in one piece.
 constexpr std::size_t kBufferBytes = 64 * 1024;
@@ -154,7 +142,7 @@ void remove_if_there(const fs::path& path) {
 }
 
 void sync_directory(const fs::path& directory) {
-  const Descriptor opened(directory, O_RDONLY | O_DIRECTORY);
+  const Descriptor opened = open_file(directory, O_RDONLY | O_DIRECTORY);
   if (!opened) fail("open the state's directory", directory);
   // EINVAL: this file system has no such thing as syncing a directory.
   if (::fsync(opened.number()) != 0 && errno != EINVAL)
@@ -184,7 +172,7 @@ std::vector<fs::path> files_of_state(const fs::path& file) {
 
 Snapshot load_snapshot_file(const fs::path& file) {
   // O_NONBLOCK: opening a pipe must fail, not wait.
-  const Descriptor opened(file, O_RDONLY | O_NONBLOCK);
+  const Descriptor opened = open_file(file, O_RDONLY | O_NONBLOCK);
   if (!opened && errno == ENOENT) throw StateRefused("there is no state file " + quoted(file));
   if (!opened) fail("open the state file", file);
   struct stat found;
@@ -195,6 +183,10 @@ Snapshot load_snapshot_file(const fs::path& file) {
   try {
     return read_snapshot(from);
   } catch (const CorruptSnapshot& error) {
+    const std::string_view what = error.what();
+    constexpr std::string_view kThis = "this is ";
+    if (what.starts_with(kThis))
+      throw CorruptSnapshot(quoted(file) + " is " + std::string(what.substr(kThis.size())));
     throw CorruptSnapshot("state file " + quoted(file) + " is refused: " + error.what());
   } catch (const BadParameters& error) {
     throw BadParameters("state file " + quoted(file) + " cannot be loaded: " + error.what());
@@ -214,7 +206,9 @@ StateFile::~StateFile() {
 void StateFile::lock() {
   const fs::path path = beside(".lock");
   for (;;) {
-    Descriptor opened(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    Descriptor opened = open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (!opened && (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EROFS))
+      fail("keep the state file " + quoted(given_) + " in the directory", path.parent_path());
     if (!opened) fail("lock the state file " + quoted(given_) + " by", path);
     while (::flock(opened.number(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
@@ -307,7 +301,7 @@ void StateFile::write_temporary(const Hasher& hasher, const AnyFilter& filter,
   // Leftovers of a run that was killed: the lock says that nobody is writing them.
   remove_if_there(path);
   remove_if_there(beside(".previous.tmp"));
-  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  Descriptor file = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) fail("create", path);
   FileEncoder to(file.number(), path);
   write_snapshot(hasher, filter, labels, to);

@@ -18,6 +18,12 @@ class BadParameters : public Error {
   using Error::Error;
 };
 
+// More memory was asked for than the system has.
+class NoMemory : public BadParameters {
+ public:
+  using BadParameters::BadParameters;
+};
+
 // Bytes that claim to be a snapshot and are not a whole, unharmed one that this build can read.
 class CorruptSnapshot : public Error {
  public:

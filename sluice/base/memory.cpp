@@ -37,9 +37,9 @@ Memory::Memory(std::uint64_t bytes) {
     if (mapping != MAP_FAILED) mapping_ = mapping;
   }
   if (mapping_ == nullptr)
-    throw BadParameters("the system cannot give " + std::to_string(bytes) +
-                        " bytes of memory for one table, it has " + std::to_string(most_bytes()) +
-                        ": ask for a smaller filter");
+    throw NoMemory("the system cannot give " + std::to_string(bytes) +
+                   " bytes of memory for one table, it has " + std::to_string(most_bytes()) +
+                   ": ask for a smaller filter");
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
   const std::uintptr_t aligned = (address + alignment - 1) / alignment * alignment;
   data_ = static_cast<std::byte*>(mapping_) + (aligned - address);

@@ -15,7 +15,7 @@ inline constexpr std::size_t kCacheLineBytes = 64;
 class Memory {
  public:
   Memory() noexcept = default;
-  // Throws BadParameters when the system cannot give `bytes`.
+  // Throws NoMemory when the system cannot give `bytes`.
   explicit Memory(std::uint64_t bytes);
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;

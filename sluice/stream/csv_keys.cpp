@@ -119,17 +119,17 @@ class CsvKeys final : public KeyExtractor {
     if (const auto column = find_name(part)) return *column;
     const auto number = parse_field_number(part);
     if (number && (names_.empty() || *number < names_.size())) return *number;
-    std::string message = "key '" + key + "': '" + std::string(part) + "' is no column";
+    std::string message = part_of_key(key, part) + " is no column";
     if (names_.empty())
-      throw BadParameters(message +
-                          " number; without a header columns are counted from 1, as in "
-                          "'2' or '1,3'");
+      throw BadKey(message +
+                   " number; without a header columns are counted from 1, as in "
+                   "'2' or '1,3'");
     message += "; the columns are ";
     for (std::size_t i = 0; i < names_.size(); ++i) {
       if (i > 0) message += ", ";
       message += "'" + names_[i] + "'";
     }
-    throw BadParameters(message);
+    throw BadKey(message);
   }
 
   char delimiter_;

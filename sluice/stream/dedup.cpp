@@ -7,6 +7,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/stream/csv.hpp"
 
 namespace sluice {
 namespace {
@@ -32,6 +33,22 @@ char terminator_of(const Format& format) {
   return format.kind == Format::Kind::nul ? '\0' : '\n';
 }
 
+// Puts before what is wrong with a key where it came from.
+template <class Act>
+auto naming(const std::string& flag, Act act) {
+  try {
+    return act();
+  } catch (const BadKey& error) {
+    throw BadParameters(fmt::format("{} {}", flag, error.what()));
+  }
+}
+
+// A byte order mark is no part of a header: one input may have it and another not.
+std::string_view without_mark(std::string_view header) {
+  if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
+  return header;
+}
+
 }  // namespace
 
 Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
@@ -44,7 +61,7 @@ Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filte
       held_(held, terminator_of(options.format)),
       late_outlet_(late, terminator_of(options.format)),
       splitter_(make_splitter(options.format)),
-      extractor_(make_key_extractor(options.format, options.keys)),
+      extractor_(naming("--key", [&] { return make_key_extractor(options.format, options.keys); })),
       buffer_(2 * kReadBytes + kPaddingBytes),
       keys_(kBatchRecords),
       status_(kBatchRecords),
@@ -53,7 +70,8 @@ Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filte
       times_(kBatchRecords) {
   records_.reserve(kBatchRecords);
   if (options.event_time)
-    event_times_.emplace(options.format, *options.event_time, options.time_format);
+    naming("--event-time",
+           [&] { event_times_.emplace(options.format, *options.event_time, options.time_format); });
 }
 
 void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
@@ -121,17 +139,18 @@ void Dedup::judge_buffer(const ByteSource& source, bool last) {
 void Dedup::take_header(const Record& header, const ByteSource& source) {
   header_due_ = false;
   if (!header_) {
-    extractor_->set_header(header);
-    if (event_times_) event_times_->set_header(header);
-    header_ = header.text();
+    naming(source.name() + ": --key", [&] { extractor_->set_header(header); });
+    if (event_times_)
+      naming(source.name() + ": --event-time", [&] { event_times_->set_header(header); });
+    header_ = without_mark(header.text());
     passed_.write(header);
     held_.write(header);
     late_outlet_.write(header);
-  } else if (header.text() != header_) {
+  } else if (without_mark(header.text()) != header_) {
     throw BadRecord(
         fmt::format("{}: its header '{}' differs from the first input's '{}': "
                     "give inputs with the same columns",
-                    source.name(), header.text(), *header_));
+                    source.name(), without_mark(header.text()), *header_));
   }
 }
 

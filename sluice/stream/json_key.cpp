@@ -63,9 +63,8 @@ JsonPointer parse_pointer(std::string_view text) {
     } else {
       ++at;
       if (at == text.size() || (text[at] != '0' && text[at] != '1'))
-        throw BadParameters(
-            "key '" + std::string(text) +
-            "': in a JSON Pointer '~' is written '~0' and a '/' within a name '~1'");
+        throw BadKey("'" + std::string(text) +
+                     "': in a JSON Pointer '~' is written '~0' and a '/' within a name '~1'");
       pointer.tokens.back() += text[at] == '0' ? '~' : '/';
     }
   }
@@ -121,9 +120,8 @@ std::vector<JsonPointer> parse_json_pointers(std::string_view key) {
   if (!key.empty() && key.front() != '/') {
     std::string guess = "/" + std::string(key);
     std::replace(guess.begin(), guess.end(), '.', '/');
-    throw BadParameters("key '" + std::string(key) +
-                        "' is no JSON Pointer, which begins with '/': did you mean '" + guess +
-                        "'?");
+    throw BadKey("'" + std::string(key) +
+                 "' is no JSON Pointer, which begins with '/': did you mean '" + guess + "'?");
   }
   std::vector<JsonPointer> pointers;
   while (true) {

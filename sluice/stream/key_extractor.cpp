@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "sluice/stream/key_extractors.hpp"
@@ -17,6 +19,10 @@ std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
       break;
   }
   return make_line_keys(format, keys);
+}
+
+std::string part_of_key(std::string_view key, std::string_view part) {
+  return key == part ? fmt::format("'{}'", part) : fmt::format("'{}': '{}'", key, part);
 }
 
 std::optional<std::size_t> parse_field_number(std::string_view text) {

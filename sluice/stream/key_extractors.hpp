@@ -23,6 +23,9 @@ std::unique_ptr<KeyExtractor> make_json_keys(std::span<const std::string> keys);
 inline constexpr std::size_t kMostFields = 1'000'000;
 std::optional<std::size_t> parse_field_number(std::string_view text);
 
+// How a message names a part of a key: "'a,b': 'b'".
+std::string part_of_key(std::string_view key, std::string_view part);
+
 std::vector<std::string_view> split_at_commas(std::string_view text);
 
 }  // namespace sluice

@@ -93,9 +93,9 @@ std::unique_ptr<KeyExtractor> make_line_keys(const Format& format,
     for (const std::string_view part : split_at_commas(key)) {
       const auto field = parse_field_number(part);
       if (!field)
-        throw BadParameters("key '" + key + "': '" + std::string(part) +
-                            "' is no field number; fields of lines are counted from 1, as in '2' "
-                            "or '1,3'");
+        throw BadKey(part_of_key(key, part) +
+                     " is no field number; fields of lines are counted from 1, as in '2' "
+                     "or '1,3'");
       fields.push_back(*field);
     }
   }

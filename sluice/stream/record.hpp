@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/base/error.hpp"
+
 namespace sluice {
 
 // How many records travel together: enough to hide memory latency behind each other, few enough to
@@ -64,14 +66,21 @@ class KeyExtractor {
   // that lives until the next call; keys[i] is empty where status[i] is not `keyed`.
   virtual std::size_t extract(std::span<const Record> records, std::span<std::string_view> keys,
                               std::span<KeyStatus> status) = 0;
-  // csv, tsv with a header: resolves column names. Throws BadParameters when a key names no column,
+  // csv, tsv with a header: resolves column names. Throws BadKey when a key names no column,
   // with the columns there are. Other formats ignore it.
   virtual void set_header(const Record& /*header*/) {}
 };
 
+// A key that cannot be: the message begins with the key, so that whoever knows the flag it came by
+// can put that before it.
+class BadKey : public BadParameters {
+ public:
+  using BadParameters::BadParameters;
+};
+
 std::unique_ptr<Splitter> make_splitter(const Format& format);
 
-// `keys` are the values of --key in their order; none means the whole record. Throws BadParameters
+// `keys` are the values of --key in their order; none means the whole record. Throws BadKey
 // with a sentence that names the key and says what would be right.
 std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
                                                  std::span<const std::string> keys);

@@ -62,6 +62,21 @@ load helper
   done
 }
 
+@test "what others chose is shown without its control characters" {
+  key=$(printf '/a\033[31m\nb')
+  printf '{}\n' | sluice dedup "${quiet[@]}" --json --key "$key" --key "$(printf '/\xff')" --state s >/dev/null
+  run -0 --separate-stderr sluice inspect s
+  [[ $output == *'/a\x1b[31m\nb'* && $output == *'/\xff'* && $output != *$'\033'* ]]
+  sluice inspect --json s >json
+  jq --exit-status '.labels == [["records", "json"], ["key", "/a\u001b[31m\nb"], ["key", "/\ufffd"]]' json
+  printf 'a\033b\n' >one.csv
+  printf 'other\n' >two.csv
+  run -1 --separate-stderr sluice dedup "${quiet[@]}" --csv one.csv two.csv
+  says 'a\x1bb'
+  refused 2 dedup "$(printf -- '--no\033such')" one.csv
+  [[ $stderr != *$'\033'* ]]
+}
+
 @test "inspect refuses what is no whole snapshot, and changes nothing" {
   printf 'a\n' | sluice dedup "${quiet[@]}" --state s >/dev/null
   head -c 1000 s >half
@@ -71,7 +86,7 @@ load helper
   cmp half before
   echo text >text
   refused 2 inspect text
-  says "not a sluice snapshot"
+  says "'text' is not a sluice snapshot"
   refused 2 inspect no-such-file
   says no-such-file
   refused 2 inspect

@@ -13,6 +13,8 @@ load helper
   refused 2 no-such-command
   says no-such-command
   refused 2 generate
+  refused 2 generate foo
+  says "error: 'foo'" "clicks or lines"
   refused 2 dedup input --fpr 2
   says --fpr "'2'"
   refused 2 dedup input --fpr 0
@@ -81,7 +83,7 @@ load helper
     says --duplicates input
   done
   run -2 --separate-stderr bash -c '"$SLUICE" dedup input >>input'
-  says "standard output" input
+  says "standard output is also the input 'input'"
   # shellcheck disable=SC2094
   refused 2 dedup --output input <input
   holds input 'a\na\n'
@@ -194,5 +196,13 @@ load helper
   refused 1 dedup input --duplicates no-such-folder/x
   says no-such-folder/x
   refused 1 dedup input --state no-such-folder/x
-  says no-such-folder/x
+  says no-such-folder/x directory
+  [[ $stderr != *lock* ]]
+}
+
+@test "an exact filter that cannot grow any more: exit 1, named" {
+  lines_of 3M >input
+  run -1 --separate-stderr bash -c \
+    'ulimit -v 100000; exec "$SLUICE" dedup --stats none --filter exact input >/dev/null'
+  says "'exact'" memory
 }

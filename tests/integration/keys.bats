@@ -139,3 +139,33 @@ load helper
   refused 2 dedup --delimiter ab --key 1 input
   says "'ab'"
 }
+
+@test "keys that cannot be: the flag is named, and the input that lacks a column" {
+  printf 'id,n\n1,a\n' >one.csv
+  refused 2 dedup "${quiet[@]}" --csv --key nosuch one.csv
+  says "one.csv: --key 'nosuch' is no column" "'id', 'n'"
+  refused 2 dedup "${quiet[@]}" --csv --key id,nosuch one.csv
+  says "--key 'id,nosuch': 'nosuch'"
+  refused 2 dedup "${quiet[@]}" --csv --key id --window 1h --event-time t one.csv
+  says "one.csv: --event-time 't' is no column"
+  refused 2 dedup "${quiet[@]}" --json --key user one.csv
+  says "--key 'user'" "'/user'"
+  refused 2 dedup "${quiet[@]}" --json --key '/a~2' one.csv
+  says "--key '/a~2'"
+  refused 2 dedup "${quiet[@]}" --key x one.csv
+  says "--key 'x' is no field number"
+}
+
+@test "a byte order mark in one of several tables makes no other header" {
+  printf 'id,n\n1,a\n' >one.csv
+  printf '\xef\xbb\xbfid,n\n1,b\n2,c\n' >two.csv
+  gives 'id,n\n1,a\n2,c\n' --csv --key id one.csv two.csv
+  gives '\xef\xbb\xbfid,n\n1,b\n2,c\n' --csv --key id two.csv one.csv
+}
+
+@test "a newline separates no fields of lines, but those of NUL records" {
+  echo a >input
+  refused 2 dedup input --key 1 -d $'\n'
+  says --delimiter newline
+  printf 'a\n1\0b\n1\0' | gives 'a\n1\0' -0 --key 2 -d $'\n'
+}

@@ -92,3 +92,21 @@ load helper
   run -2 --separate-stderr env SLUICE_SIMD=nosuch "$SLUICE" --version
   says nosuch portable
 }
+
+@test "--invert: the report says what became of each kind, unkeyed records among them" {
+  printf 'x 1\ny\nz 1\n' >input
+  run -0 --separate-stderr sluice dedup -n 10 --key 2 input
+  [[ $stderr =~ distinct[^$'\n']*"let through" && $stderr =~ duplicates[^$'\n']*"held back" ]]
+  [[ $stderr =~ unkeyed[^$'\n']*"let through" ]]
+  run -0 --separate-stderr sluice dedup -n 10 --key 2 --invert input
+  [[ $stderr =~ distinct[^$'\n']*"held back" && $stderr =~ duplicates[^$'\n']*"let through" ]]
+  [[ $stderr =~ unkeyed[^$'\n']*"held back" ]]
+  run -0 --separate-stderr sluice dedup -n 10 --key 3 --invert input
+  says "all were held back"
+  run -0 sluice dedup --help
+  [[ $output == *"unkeyed"* ]]
+}
+
+@test "SLUICE_SIMD that is empty is as good as none" {
+  printf 'a\na\n' | SLUICE_SIMD='' gives 'a\n'
+}

@@ -51,6 +51,10 @@ load helper
   echo a >input
   run -0 --separate-stderr sluice dedup input
   says "no --expect" "8,000,000"
+  run -0 --separate-stderr sluice dedup --filter bloom,layout=classic input
+  says "no --expect" "8,000,000"
+  run -0 --separate-stderr sluice dedup --filter bloom,keys=8M input
+  [[ $stderr != *"no --expect"* ]]
 }
 
 @test "--stats none is silent" {
