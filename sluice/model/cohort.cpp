@@ -5,8 +5,8 @@
 namespace sluice::model {
 
 double cohort_fpr(unsigned slots_a_bucket, unsigned fingerprint_bits, double load) {
-  const double one = std::ldexp(1.0, -static_cast<int>(fingerprint_bits));
-  return -std::expm1(2.0 * slots_a_bucket * load * std::log1p(-one));
+  const double one = std::ldexp(slots_a_bucket * load, -static_cast<int>(fingerprint_bits));
+  return one * (2 - one);
 }
 
 double cohort_load(unsigned slot_bits) {
