@@ -12,7 +12,7 @@
 namespace sluice {
 namespace {
 
-constexpr Nanoseconds kFarthest = Nanoseconds{1} << 62;
+constexpr Nanoseconds kFarthest = (Nanoseconds{1} << 62) - 1;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 bool is_digit(char c) {

@@ -9,7 +9,7 @@ namespace sluice {
 namespace {
 
 // Times are kept well inside 63 bits, so that no difference overflows: the years 1824 to 2116.
-constexpr Nanoseconds kFarthest = Nanoseconds{1} << 62;
+constexpr Nanoseconds kFarthest = (Nanoseconds{1} << 62) - 1;
 
 Nanoseconds bounded(std::uint64_t span) {
   return static_cast<Nanoseconds>(std::min<std::uint64_t>(span, kFarthest - 1));
