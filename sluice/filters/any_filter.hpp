@@ -159,7 +159,7 @@ class AnyFilter {
 
   template <class T>
   static T not_a_window(T nothing) noexcept {
-    assert(!"this filter does not age");
+    assert(false && "this filter does not age");
     return nothing;
   }
 
