@@ -344,6 +344,8 @@ Window Window::decode(Decoder& header, Decoder& payload) {
   if (params.spec.by_time() && window.clock_.started()) {
     refuse(tick != window.tick_of(window.clock_.now()));
     window.set_tick(tick);
+  } else {
+    refuse(tick != 0);
   }
   return window;
 }
