@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "sluice/base/error.hpp"
 #include "sluice/filters/window_contract.hpp"
 
 namespace sluice {
@@ -48,6 +49,13 @@ class AnyFilter {
   double slack() const noexcept { return holder_->slack(); }
   double npws() const noexcept { return holder_->npws(); }
 
+  // forget may only be called where can_forget().
+  bool can_forget() const noexcept { return holder_->can_forget(); }
+  bool forget(const Digest& digest) noexcept { return holder_->forget(digest); }
+  bool can_merge() const noexcept { return holder_->can_merge(); }
+  // Throws BadParameters when `other` is of another kind or other parameters, or this kind cannot.
+  void merge(const AnyFilter& other) { holder_->merge(*other.holder_); }
+
   // The filter itself, if it is an F.
   template <Filter F>
   F* as() noexcept {
@@ -85,6 +93,10 @@ class AnyFilter {
     virtual std::uint64_t live_keys() const noexcept = 0;
     virtual double slack() const noexcept = 0;
     virtual double npws() const noexcept = 0;
+    virtual bool can_forget() const noexcept = 0;
+    virtual bool forget(const Digest& digest) noexcept = 0;
+    virtual bool can_merge() const noexcept = 0;
+    virtual void merge(const Base& other) = 0;
     virtual FilterKind kind() const noexcept = 0;
     virtual std::uint16_t version() const noexcept = 0;
     virtual FilterPromises promises() const noexcept = 0;
@@ -146,6 +158,21 @@ class AnyFilter {
         return filter.npws();
       else
         return slack();
+    }
+    bool can_forget() const noexcept override { return sluice::can_forget(filter); }
+    bool forget([[maybe_unused]] const Digest& digest) noexcept override {
+      if constexpr (ForgettingFilter<F>) return filter.forget(digest);
+      assert(false && "this filter cannot take a key back");
+      return false;
+    }
+    bool can_merge() const noexcept override { return MergingFilter<F>; }
+    void merge([[maybe_unused]] const Base& other) override {
+      if constexpr (MergingFilter<F>) {
+        if (const auto* same = dynamic_cast<const Holder*>(&other))
+          return filter.merge(same->filter);
+        throw BadParameters("filters of two kinds cannot be merged: they must be made alike");
+      }
+      throw BadParameters("filters of this kind cannot be merged");
     }
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }

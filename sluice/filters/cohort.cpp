@@ -386,6 +386,7 @@ std::optional<unsigned> Cohort::age_of(const Digest& digest) const noexcept {
 
 bool Cohort::forget(const Digest& digest) noexcept {
   const std::optional<Trace> trace = find(digest);
+  ++(trace ? forgotten_ : forget_misses_);
   if (!trace) return false;
   --written_[trace->generation];
   --live_keys_;
@@ -453,7 +454,9 @@ FilterStats Cohort::stats() const {
           .target_fpr = params_.target_fpr,
           .predicted_fpr = fpr_at(live_keys_),
           .planned_fpr = fpr_at(params_.live_capacity()),
-          .stash = strays_.size()};
+          .stash = strays_.size(),
+          .forgotten = forgotten_,
+          .forget_misses = forget_misses_};
 }
 
 void Cohort::encode_header(Encoder& to) const {

@@ -123,6 +123,7 @@ class Cohort {
   std::uint64_t swept_ = 0;      // the next bucket to sweep
   std::uint64_t sweep_due_ = 0;  // buckets still to be swept in this generation
   std::uint64_t moves_ = 0;      // occupants moved so far
+  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::array<std::uint64_t, kMostGenerations> written_{};  // live keys by generation
   std::vector<kernels::CohortStray> strays_;
   Memory memory_;

@@ -9,6 +9,11 @@
 //   encode_header, encode_payload, decode
 //                 state to bytes and back (small fields, then tables)
 //
+// Some can do more, each with a concept of its own below:
+//
+//   forget        take a key back
+//   merge         take in what another filter of the same parameters remembers
+//
 // observe, may_contain and insert also take batches. A batch is judged in order, exactly as its
 // keys would be one by one. Filters do no I/O, read no clock and own no global randomness.
 #pragma once
@@ -30,6 +35,11 @@ enum class FilterKind : std::uint16_t {
   exact = 1,
   bloom = 2,
   blocked_bloom = 3,
+  counting = 4,
+  dynamic = 5,
+  growing = 6,
+  stable = 7,
+  reservoir = 8,
   exact_window = 16,
   cohort = 17,
   apbf = 18,
@@ -48,6 +58,11 @@ struct FilterStats {
   double predicted_fpr = 0;    // chance that a key never seen is judged duplicate, at this fill
   double planned_fpr = 0;      // the same when as full as planned; 0: as target_fpr
   std::uint64_t stash = 0;     // keys kept beside the table, where a filter has such a place
+  // Since it was made or loaded: keys taken back, and keys to be taken back that were not there.
+  // Of the keys that were never written a share predicted_fpr is found all the same, and another
+  // key's trace erased: for each miss, predicted_fpr / (1 − predicted_fpr) are to be expected.
+  std::uint64_t forgotten = 0;
+  std::uint64_t forget_misses = 0;
 };
 
 // What a filter promises. The conformance suite holds it to that.
@@ -98,5 +113,30 @@ concept Filter = std::movable<F> &&
   { constant.encode_payload(encoder) } -> std::same_as<void>;
   { F::decode(decoder, decoder) } -> std::same_as<F>;
 };
+
+// Takes a key back. Returns whether there was a trace of it. Forgetting a key that was never
+// written may erase another's trace, at the rate of a false positive: FilterStats counts. Where
+// parameters decide whether a filter can, it has a member can_forget().
+template <class F>
+concept ForgettingFilter = Filter<F> && requires(F filter, const Digest& digest) {
+  { filter.forget(digest) } -> std::same_as<bool>;
+};
+
+// Takes in what `other` remembers: from then on it judges duplicate whatever either did. Throws
+// BadParameters when their parameters do not fit, and is then as it was before.
+template <class F>
+concept MergingFilter = Filter<F> && requires(F filter, const F& other) {
+  { filter.merge(other) } -> std::same_as<void>;
+};
+
+template <class F>
+bool can_forget(const F& filter) noexcept {
+  if constexpr (requires {
+                  { filter.can_forget() } -> std::same_as<bool>;
+                })
+    return filter.can_forget();
+  else
+    return ForgettingFilter<F>;
+}
 
 }  // namespace sluice
