@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "sluice/model/bloom.hpp"
 
@@ -29,6 +30,28 @@ double sum_found_in_others(double filters, double fpr) {
   double sum = 0;
   for (double others = 1; others < filters; ++others) sum += any(others * std::log1p(-fpr));
   return sum;
+}
+
+// Keys leave all filters alike, in steps of a thousandth; the two smallest filters are merged as
+// soon as they fit into one.
+double left_in_random_order(const DynamicShape& shape, double keys, Fill fill) {
+  constexpr int kSteps = 1000;
+  std::vector<double> held(static_cast<std::size_t>(dynamic_filters(shape, keys)), shape.capacity);
+  held.front() = dynamic_last_keys(shape, keys);  // of all that were inserted; rising
+  double left = 0;
+  for (int step = 0; step < kSteps && held.size() > 1; ++step) {
+    const double remain = 1 - (step + 0.5) / kSteps;
+    while (held.size() > 1 && (held[0] + held[1]) * remain <= shape.capacity) {
+      const double merged = held[0] + held[1];
+      held.erase(held.begin(), held.begin() + 2);
+      held.insert(std::ranges::upper_bound(held, merged), merged);
+    }
+    double log_none = 0;
+    for (const double each : held) log_none += log_miss(shape, each * remain, fill);
+    for (const double each : held)
+      left += each / keys * any(log_none - log_miss(shape, each * remain, fill)) / kSteps;
+  }
+  return left;
 }
 
 double entropy(double share) {
@@ -118,15 +141,20 @@ double several_addresses(const DynamicShape& shape, double keys, Fill fill) {
          keys;
 }
 
-double left_after_forgetting_all(const DynamicShape& shape, double keys, Fill fill) {
+double left_after_forgetting_all(const DynamicShape& shape, double keys, ForgetOrder order,
+                                 Fill fill) {
   if (keys <= 0) return 0;
+  if (order == ForgetOrder::random) return left_in_random_order(shape, keys, fill);
   const double full = dynamic_filters(shape, keys) - 1;
+  const double last_keys = dynamic_last_keys(shape, keys);
   const double each = log_miss(shape, shape.capacity, fill);
-  const double last = log_miss(shape, dynamic_last_keys(shape, keys), fill);
-  // Behind a key of an early filter stand i full ones and the last.
-  double left = 0;
-  for (double behind = 0; behind < full; ++behind) left += any(behind * each + last);
-  return left * shape.capacity / keys;
+  const bool oldest_first = order == ForgetOrder::oldest_first;
+  // Beside a key of a full filter stand i other full ones, and the last unless it went first.
+  const double last = oldest_first ? log_miss(shape, last_keys, fill) : 0;
+  double left = oldest_first ? 0 : last_keys * any(full * each);
+  for (double others = 0; others < full; ++others)
+    left += shape.capacity * any(others * each + last);
+  return left / keys;
 }
 
 // §3.5.1.

@@ -166,10 +166,25 @@ TEST(DynamicModel, LeftAfterForgettingAll) {
   for (const int filters : {2, 5, 10}) {
     const double closed = 1 - (1 - std::pow(1 - f, filters)) / (filters * f);
     EXPECT_NEAR(left_after_forgetting_all(kPaper, filters * 133), closed, 1e-12);
+    EXPECT_NEAR(left_after_forgetting_all(kPaper, filters * 133, ForgetOrder::newest_first), closed,
+                1e-12);
   }
-  EXPECT_NEAR(left_after_forgetting_all(kPaper, 2 * 133, Fill::exact), 0.0049570, 1e-7);
-  EXPECT_NEAR(left_after_forgetting_all(kPaper, 5 * 133, Fill::exact), 0.0196323, 1e-7);
-  EXPECT_NEAR(left_after_forgetting_all(kPaper, 10 * 133, Fill::exact), 0.0434536, 1e-7);
+  const auto left = [](double keys, ForgetOrder order) {
+    return left_after_forgetting_all(kPaper, keys, order, Fill::exact);
+  };
+  EXPECT_NEAR(left(2 * 133, ForgetOrder::oldest_first), 0.0049570, 1e-7);
+  EXPECT_NEAR(left(5 * 133, ForgetOrder::oldest_first), 0.0196323, 1e-7);
+  EXPECT_NEAR(left(10 * 133, ForgetOrder::oldest_first), 0.0434536, 1e-7);
+}
+
+TEST(DynamicModel, InRandomOrderFewerStay) {
+  for (double filters = 2; filters < 20; ++filters) {
+    const double keys = 133 * filters;
+    const double random = left_after_forgetting_all(kPaper, keys, ForgetOrder::random);
+    EXPECT_LT(random, 0.5 * left_after_forgetting_all(kPaper, keys)) << filters;
+    EXPECT_GT(random, 0.3 * left_after_forgetting_all(kPaper, keys)) << filters;
+  }
+  EXPECT_EQ(left_after_forgetting_all(kPaper, 133, ForgetOrder::random), 0);
 }
 
 TEST(DynamicModel, AskFirstRule) {
