@@ -12,6 +12,8 @@ struct DynamicShape {
   double bits = 0;      // m
   unsigned probes = 0;  // k
   double capacity = 0;  // c: so many keys, and the next filter is begun
+
+  bool operator==(const DynamicShape&) const = default;
 };
 
 // How the error of one filter is taken: as eq. 1 does, from the mean share of set bits, or exactly

@@ -183,8 +183,4 @@ bool DynamicConfiguration::later_than(const DynamicConfiguration& other) const {
   return order(*this) > order(other);
 }
 
-bool operator==(const DynamicConfiguration& a, const DynamicConfiguration& b) {
-  return !a.later_than(b) && !b.later_than(a);
-}
-
 }  // namespace sluice::model

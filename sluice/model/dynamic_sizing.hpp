@@ -80,7 +80,8 @@ struct DynamicConfiguration {
   DynamicConfiguration after(const DynamicConfiguration& heard, double keys) const;
   // Later version first; of two made at once, the larger. All nodes decide alike.
   bool later_than(const DynamicConfiguration& other) const;
+
+  bool operator==(const DynamicConfiguration&) const = default;
 };
-bool operator==(const DynamicConfiguration& a, const DynamicConfiguration& b);
 
 }  // namespace sluice::model

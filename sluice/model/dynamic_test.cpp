@@ -123,6 +123,8 @@ TEST(DynamicModel, Theorem5UnionIsBetterThanOfStandardFilters) {
 TEST(DynamicModel, Theorem3IsALowerBound) {
   EXPECT_NEAR(intersection_chance_bound(1280, 7, 2, 3), std::pow(1 - 1 / 1280.0, 49 * 6), 1e-12);
   EXPECT_EQ(intersection_chance_bound(1280, 7, 0, 100), 1);
+  EXPECT_NEAR(intersection_chance_bound(1280, 7, 3, 4), 0.63, 0.005);
+  EXPECT_NEAR(intersection_chance(1280, 7, 3, 4, 60), 0.72, 0.005);
   for (const double a : {1.0, 5.0, 50.0})
     for (const double b : {1.0, 5.0, 50.0}) {
       double last = intersection_chance_bound(1280, 7, a, b);
@@ -262,7 +264,11 @@ TEST(DynamicModel, CompressedShapes) {
   EXPECT_NEAR(single.bits_a_key, 92, 0.1);
   EXPECT_NEAR(single.fpr, 0.0108, 1e-4);
   EXPECT_EQ(best_compressed_shape(8, 1000).probes, 1u);
+  EXPECT_NEAR(best_compressed_shape(8, 1000).bits_a_key, 96.9, 0.05);
+  EXPECT_NEAR(best_compressed_shape(8, 1000).fpr, 0.0103, 5e-5);
   EXPECT_EQ(best_compressed_shape(8, 16).probes, 2u);
+  EXPECT_NEAR(best_compressed_shape(8, 16).bits_a_key, 14.3, 0.05);
+  EXPECT_NEAR(best_compressed_shape(8, 16).fpr, 0.0170, 5e-5);
   EXPECT_EQ(best_compressed_shape(8, 8).probes, 6u);
   EXPECT_NEAR(best_compressed_shape(8, 8).fpr, 0.0216, 1e-4);
   for (const double transfer : {4.0, 8.0, 16.0}) {
