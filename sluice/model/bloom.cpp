@@ -20,7 +20,58 @@ double solve(F f, double target, double low, double high) {
   return high;
 }
 
+// Chance that `positions` given bits are all set after `throws` throws at `bits` bits, by inclusion
+// and exclusion of those that are not.
+long double all_set(double bits, unsigned positions, double throws) {
+  long double sum = 0, ways = 1;
+  for (unsigned missing = 0; missing <= positions; ++missing) {
+    const long double term =
+        ways * std::exp(throws * std::log1p(-(static_cast<long double>(missing) / bits)));
+    sum += missing % 2 == 0 ? term : -term;
+    ways *= static_cast<long double>(positions - missing) / (missing + 1);
+  }
+  return sum;
+}
+
+constexpr unsigned kMostExactProbes = 24;
+
+// The alternating sums above have terms of up to 2^probes together, known to some 19 digits: what
+// is left of an error far below that is noise.
+bool sums_exactly(double bits, unsigned probes, double mean) {
+  return probes <= kMostExactProbes && probes < bits && mean > 1e-12 * std::exp2(probes);
+}
+
 }  // namespace
+
+double bloom_fpr_limit(double bits, unsigned probes, double keys) {
+  return keys <= 0 ? 0 : std::pow(-std::expm1(-(probes * keys / bits)), probes);
+}
+
+double bloom_keys_limit(double bits, unsigned probes, double fpr) {
+  return -bits / probes * std::log1p(-std::pow(fpr, 1.0 / probes));
+}
+
+double bloom_fpr_exact(double bits, unsigned probes, double keys) {
+  if (keys <= 0 || probes == 0) return keys <= 0 ? 0 : 1;
+  const double throws = probes * keys;
+  const double mean = bloom_fpr(bits, probes, keys);
+  if (!sums_exactly(bits, probes, mean)) {
+    const double zero = std::exp(-(throws / bits));
+    const double variance = (zero - (1 + throws / bits) * zero * zero) / bits;
+    const double pairs = probes * (probes - 1.0) / 2;
+    return std::min(1.0, mean * (1 + pairs * variance / ((1 - zero) * (1 - zero))));
+  }
+  // distinct[j]: chance that the probes asked so far are j different bits.
+  long double distinct[kMostExactProbes + 1] = {1};
+  for (unsigned probe = 0; probe < probes; ++probe) {
+    for (unsigned j = probe + 1; j > 0; --j)
+      distinct[j] = distinct[j] * (j / bits) + distinct[j - 1] * ((bits - (j - 1)) / bits);
+    distinct[0] = 0;
+  }
+  long double sum = 0;
+  for (unsigned j = 1; j <= probes; ++j) sum += distinct[j] * all_set(bits, j, throws);
+  return static_cast<double>(std::clamp(sum, 0.0L, 1.0L));
+}
 
 double bloom_fpr(double bits, unsigned probes, double keys) {
   if (keys <= 0) return 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 namespace sluice::model {
 namespace {
@@ -20,6 +21,46 @@ TEST(BloomModel, KnownPoints) {
     sum += poisson * std::pow(1 - std::pow(63.0 / 64, x), 8);
   }
   EXPECT_NEAR(blocked_bloom_fpr(1000, 8, 4000) / sum, 1, 1e-9);
+}
+
+// The chance from the whole distribution of the number of set bits, throw by throw.
+double fpr_by_chain(unsigned bits, unsigned probes, unsigned keys) {
+  std::vector<double> set(bits + 1);
+  set[0] = 1;
+  for (unsigned thrown = 0; thrown < probes * keys; ++thrown)
+    for (unsigned i = bits + 1; i-- > 0;)
+      set[i] = (set[i] * i + (i > 0 ? set[i - 1] * (bits - i + 1) : 0)) / bits;
+  double sum = 0;
+  for (unsigned i = 0; i <= bits; ++i) sum += set[i] * std::pow(double{1} * i / bits, probes);
+  return sum;
+}
+
+TEST(BloomModel, ExactIsTheWholeDistribution) {
+  for (const unsigned bits : {30u, 100u, 1280u})
+    for (const unsigned probes : {1u, 2u, 7u, 16u})
+      for (const unsigned keys : {1u, 10u, 133u}) {
+        const double chain = fpr_by_chain(bits, probes, keys);
+        // Nearly empty filters have too small an error to be summed exactly.
+        const double tolerance = chain > 1e-11 * std::exp2(probes) ? 1e-6 : 0.05;
+        EXPECT_NEAR(bloom_fpr_exact(bits, probes, keys) / chain, 1, tolerance)
+            << bits << ' ' << probes << ' ' << keys;
+      }
+  // More probes than the exact sum can bear: the second order is near enough.
+  EXPECT_NEAR(bloom_fpr_exact(2000, 30, 50) / fpr_by_chain(2000, 30, 50), 1, 0.01);
+}
+
+TEST(BloomModel, TheThreeFormsMeet) {
+  // Guo et al. 2010, §3.2: m = 1280, k = 7, c = 133.
+  EXPECT_NEAR(bloom_fpr_limit(1280, 7, 133), 0.0098472, 1e-7);
+  EXPECT_NEAR(bloom_fpr(1280, 7, 133), 0.0098655, 1e-7);
+  EXPECT_NEAR(bloom_fpr_exact(1280, 7, 133), 0.0099140, 1e-7);
+  EXPECT_NEAR(bloom_fpr_limit(1280, 7, 1330) / bloom_fpr_limit(1280, 7, 133), 101.06, 0.005);
+  for (const double bits : {1e4, 1e6, 1e8}) {
+    const double limit = bloom_fpr_limit(bits, 7, bits / 10);
+    EXPECT_NEAR(bloom_fpr(bits, 7, bits / 10) / limit, 1, 10 / bits);
+    EXPECT_NEAR(bloom_fpr_exact(bits, 7, bits / 10) / limit, 1, 20 / bits);
+    EXPECT_NEAR(bloom_keys_limit(bits, 7, limit) / bits, 0.1, 1e-9);
+  }
 }
 
 TEST(BloomModel, SizesAndErrorsAreInverse) {
