@@ -1,0 +1,89 @@
+#include "sluice/model/stable.hpp"
+
+#include <algorithm>
+
+namespace sluice::model {
+namespace {
+
+// 1/K − 1/m: a cell is set by one of K probes, unless it was the one that was set already.
+double spread(const StableShape& shape) {
+  return std::max(1.0 / shape.probes - 1.0 / shape.cells, 1e-12);
+}
+
+// Chance that a cell that was set `distance` records ago is above zero.
+double cell_alive(const StableShape& shape, double distance) {
+  const double down = shape.decrements / shape.cells;
+  const double up = shape.probes / shape.cells;
+  const double y = (down + up) * distance;
+  const double none = std::exp(-y);
+  // Not set again, and reduced fewer than max times; or last set some time since, and reduced fewer
+  // than max times since then.
+  double alive = 0;
+  double reduced = none;               // e^{−y} (down · d)^i / i!
+  double either = none, until = none;  // e^{−y} y^i / i! and its sum up to i
+  double share = up / (down + up);     // up/(down + up) · (down/(down + up))^i
+  for (unsigned i = 0; i < shape.max; ++i) {
+    alive += reduced + share * (1 - until);
+    reduced *= down * distance / (i + 1);
+    either *= y / (i + 1);
+    until += either;
+    share *= down / (down + up);
+  }
+  return std::min(alive, 1.0);
+}
+
+}  // namespace
+
+double stable_zeros(const StableShape& shape) {
+  return std::pow(1 / (1 + 1 / (shape.decrements * spread(shape))), shape.max);
+}
+
+double stable_fpr(const StableShape& shape) {
+  return std::pow(1 - stable_zeros(shape), shape.probes);
+}
+
+unsigned stable_decrements(StableShape shape, double fpr) {
+  const double zero = std::pow(1 - std::pow(fpr, 1.0 / shape.probes), 1.0 / shape.max);
+  const double needed = zero / (1 - zero) / spread(shape);
+  shape.decrements =
+      static_cast<unsigned>(std::clamp(std::floor(needed), 1.0, double{kMostStableDecrements}));
+  while (shape.decrements < kMostStableDecrements && stable_fpr(shape) > fpr) ++shape.decrements;
+  return shape.decrements;
+}
+
+double stable_caught(const StableShape& shape, double distance) {
+  return std::pow(cell_alive(shape, distance), shape.probes);
+}
+
+ForgettingPlan stable_memory(const StableShape& shape) {
+  ForgettingPlan plan{.filters = shape.probes,
+                      .fpr = std::pow(cell_alive(shape, 1e300), shape.probes)};
+  const double rate = (shape.probes + shape.decrements) / shape.cells;
+  measure_forgetting([&](double d) { return stable_caught(shape, d); },
+                     (30.0 + 4 * shape.max) / rate, plan);
+  return plan;
+}
+
+StableShape stable_shape(double cells, unsigned max, double fpr) {
+  StableShape best;
+  double farthest = 0;
+  for (unsigned probes = 1; probes <= kMostStableProbes; ++probes) {
+    StableShape shape{.cells = cells, .probes = probes, .max = max};
+    shape.decrements = stable_decrements(shape, fpr);
+    const double distance = stable_memory(shape).mean_distance;
+    if (stable_fpr(shape) > fpr) continue;
+    // One maximum: past it more probes only bring more to lose.
+    if (distance < farthest * 0.7) break;
+    if (distance > farthest) {
+      farthest = distance;
+      best = shape;
+    }
+  }
+  return best;
+}
+
+double stable_uniform_fnr(const StableShape& shape, double universe) {
+  return 1 - caught_on_uniform([&](double d) { return stable_caught(shape, d); }, universe);
+}
+
+}  // namespace sluice::model
