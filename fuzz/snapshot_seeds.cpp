@@ -18,7 +18,7 @@ constexpr const char* kFilters[] = {
     "cohort",
     "stable,bytes=64,probes=2,decrements=4,max=2",
     "reservoir,bytes=64,filters=3,variant=paper",
-    "reservoir,bytes=64,filters=3",
+    "reservoir,bytes=64,filters=3,resets=1",
 };
 
 using namespace sluice;

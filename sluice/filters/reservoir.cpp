@@ -27,12 +27,16 @@ constexpr std::string_view kAims[] = {"fpr", "few-false-negatives", "few-false-p
 constexpr ParameterInfo kKnown[] = {
     {"bytes", "size of the table", "8 to 64TiB",
      "what a mean distance of --expect keys needs, or 16MiB"},
-    {"filters", "filters into which it is cut; a key has a bit in each",
-     "1 to 64; variant=biased: 2 to 64", "what aim says"},
-    {"aim", "how many filters: the fewest that hold fpr, or one of the paper's three rules",
+    {"filters", "filters into which it is cut; a key has a bit in each", "1 to 64",
+     "what aim says"},
+    {"aim",
+     "how many filters: those that hold fpr and remember farthest, or one of the paper's three "
+     "rules",
      "fpr, few-false-negatives, few-false-positives or mean", "fpr"},
     {"variant", "what is written: all that is judged distinct, or the paper's Algorithm 1",
      "biased or paper", "biased"},
+    {"resets", "variant=biased: bits that a key resets in each filter for the one that it sets",
+     "1 to 64", "the fewest that hold fpr"},
     {"threshold",
      "variant=paper: from which sampling rate on all that is judged distinct is written",
      "above 0, below 1", "0.03"},
@@ -40,8 +44,8 @@ constexpr ParameterInfo kKnown[] = {
     {"seed", "of what is drawn", "0 to 2^64 − 1", "1"},
 };
 
-constexpr const char* kOneIsTooFew =
-    "filter 'reservoir' takes 2 filters or more with variant=biased: a single one would fill up";
+constexpr const char* kFillsUp =
+    "filter 'reservoir' would fill up with one filter and one reset: it takes more of either";
 
 const char* what_is_wrong(const Reservoir::Params& params) {
   if (params.bits == 0 || params.bits % 64 != 0 || params.bits / 8 > kMostBytes)
@@ -49,8 +53,12 @@ const char* what_is_wrong(const Reservoir::Params& params) {
   if (params.filters == 0 || params.filters > model::kMostReservoirFilters)
     return "filter 'reservoir' takes 1 to 64 filters";
   if (params.variant > Variant::paper) return "filter 'reservoir' has no such variant";
-  if (params.variant == Variant::biased && params.filters < model::kFewestBiasedFilters)
-    return kOneIsTooFew;
+  if (params.resets == 0 || params.resets > model::kMostReservoirResets ||
+      params.resets > params.size())
+    return "filter 'reservoir' takes 1 to 64 resets, and no more than a filter has bits";
+  if (params.variant == Variant::paper && params.resets != 1)
+    return "filter 'reservoir' has resets with variant=biased only";
+  if (params.variant == Variant::biased && params.filters * params.resets == 1) return kFillsUp;
   if (!(params.threshold > 0 && params.threshold < 1))
     return "filter 'reservoir' takes a threshold above 0 and below 1";
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
@@ -58,22 +66,45 @@ const char* what_is_wrong(const Reservoir::Params& params) {
   return nullptr;
 }
 
-unsigned filters_for(std::string_view aim, double fpr, Variant variant) {
-  const unsigned fewest = variant == Variant::biased ? model::kFewestBiasedFilters : 1;
-  if (aim == "few-false-negatives") return fewest;
-  if (aim == "few-false-positives") return std::max(fewest, model::reservoir_most_filters(fpr));
-  if (aim == "mean") return std::max(fewest, model::reservoir_mean_filters(fpr));
-  const model::ForgettingPlan plan = model::reservoir_plan(1 << 20, fpr, variant);
-  if (plan.fpr > fpr) throw BadParameters("filter 'reservoir' cannot reach that error: raise fpr");
-  return plan.filters;
+unsigned filters_for(std::string_view aim, double fpr) {
+  if (aim == "few-false-negatives") return 1;
+  if (aim == "few-false-positives") return model::reservoir_most_filters(fpr);
+  return model::reservoir_mean_filters(fpr);
+}
+
+// What was not named, of filters and resets.
+void choose_shape(Reservoir::Params& params, std::string_view aim) {
+  if (params.filters == 0 && params.resets == 0 && aim == "fpr") {
+    const model::ForgettingPlan plan =
+        model::reservoir_plan(1 << 20, params.target_fpr, params.variant);
+    if (plan.filters == 0)
+      throw BadParameters("filter 'reservoir' cannot hold that error with 64 filters: raise fpr");
+    params.filters = plan.filters;
+    params.resets = plan.resets;
+    return;
+  }
+  model::ReservoirShape shape = params.shape();
+  if (params.filters == 0 && aim == "fpr") {
+    for (shape.filters = 1; shape.filters < model::kMostReservoirFilters; ++shape.filters)
+      if (model::reservoir_fpr(shape) <= params.target_fpr) break;
+    params.filters = shape.filters;
+  } else if (params.filters == 0) {
+    params.filters = filters_for(aim, params.target_fpr);
+  }
+  if (params.resets != 0) return;
+  shape.filters = params.filters;
+  params.resets = model::reservoir_resets(shape, params.target_fpr);
+  if (params.resets == 0)
+    throw BadParameters(
+        "filter 'reservoir' cannot hold that error with so few filters: name more, or raise fpr");
 }
 
 // Distances grow in proportion to the table.
 std::uint64_t bytes_for(const Reservoir::Params& params, double keys) {
   constexpr double kWords = 1 << 20;
-  const double distance =
-      model::reservoir_memory(64 * kWords, params.filters, params.variant).mean_distance;
-  const double words = std::ceil(keys / distance * kWords);
+  model::ReservoirShape shape = params.shape();
+  shape.size = 64 * kWords / params.filters;
+  const double words = std::ceil(keys / model::reservoir_memory(shape).mean_distance * kWords);
   if (!(words * 8 <= static_cast<double>(kMostBytes)))
     throw BadParameters(
         "filter 'reservoir' would need more than 64 TiB to remember so many keys: lower --expect, "
@@ -85,6 +116,13 @@ std::uint64_t bytes_for(const Reservoir::Params& params, double keys) {
 
 std::span<const ParameterInfo> Reservoir::Params::known() {
   return kKnown;
+}
+
+model::ReservoirShape Reservoir::Params::shape() const {
+  return {.size = filters == 0 ? 0 : static_cast<double>(size()),
+          .filters = filters,
+          .variant = variant,
+          .resets = resets};
 }
 
 Reservoir::Params Reservoir::Params::from(const Wish& wish, const Settings& settings) {
@@ -100,13 +138,15 @@ Reservoir::Params Reservoir::Params::from(const Wish& wish, const Settings& sett
     params.threshold = *threshold;
   }
   const auto filters = reader.count("filters", 1, model::kMostReservoirFilters);
+  const auto resets = reader.count("resets", 1, model::kMostReservoirResets);
   const auto aim = reader.choice("aim", kAims);
   if (filters && aim)
     throw BadParameters("filter 'reservoir' takes either filters or aim: one follows the other");
-  params.filters = filters ? static_cast<unsigned>(*filters)
-                           : filters_for(aim.value_or("fpr"), params.target_fpr, params.variant);
-  if (params.variant == Variant::biased && params.filters < model::kFewestBiasedFilters)
-    throw BadParameters(kOneIsTooFew);
+  params.filters = static_cast<unsigned>(filters.value_or(0));
+  params.resets = static_cast<unsigned>(resets.value_or(0));
+  choose_shape(params, aim.value_or("fpr"));
+  if (params.variant == Variant::biased && params.filters * params.resets == 1)
+    throw BadParameters(kFillsUp);
   params.seed = reader.count("seed", 0, ~std::uint64_t{0}).value_or(1);
   if (const auto bytes = reader.size("bytes", 8, kMostBytes))
     params.bits = *bytes / 8 * 64;
@@ -122,7 +162,10 @@ Settings Reservoir::Params::settings() const {
   settings.add("bytes", bits / 8);
   settings.add("filters", std::uint64_t{filters});
   settings.add("variant", kVariants[static_cast<std::size_t>(variant)]);
-  if (variant == Variant::paper) settings.add("threshold", threshold);
+  if (variant == Variant::paper)
+    settings.add("threshold", threshold);
+  else
+    settings.add("resets", std::uint64_t{resets});
   settings.add("fpr", target_fpr);
   settings.add("seed", seed);
   return settings;
@@ -155,10 +198,18 @@ void Reservoir::reset_a_set_bit(unsigned filter) noexcept {
   }
 }
 
+// Neighbours from a random bit on, and from the filter's first where it ends: each bit is reset as
+// often as by separate draws, and it is one cache line.
+void Reservoir::reset_run(unsigned filter) noexcept {
+  const std::uint64_t first = scale_to(random_.next(), size_);
+  for (unsigned i = 0; i < params_.resets; ++i)
+    reset(filter * size_ + (first + i < size_ ? first + i : first + i - size_));
+}
+
 // Resets first, so that a key is remembered for a moment at least.
 void Reservoir::write(const std::uint64_t* own) noexcept {
   for (unsigned filter = 0; filter < params_.filters; ++filter) {
-    reset(draw(filter));
+    reset_run(filter);
     set(own[filter]);
   }
 }
@@ -241,13 +292,14 @@ FilterStats Reservoir::stats() const {
           .bytes = table_.size(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = std::pow(fill(), params_.filters),
-          .planned_fpr = model::reservoir_fpr(params_.filters, params_.variant)};
+          .planned_fpr = model::reservoir_fpr(params_.shape())};
 }
 
 void Reservoir::encode_header(Encoder& to) const {
   to.u64(params_.bits);
   to.u32(params_.filters);
   to.u8(static_cast<std::uint8_t>(params_.variant));
+  to.u32(params_.resets);
   to.f64(params_.threshold);
   to.f64(params_.target_fpr);
   to.u64(params_.seed);
@@ -264,6 +316,7 @@ Reservoir Reservoir::decode(Decoder& header, Decoder& payload) {
   params.bits = header.u64();
   params.filters = header.u32();
   params.variant = static_cast<Variant>(header.u8());
+  params.resets = header.u32();
   params.threshold = header.f64();
   params.target_fpr = header.f64();
   params.seed = header.u64();

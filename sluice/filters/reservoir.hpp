@@ -1,9 +1,11 @@
 // Reservoir sampling Bloom filter: an endless stream in fixed memory, forgetting at random.
 //
 // Source   Dutta, Bhattacherjee & Narang 2012 (RSBF), Algorithm 1 and eq. 5.27, as variant=paper.
-// Differs  variant=biased, the default, writes what is judged distinct and nothing else, and resets
-//          one random bit a filter for it. A repeat that is recognised then erases nothing, which
-//          cuts false negatives several-fold where many are (docs/filters/reservoir.md).
+// Differs  variant=biased, the default, writes what is judged distinct and nothing else, and for it
+//          resets random bits, one or more a filter. A repeat that is recognised then erases
+//          nothing, which cuts false negatives several-fold where many are; and with three or four
+//          resets half the filters do for the same error, and remember farther
+//          (docs/filters/reservoir.md).
 //          variant=paper, where the paper resets a random bit that is set: 64 draws at most. If
 //          none of them is set the filter is all but empty, and nothing needs to go.
 // Cost     observe: a cache line a filter, twice as many for what is written; no allocation.
@@ -34,11 +36,14 @@ class Reservoir {
     std::uint64_t bits = 0;  // M: of the table, a multiple of 64
     unsigned filters = 0;    // k
     Variant variant = Variant::biased;
+    unsigned resets = 1;      // of variant=biased: bits reset in each filter for the one set
     double threshold = 0.03;  // p*, of variant=paper
     double target_fpr = 0;    // FPR_t: the error it is planned for
     std::uint64_t seed = 1;
 
     std::uint64_t size() const noexcept { return bits / filters; }  // s: bits a filter
+
+    model::ReservoirShape shape() const;
 
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
@@ -84,6 +89,7 @@ class Reservoir {
     return filter * size_ + scale_to(random_.next(), size_);
   }
   void reset_a_set_bit(unsigned filter) noexcept;
+  void reset_run(unsigned filter) noexcept;
   void write(const std::uint64_t* own) noexcept;
   void swap_in(const std::uint64_t* own) noexcept;
   bool is_sampled() noexcept;

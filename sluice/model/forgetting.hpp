@@ -11,31 +11,17 @@
 namespace sluice::model {
 
 struct ForgettingPlan {
-  unsigned filters = 0;      // probes a key
+  unsigned filters = 0;      // bits or cells a key
   double fpr = 0;            // the lasting error, on keys that are all new
   double mean_distance = 0;  // keys after which one is forgotten, on average
   double half_distance = 0;  // keys after which half of them are forgotten
+  unsigned resets = 0;       // bits reset for each that is set
 };
 
-// The distances behind `caught`, which has all but settled at `settled` keys. Simpson's rule: the
-// functions here are sums of exponentials, and these steps give six digits.
-template <class Caught>
-void measure_forgetting(const Caught& caught, double settled, ForgettingPlan& plan) {
-  constexpr int kSteps = 8192;
-  const auto remembered = [&](double distance) {
-    return (caught(distance) - plan.fpr) / (1 - plan.fpr);
-  };
-  double sum = remembered(0) + remembered(settled);
-  for (int step = 1; step < kSteps; ++step)
-    sum += (step % 2 == 1 ? 4 : 2) * remembered(settled * step / kSteps);
-  plan.mean_distance = sum * settled / kSteps / 3;
-  double low = 0, high = settled;
-  for (int step = 0; step < 60; ++step) {
-    const double middle = (low + high) / 2;
-    (remembered(middle) > 0.5 ? low : high) = middle;
-  }
-  plan.half_distance = high;
-}
+// A key has `filters` bits, each set with chance fill + (1 − fill)e^{−d/scale} after d keys.
+double bits_caught(unsigned filters, double fill, double scale, double distance);
+// How far back such a filter remembers.
+ForgettingPlan bits_memory(unsigned filters, double fill, double scale);
 
 // Chance that a repeat is caught on a stream that draws each record uniformly from `universe` keys:
 // the distance to the last occurrence is then exponential with that mean. Integrated over the

@@ -11,8 +11,8 @@ unsigned whole_filters(double filters) {
   return static_cast<unsigned>(std::clamp(std::round(filters), 1.0, double{kMostReservoirFilters}));
 }
 
-// Chance that a bit is set `distance` records after its key was, where `resets` of the records
-// reset a random bit of `size`: averaged over how many of the universe's other keys have the bit.
+// Chance that a bit is set `distance` records after its key was, where each record resets
+// `resets` random bits of `size`: averaged over how many of the universe's other keys have the bit.
 double shared_bit_alive(double size, double universe, double resets, double distance) {
   const double mean = universe / size;
   const double down = resets / size;
@@ -33,19 +33,20 @@ double shared_bit_alive(double size, double universe, double resets, double dist
   return sum;
 }
 
-double biased_uniform_fnr(double size, unsigned filters, double universe) {
-  double resets = 1;
+double biased_uniform_fnr(const ReservoirShape& shape, double universe) {
+  double fnr = 1;
   // From above: each step is closer to the largest fixed point, the one a new filter falls to.
   for (int step = 0; step < 200; ++step) {
-    const double before = resets;
+    const double before = fnr;
     const auto caught = [&](double d) {
-      return std::pow(shared_bit_alive(size, universe, before, d), filters);
+      return std::pow(shared_bit_alive(shape.size, universe, before * shape.resets, d),
+                      shape.filters);
     };
-    resets = 1 - caught_on_uniform(caught, universe);
-    if (resets < 1e-9) return 0;
-    if (std::abs(resets - before) < 1e-7) break;
+    fnr = 1 - caught_on_uniform(caught, universe);
+    if (fnr < 1e-9) return 0;
+    if (std::abs(fnr - before) < 1e-7) break;
   }
-  return resets;
+  return fnr;
 }
 
 }  // namespace
@@ -62,49 +63,56 @@ unsigned reservoir_mean_filters(double fpr) {
   return whole_filters((1 + reservoir_filters(fpr)) / 2);
 }
 
-double reservoir_fill(unsigned filters, ReservoirVariant variant) {
-  if (variant == ReservoirVariant::paper) return 0.5;
-  if (filters < kFewestBiasedFilters) return 1;
-  double low = 0.5, high = 0.7;
+double reservoir_fill(const ReservoirShape& shape) {
+  if (shape.variant == ReservoirVariant::paper) return 0.5;
+  if (shape.filters * shape.resets == 1) return 1;
+  double low = 0, high = 0.75;  // .618 with two filters and one reset is the most there is
   for (int step = 0; step < 60; ++step) {
     const double middle = (low + high) / 2;
-    (middle * (2 - std::pow(middle, filters)) < 1 ? low : high) = middle;
+    const double both = 1 + shape.resets * (1 - std::pow(middle, shape.filters));
+    (middle * both < 1 ? low : high) = middle;
   }
   return low;
 }
 
-double reservoir_fpr(unsigned filters, ReservoirVariant variant) {
-  return std::pow(reservoir_fill(filters, variant), filters);
+double reservoir_fpr(const ReservoirShape& shape) {
+  return std::pow(reservoir_fill(shape), shape.filters);
 }
 
-double reservoir_caught(double size, unsigned filters, ReservoirVariant variant, double distance) {
-  const double fill = reservoir_fill(filters, variant);
-  return std::pow(fill + (1 - fill) * std::exp(-distance / (fill * size)), filters);
+unsigned reservoir_resets(ReservoirShape shape, double fpr) {
+  if (shape.variant == ReservoirVariant::paper) return 1;
+  for (shape.resets = 1; shape.resets <= kMostReservoirResets; ++shape.resets)
+    if (reservoir_fpr(shape) <= fpr) return shape.resets;
+  return 0;
 }
 
-ForgettingPlan reservoir_memory(double bits, unsigned filters, ReservoirVariant variant) {
-  const double fill = reservoir_fill(filters, variant);
-  const double size = bits / filters;
-  ForgettingPlan plan{.filters = filters, .fpr = reservoir_fpr(filters, variant)};
-  if (fill < 1)
-    measure_forgetting(
-        [&](double d) {
-          return std::pow(fill + (1 - fill) * std::exp(-d / (fill * size)), filters);
-        },
-        30 * fill * size, plan);
+double reservoir_caught(const ReservoirShape& shape, double distance) {
+  const double fill = reservoir_fill(shape);
+  return bits_caught(shape.filters, fill, fill * shape.size, distance);
+}
+
+ForgettingPlan reservoir_memory(const ReservoirShape& shape) {
+  const double fill = reservoir_fill(shape);
+  ForgettingPlan plan = bits_memory(shape.filters, fill, fill * shape.size);
+  plan.resets = shape.resets;
   return plan;
 }
 
 ForgettingPlan reservoir_plan(double bits, double fpr, ReservoirVariant variant) {
-  unsigned filters = variant == ReservoirVariant::biased ? kFewestBiasedFilters : 1;
-  while (filters < kMostReservoirFilters && reservoir_fpr(filters, variant) > fpr) ++filters;
-  return reservoir_memory(bits, filters, variant);
+  ForgettingPlan best;
+  for (unsigned filters = 1; filters <= kMostReservoirFilters; ++filters) {
+    ReservoirShape shape{.size = bits / filters, .filters = filters, .variant = variant};
+    shape.resets = reservoir_resets(shape, fpr);
+    if (shape.resets == 0 || reservoir_fpr(shape) > fpr) continue;
+    const ForgettingPlan plan = reservoir_memory(shape);
+    if (plan.mean_distance > best.mean_distance) best = plan;
+  }
+  return best;
 }
 
-double reservoir_uniform_fnr(double size, unsigned filters, ReservoirVariant variant,
-                             double universe) {
-  if (variant == ReservoirVariant::biased) return biased_uniform_fnr(size, filters, universe);
-  const auto caught = [&](double d) { return reservoir_caught(size, filters, variant, d); };
+double reservoir_uniform_fnr(const ReservoirShape& shape, double universe) {
+  if (shape.variant == ReservoirVariant::biased) return biased_uniform_fnr(shape, universe);
+  const auto caught = [&](double d) { return reservoir_caught(shape, d); };
   return 1 - caught_on_uniform(caught, universe);
 }
 

@@ -55,12 +55,26 @@ double stable_caught(const StableShape& shape, double distance) {
   return std::pow(cell_alive(shape, distance), shape.probes);
 }
 
+// Simpson's rule, as with max > 1 there are powers of d before the exponentials.
 ForgettingPlan stable_memory(const StableShape& shape) {
-  ForgettingPlan plan{.filters = shape.probes,
-                      .fpr = std::pow(cell_alive(shape, 1e300), shape.probes)};
-  const double rate = (shape.probes + shape.decrements) / shape.cells;
-  measure_forgetting([&](double d) { return stable_caught(shape, d); },
-                     (30.0 + 4 * shape.max) / rate, plan);
+  const double scale = shape.cells / (shape.probes + shape.decrements);
+  if (shape.max == 1) return bits_memory(shape.probes, scale * shape.probes / shape.cells, scale);
+  constexpr int kSteps = 4096;
+  ForgettingPlan plan{.filters = shape.probes, .fpr = stable_caught(shape, 1e9 * shape.cells)};
+  const auto remembered = [&](double distance) {
+    return (stable_caught(shape, distance) - plan.fpr) / (1 - plan.fpr);
+  };
+  const double settled = (30.0 + 4 * shape.max) * scale;
+  double sum = remembered(0) + remembered(settled);
+  for (int step = 1; step < kSteps; ++step)
+    sum += (step % 2 == 1 ? 4 : 2) * remembered(settled * step / kSteps);
+  plan.mean_distance = sum * settled / kSteps / 3;
+  double low = 0, high = settled;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    (remembered(middle) > 0.5 ? low : high) = middle;
+  }
+  plan.half_distance = high;
   return plan;
 }
 
