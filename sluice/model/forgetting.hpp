@@ -37,4 +37,19 @@ double caught_on_uniform(const Caught& caught, double universe) {
   return sum * kStep;
 }
 
+// On such a stream a bit or cell is written as often as the keys that have it come. The mean of
+// alive(others) over how many others have it, which is Poisson; where there are many, their mean
+// tells as much.
+template <class Alive>
+double over_sharing_keys(double mean, const Alive& alive) {
+  if (mean > 300) return alive(mean);
+  const auto until = static_cast<int>(mean + 9 * std::sqrt(mean) + 12);
+  double chance = std::exp(-mean), sum = 0;
+  for (int others = 0; others <= until; ++others) {
+    sum += chance * alive(others);
+    chance *= mean / (others + 1);
+  }
+  return sum;
+}
+
 }  // namespace sluice::model

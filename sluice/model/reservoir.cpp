@@ -11,40 +11,29 @@ unsigned whole_filters(double filters) {
   return static_cast<unsigned>(std::clamp(std::round(filters), 1.0, double{kMostReservoirFilters}));
 }
 
-// Chance that a bit is set `distance` records after its key was, where each record resets
-// `resets` random bits of `size`: averaged over how many of the universe's other keys have the bit.
+// Chance that a bit is set `distance` records after its key was, where each record resets `resets`
+// random bits of `size`: averaged over how many of the universe's other keys have the bit.
 double shared_bit_alive(double size, double universe, double resets, double distance) {
-  const double mean = universe / size;
   const double down = resets / size;
-  const auto alive = [&](double others) {
-    const double up = others / universe;
-    if (down + up == 0) return 1.0;
-    const double settled = up / (down + up);
-    return settled + (1 - settled) * std::exp(-(down + up) * distance);
-  };
-  // Poisson; where there are many the mean tells as much.
-  if (mean > 300) return alive(mean);
-  const auto until = static_cast<int>(mean + 9 * std::sqrt(mean) + 12);
-  double chance = std::exp(-mean), sum = 0;
-  for (int others = 0; others <= until; ++others) {
-    sum += chance * alive(others);
-    chance *= mean / (others + 1);
-  }
-  return sum;
+  return over_sharing_keys(universe / size, [&](double others) {
+    const double both = down + others / universe;
+    if (both == 0) return 1.0;
+    return (others / universe + down * std::exp(-both * distance)) / both;
+  });
 }
 
 double biased_uniform_fnr(const ReservoirShape& shape, double universe) {
   double fnr = 1;
   // From above: each step is closer to the largest fixed point, the one a new filter falls to.
-  for (int step = 0; step < 200; ++step) {
+  for (int step = 0; step < 400; ++step) {
     const double before = fnr;
     const auto caught = [&](double d) {
       return std::pow(shared_bit_alive(shape.size, universe, before * shape.resets, d),
                       shape.filters);
     };
     fnr = 1 - caught_on_uniform(caught, universe);
-    if (fnr < 1e-9) return 0;
-    if (std::abs(fnr - before) < 1e-7) break;
+    if (fnr < 1e-6) return 0;
+    if (std::abs(fnr - before) < 1e-8) break;
   }
   return fnr;
 }
@@ -112,7 +101,9 @@ ForgettingPlan reservoir_plan(double bits, double fpr, ReservoirVariant variant)
 
 double reservoir_uniform_fnr(const ReservoirShape& shape, double universe) {
   if (shape.variant == ReservoirVariant::biased) return biased_uniform_fnr(shape, universe);
-  const auto caught = [&](double d) { return reservoir_caught(shape, d); };
+  const auto caught = [&](double d) {
+    return std::pow(shared_bit_alive(shape.size, universe, 1, d), shape.filters);
+  };
   return 1 - caught_on_uniform(caught, universe);
 }
 

@@ -10,10 +10,9 @@ double spread(const StableShape& shape) {
   return std::max(1.0 / shape.probes - 1.0 / shape.cells, 1e-12);
 }
 
-// Chance that a cell that was set `distance` records ago is above zero.
-double cell_alive(const StableShape& shape, double distance) {
-  const double down = shape.decrements / shape.cells;
-  const double up = shape.probes / shape.cells;
+// Chance that a cell that was set `distance` records ago is above zero, where a record reduces it
+// with chance `down` and sets it with chance `up`.
+double cell_alive(unsigned max, double down, double up, double distance) {
   const double y = (down + up) * distance;
   const double none = std::exp(-y);
   // Not set again, and reduced fewer than max times; or last set some time since, and reduced fewer
@@ -22,7 +21,7 @@ double cell_alive(const StableShape& shape, double distance) {
   double reduced = none;               // e^{−y} (down · d)^i / i!
   double either = none, until = none;  // e^{−y} y^i / i! and its sum up to i
   double share = up / (down + up);     // up/(down + up) · (down/(down + up))^i
-  for (unsigned i = 0; i < shape.max; ++i) {
+  for (unsigned i = 0; i < max; ++i) {
     alive += reduced + share * (1 - until);
     reduced *= down * distance / (i + 1);
     either *= y / (i + 1);
@@ -52,7 +51,9 @@ unsigned stable_decrements(StableShape shape, double fpr) {
 }
 
 double stable_caught(const StableShape& shape, double distance) {
-  return std::pow(cell_alive(shape, distance), shape.probes);
+  const double alive =
+      cell_alive(shape.max, shape.decrements / shape.cells, shape.probes / shape.cells, distance);
+  return std::pow(alive, shape.probes);
 }
 
 // Simpson's rule, as with max > 1 there are powers of d before the exponentials.
@@ -97,7 +98,14 @@ StableShape stable_shape(double cells, unsigned max, double fpr) {
 }
 
 double stable_uniform_fnr(const StableShape& shape, double universe) {
-  return 1 - caught_on_uniform([&](double d) { return stable_caught(shape, d); }, universe);
+  const double down = shape.decrements / shape.cells;
+  const auto caught = [&](double d) {
+    const double alive = over_sharing_keys(
+        universe * shape.probes / shape.cells,
+        [&](double others) { return cell_alive(shape.max, down, others / universe, d); });
+    return std::pow(alive, shape.probes);
+  };
+  return 1 - caught_on_uniform(caught, universe);
 }
 
 }  // namespace sluice::model
