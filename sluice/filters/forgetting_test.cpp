@@ -166,10 +166,20 @@ class PlainReservoir {
   std::uint64_t i_ = 0;
 };
 
+TEST(Reservoir, ResetsRunRoundTheEndOfAFilter) {
+  // 63 of 64 bits of each filter are reset before a key's own are set.
+  Reservoir filter = reservoir("bytes=24,filters=3,resets=63");
+  for (std::uint64_t number = 0; number < 500; ++number) {
+    filter.insert(key(number));
+    EXPECT_LE(ones_of(filter), 6u);
+    EXPECT_EQ(filter.fill(), static_cast<double>(ones_of(filter)) / 192);
+  }
+}
+
 TEST(Reservoir, PaperIsAlgorithm1) {
-  Reservoir filter = reservoir("bytes=64,filters=3,variant=paper,seed=5");
-  ASSERT_EQ(filter.params().size(), 170u);
-  PlainReservoir plain(170, 3, 5);
+  Reservoir filter = reservoir("bytes=72,filters=3,variant=paper,seed=5");
+  ASSERT_EQ(filter.params().size(), 192u);
+  PlainReservoir plain(192, 3, 5);
   SplitMix64 random(1);
   int duplicates = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -219,6 +229,8 @@ TEST(Forgetting, ErrorsSayWhatWouldBeRight) {
   EXPECT_EQ(error_of("reservoir,filters=2,fpr=1e-9"),
             "filter 'reservoir' cannot hold that error with so few filters: name more, or raise "
             "fpr");
+  EXPECT_EQ(error_of("reservoir,bytes=16,filters=3,resets=1"),
+            "filter 'reservoir' takes 8 bytes a filter at least");
   EXPECT_EQ(error_of("stable,decrements=3"),
             "filter 'stable' takes decrements only together with probes: name both");
   EXPECT_EQ(error_of("stable,bytes=8,probes=1,decrements=65"),
@@ -254,11 +266,12 @@ TEST(Forgetting, HostileSnapshotsAreRefused) {
   EXPECT_NE(corruption(cells, 0, std::byte{0x40}, kNone, {}), "no error") << "another size";
   EXPECT_NE(corruption(cells, 16, std::byte{0}, kNone, {}), "no error") << "no maximum";
   EXPECT_NE(corruption(cells, 20, std::byte{2}, kNone, {}), "no error") << "unknown draws";
-  const Reservoir bits = reservoir("bytes=64,filters=3,resets=1");  // 510 of 512 bits
+  const Reservoir bits = reservoir("bytes=64,filters=3,resets=1");  // 6 of 8 words
   EXPECT_EQ(corruption(bits, kNone, {}, kNone, {}), "no error");
-  EXPECT_EQ(corruption(bits, kNone, {}, 63, std::byte{0x40}),
+  EXPECT_EQ(corruption(bits, kNone, {}, 48, std::byte{1}),
             "filter 'reservoir' has bits set beyond its filters");
-  EXPECT_EQ(corruption(bits, kNone, {}, 63, std::byte{0x20}), "no error");
+  EXPECT_EQ(corruption(bits, kNone, {}, 47, std::byte{0x80}), "no error");
+  EXPECT_NE(corruption(bits, 8, std::byte{9}, kNone, {}), "no error") << "more filters than words";
   EXPECT_NE(corruption(bits, 8, std::byte{0}, kNone, {}), "no error") << "no filters";
   EXPECT_NE(corruption(bits, 12, std::byte{2}, kNone, {}), "no error") << "unknown variant";
   EXPECT_NE(corruption(bits, 13, std::byte{0}, kNone, {}), "no error") << "no resets";

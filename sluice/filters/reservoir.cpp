@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 
@@ -13,6 +14,7 @@ namespace {
 
 // As in bloom.cpp: each key brings a line a probe.
 constexpr std::size_t kKeysAhead = 3;
+constexpr unsigned kWordsALine = kCacheLineBytes / 8;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 constexpr std::uint64_t kStandardBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
@@ -52,6 +54,7 @@ const char* what_is_wrong(const Reservoir::Params& params) {
     return "filter 'reservoir' takes a table of 8 bytes to 64 TiB, in whole words of 8 bytes";
   if (params.filters == 0 || params.filters > model::kMostReservoirFilters)
     return "filter 'reservoir' takes 1 to 64 filters";
+  if (params.size() == 0) return "filter 'reservoir' takes 8 bytes a filter at least";
   if (params.variant > Variant::paper) return "filter 'reservoir' has no such variant";
   if (params.resets == 0 || params.resets > model::kMostReservoirResets ||
       params.resets > params.size())
@@ -198,18 +201,26 @@ void Reservoir::reset_a_set_bit(unsigned filter) noexcept {
   }
 }
 
-// Neighbours from a random bit on, and from the filter's first where it ends: each bit is reset as
-// often as by separate draws, and it is one cache line.
-void Reservoir::reset_run(unsigned filter) noexcept {
-  const std::uint64_t first = scale_to(random_.next(), size_);
-  for (unsigned i = 0; i < params_.resets; ++i)
-    reset(filter * size_ + (first + i < size_ ? first + i : first + i - size_));
+// In every filter the bits from `first` on, and from the beginning where it ends.
+void Reservoir::reset_run(std::uint64_t first) noexcept {
+  std::uint64_t left = params_.resets;
+  while (left > 0) {
+    const std::uint64_t here = std::min(left, 64 - first % 64);
+    const std::uint64_t run = ~std::uint64_t{0} >> (64 - here) << (first % 64);
+    std::uint64_t* const words = table_.as<std::uint64_t>() + first / 64 * params_.filters;
+    for (unsigned filter = 0; filter < params_.filters; ++filter) {
+      ones_ -= static_cast<std::uint64_t>(std::popcount(words[filter] & run));
+      words[filter] &= ~run;
+    }
+    left -= here;
+    first = first + here == size_ ? 0 : first + here;
+  }
 }
 
 // Resets first, so that a key is remembered for a moment at least.
-void Reservoir::write(const std::uint64_t* own) noexcept {
+void Reservoir::sample(const std::uint64_t* own) noexcept {
   for (unsigned filter = 0; filter < params_.filters; ++filter) {
-    reset_run(filter);
+    reset(draw(filter));
     set(own[filter]);
   }
 }
@@ -236,9 +247,14 @@ Verdict Reservoir::observe(const Digest& digest) noexcept {
   }
   ++records_;
   if (params_.variant == Variant::biased) {
-    if (!known) write(own.data());
+    // Drawn for what is not written as well: so what will be drawn can be told ahead.
+    const std::uint64_t first = scale_to(random_.next(), size_);
+    if (!known) {
+      reset_run(first);
+      for (unsigned filter = 0; filter < params_.filters; ++filter) set(own[filter]);
+    }
   } else if (is_sampled()) {
-    write(own.data());
+    sample(own.data());
   } else if (!known &&
              static_cast<double>(size_) <= params_.threshold * static_cast<double>(records_)) {
     swap_in(own.data());
@@ -254,13 +270,22 @@ bool Reservoir::may_contain(const Digest& digest) const noexcept {
 
 void Reservoir::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
-  const bool ahead = table_.size() >= kernels::kPrefetchFromBytes;
+  if (table_.size() < kernels::kPrefetchFromBytes) {
+    for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(digests[i]);
+    return;
+  }
   const auto* words = table_.as<std::uint64_t>();
+  const unsigned reset_words = params_.variant == Variant::biased ? params_.filters : 0;
+  SplitMix64 scout = random_;
+  for (std::size_t i = 0; i < kKeysAhead; ++i) scout.next();
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    if (ahead && i + kKeysAhead < digests.size()) {
+    if (i + kKeysAhead < digests.size()) {
       // In place, as in bloom.cpp.
       for (unsigned filter = 0; filter < params_.filters; ++filter)
         __builtin_prefetch(words + position(digests[i + kKeysAhead], filter) / 64, 1);
+      const std::uint64_t first = scale_to(scout.next(), size_) / 64 * params_.filters;
+      for (unsigned word = 0; word < reset_words; word += kWordsALine)
+        __builtin_prefetch(words + first + word, 1);
     }
     verdicts[i] = observe(digests[i]);
   }
@@ -326,9 +351,10 @@ Reservoir Reservoir::decode(Decoder& header, Decoder& payload) {
   payload.expect_remaining(params.bits / 8, "the table of filter 'reservoir'");
   Reservoir filter(params);
   payload.bytes(filter.table_.bytes());
-  // Fewer than 64 bits are left over where the filters are not whole words.
-  for (std::uint64_t at = filter.size_ * params.filters; at < params.bits; ++at)
-    if (filter.has(at)) throw CorruptSnapshot("filter 'reservoir' has bits set beyond its filters");
+  const auto* words = filter.table_.as<std::uint64_t>();
+  if (std::any_of(words + filter.size_ / 64 * params.filters, words + params.bits / 64,
+                  [](std::uint64_t word) { return word != 0; }))
+    throw CorruptSnapshot("filter 'reservoir' has bits set beyond its filters");
   filter.records_ = records;
   filter.ones_ = filter.table_.count_ones();
   filter.random_ = SplitMix64(state);

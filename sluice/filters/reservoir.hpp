@@ -8,7 +8,11 @@
 //          (docs/filters/reservoir.md).
 //          variant=paper, where the paper resets a random bit that is set: 64 draws at most. If
 //          none of them is set the filter is all but empty, and nothing needs to go.
-// Cost     observe: a cache line a filter, twice as many for what is written; no allocation.
+//          The resets of a key fall on the same run of bits in each of its filters, which lie side
+//          by side: one draw and a cache line or two, and the errors are those of separate draws.
+// Cost     observe: a cache line a filter and those of the resets; no allocation. variant=paper:
+// two
+//          lines a filter for what is written, of which half cannot be prefetched.
 // Errors   `duplicate` may be wrong (model::reservoir_fpr), and so may `distinct`: a key is
 //          remembered for a random time (model::reservoir_caught).
 // Use it   when memory is fixed, there is no window, and a repeat let through costs little: it
@@ -41,7 +45,8 @@ class Reservoir {
     double target_fpr = 0;    // FPR_t: the error it is planned for
     std::uint64_t seed = 1;
 
-    std::uint64_t size() const noexcept { return bits / filters; }  // s: bits a filter
+    // s: bits a filter, whole words. What is left over stays empty.
+    std::uint64_t size() const noexcept { return bits / 64 / filters * 64; }
 
     model::ReservoirShape shape() const;
 
@@ -76,9 +81,12 @@ class Reservoir {
  private:
   explicit Reservoir(const Params& params);
 
-  // Filters stand one after another, without a gap between them.
+  // Words of the filters take turns, so that equal places of all filters lie side by side.
+  std::uint64_t table_bit(unsigned filter, std::uint64_t bit) const noexcept {
+    return (bit / 64 * params_.filters + filter) * 64 + bit % 64;
+  }
   std::uint64_t position(const Digest& digest, unsigned filter) const noexcept {
-    return filter * size_ + probe_position(digest, filter, size_);
+    return table_bit(filter, probe_position(digest, filter, size_));
   }
   bool has(std::uint64_t at) const noexcept {
     return (table_.as<std::uint64_t>()[at / 64] >> (at % 64) & 1) != 0;
@@ -86,11 +94,11 @@ class Reservoir {
   void set(std::uint64_t at) noexcept;
   void reset(std::uint64_t at) noexcept;
   std::uint64_t draw(unsigned filter) noexcept {
-    return filter * size_ + scale_to(random_.next(), size_);
+    return table_bit(filter, scale_to(random_.next(), size_));
   }
   void reset_a_set_bit(unsigned filter) noexcept;
-  void reset_run(unsigned filter) noexcept;
-  void write(const std::uint64_t* own) noexcept;
+  void reset_run(std::uint64_t first) noexcept;
+  void sample(const std::uint64_t* own) noexcept;
   void swap_in(const std::uint64_t* own) noexcept;
   bool is_sampled() noexcept;
 
