@@ -83,7 +83,7 @@ TEST(Stable, CountsItsLiveCells) {
 }
 
 TEST(Stable, IsPlannedForItsError) {
-  const Stable::Params tables = stable("bytes=2048,probes=2,fpr=0.1112").params();
+  const Stable::Params tables = stable("bytes=2048,probes=2,fpr=0.114").params();
   EXPECT_EQ(tables.decrements, 4u);
   for (const double fpr : {0.1, 1e-3, 1e-6}) {
     const FilterStats stats = stable("bytes=1MiB", {.fpr = fpr}).stats();

@@ -21,6 +21,10 @@ constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 // Filters are half full but for streams of very few keys: at 1/4 all draws miss in 1 of 10⁸ cases.
 constexpr int kMostDraws = 64;
 
+// The fill wanders about its mean: so much room is left that it hardly ever takes the error past
+// its target.
+constexpr double kRoom = 0.98;
+
 using Variant = Reservoir::Variant;
 
 constexpr std::string_view kVariants[] = {"biased", "paper"};
@@ -77,9 +81,9 @@ unsigned filters_for(std::string_view aim, double fpr) {
 
 // What was not named, of filters and resets.
 void choose_shape(Reservoir::Params& params, std::string_view aim) {
+  const double fpr = params.target_fpr * kRoom;
   if (params.filters == 0 && params.resets == 0 && aim == "fpr") {
-    const model::ForgettingPlan plan =
-        model::reservoir_plan(1 << 20, params.target_fpr, params.variant);
+    const model::ForgettingPlan plan = model::reservoir_plan(1 << 20, fpr, params.variant);
     if (plan.filters == 0)
       throw BadParameters("filter 'reservoir' cannot hold that error with 64 filters: raise fpr");
     params.filters = plan.filters;
@@ -89,14 +93,14 @@ void choose_shape(Reservoir::Params& params, std::string_view aim) {
   model::ReservoirShape shape = params.shape();
   if (params.filters == 0 && aim == "fpr") {
     for (shape.filters = 1; shape.filters < model::kMostReservoirFilters; ++shape.filters)
-      if (model::reservoir_fpr(shape) <= params.target_fpr) break;
+      if (model::reservoir_fpr(shape) <= fpr) break;
     params.filters = shape.filters;
   } else if (params.filters == 0) {
     params.filters = filters_for(aim, params.target_fpr);
   }
   if (params.resets != 0) return;
   shape.filters = params.filters;
-  params.resets = model::reservoir_resets(shape, params.target_fpr);
+  params.resets = model::reservoir_resets(shape, fpr);
   if (params.resets == 0)
     throw BadParameters(
         "filter 'reservoir' cannot hold that error with so few filters: name more, or raise fpr");

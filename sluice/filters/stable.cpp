@@ -19,6 +19,10 @@ constexpr std::uint64_t kStandardBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr unsigned kMostMax = 15;
 
+// The fill wanders about its mean: so much room is left that it hardly ever takes the error past
+// its target.
+constexpr double kRoom = 0.98;
+
 constexpr std::string_view kDraws[] = {"run", "independent"};
 
 constexpr ParameterInfo kKnown[] = {
@@ -49,18 +53,25 @@ const char* what_is_wrong(const Stable::Params& params) {
   return nullptr;
 }
 
-// Distances grow in proportion to the table.
-std::uint64_t bytes_for(const Stable::Params& params, double keys) {
-  Stable::Params sample = params;
-  sample.bits = std::uint64_t{1} << 24;
-  model::StableShape shape = sample.shape();
+// What was not named, of probes and decrements.
+model::StableShape shape_for(const Stable::Params& params) {
+  model::StableShape shape = params.shape();
+  const double fpr = params.target_fpr * kRoom;
   if (params.probes == 0) {
-    shape = model::stable_shape(shape.cells, shape.max, params.target_fpr);
+    shape = model::stable_shape(shape.cells, shape.max, fpr);
+    if (shape.probes == 0)
+      throw BadParameters("filter 'stable' cannot hold that error with 64 probes: raise fpr");
   } else if (params.decrements == 0) {
-    shape.decrements = model::stable_decrements(shape, params.target_fpr);
+    shape.decrements = model::stable_decrements(shape, fpr);
   }
-  const double words =
-      std::ceil(keys / model::stable_memory(shape).mean_distance * std::ldexp(1.0, 24 - 6));
+  return shape;
+}
+
+// Distances grow in proportion to the table.
+std::uint64_t bytes_for(Stable::Params params, double keys) {
+  params.bits = std::uint64_t{1} << 24;
+  const double distance = model::stable_memory(shape_for(params)).mean_distance;
+  const double words = std::ceil(keys / distance * std::ldexp(1.0, 24 - 6));
   if (!(words * 8 <= static_cast<double>(kMostBytes)))
     throw BadParameters(
         "filter 'stable' would need more than 64 TiB to remember so many keys: lower --expect, or "
@@ -103,14 +114,7 @@ Stable::Params Stable::Params::from(const Wish& wish, const Settings& settings) 
     params.bits = 8 * bytes_for(params, static_cast<double>(std::min(*wish.keys, kMostKeys)));
   else
     params.bits = kStandardBytes * 8;
-  model::StableShape shape = params.shape();
-  if (params.probes == 0) {
-    shape = model::stable_shape(shape.cells, shape.max, params.target_fpr);
-    if (shape.probes == 0)
-      throw BadParameters("filter 'stable' cannot reach that error: raise fpr");
-  } else if (params.decrements == 0) {
-    shape.decrements = model::stable_decrements(shape, params.target_fpr);
-  }
+  const model::StableShape shape = shape_for(params);
   params.probes = shape.probes;
   params.decrements = shape.decrements;
   return params;
