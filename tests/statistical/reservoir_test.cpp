@@ -142,7 +142,14 @@ void expect_as_printed(const Errors& ours, double fnr, double fpr, double printe
   EXPECT_NEAR(ours.fpr, fpr, std::max(.06 * fpr, 400 * std::hypot(ours_error, theirs_error)));
 }
 
-class DuttaTablesError : public testing::TestWithParam<Row> {};
+class DuttaTablesError : public testing::TestWithParam<Row> {
+ protected:
+  // For docs/filters: --gtest_output=json:FILE writes them down.
+  static void record(const std::string& name, const Errors& errors) {
+    RecordProperty(name + "_fnr", std::to_string(errors.fnr));
+    RecordProperty(name + "_fpr", std::to_string(errors.fpr));
+  }
+};
 
 // The large streams are for full counts; the short ones still run a cell of table 3, and tables 4
 // and 5 at a tenthousandth.
@@ -178,6 +185,12 @@ TEST_P(DuttaTablesError, AreReproduced) {
   const Errors biased = reservoir_errors(bits, row.filters, Variant::biased, stream);
   const Errors more = reservoir_errors(bits, row.filters + 1, Variant::biased, stream);
   EXPECT_LT(biased.fnr * row.gain, paper.fnr);
+  record("stable", stable);
+  record("stable_run", run);
+  record("stable_equal", same);
+  record("paper", paper);
+  record("biased", biased);
+  record("biased_more", more);
   if (row.gain >= 5) {
     EXPECT_LT(biased.fpr, 1.2 * paper.fpr + error);
     EXPECT_LT(more.fnr, .6 * paper.fnr);
