@@ -16,6 +16,9 @@ constexpr const char* kFilters[] = {
     "bloom,layout=blocked,bytes=64,probes=8",
     "bloom,layout=blocked,bytes=192,probes=16",
     "cohort",
+    "stable,bytes=64,probes=2,decrements=4,max=2",
+    "reservoir,bytes=64,filters=3,variant=paper",
+    "reservoir,bytes=64,filters=3,resets=1",
 };
 
 using namespace sluice;

@@ -15,6 +15,8 @@
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/exact_window.hpp"
 #include "sluice/filters/none.hpp"
+#include "sluice/filters/reservoir.hpp"
+#include "sluice/filters/stable.hpp"
 #include "sluice/filters/timer.hpp"
 #include "sluice/filters/timing.hpp"
 
@@ -49,6 +51,8 @@ constexpr KindInfo kKinds[] = {
     kind_info<Exact>("exact"),
     kind_info<Bloom>("bloom"),
     kind_info<BlockedBloom>("bloom"),
+    kind_info<Stable>("stable"),
+    kind_info<Reservoir>("reservoir"),
     kind_info<Cohort>("cohort"),
     kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),
@@ -89,6 +93,12 @@ std::span<const FilterInfo> catalogue() {
        "a sliding window in blocks of bits: the fastest, in one cache line, where an error of 1 % "
        "will do",
        ApbbfParams::known(), make_from<Apbbf>},
+      {"reservoir",
+       "an endless stream in fixed memory, forgetting at random: where repeats are far apart and "
+       "one let through costs little",
+       Reservoir::Params::known(), make_from<Reservoir>},
+      {"stable", "the same by another rule: the baseline that `reservoir` is compared with",
+       Stable::Params::known(), make_from<Stable>},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none},
   };
   return kFilters;

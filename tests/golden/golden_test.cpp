@@ -49,6 +49,14 @@ constexpr Golden kGolden[] = {
      "apbbf,layout=column,k=2,l=5,block=512,bits=4,bytes=448,keys=200,fpr=0.01", HashKind::xxh3},
     {"apbbf_line-1.snapshot", "apbbf,layout=line,k=5,l=11,bytes=1280,keys=440,fpr=0.02",
      HashKind::xxh3},
+    {"stable-1.snapshot", "stable,bytes=1024,probes=4,decrements=9,max=3,fpr=0.01,seed=3",
+     HashKind::xxh3},
+    {"stable_independent-1.snapshot",
+     "stable,bytes=512,probes=2,decrements=4,draws=independent,fpr=0.1", HashKind::highway},
+    {"reservoir-1.snapshot", "reservoir,bytes=512,filters=5,resets=2,fpr=0.1,seed=3",
+     HashKind::xxh3},
+    {"reservoir_paper-1.snapshot",
+     "reservoir,bytes=512,filters=3,variant=paper,threshold=0.04,fpr=0.1", HashKind::highway},
     {"cohort16-1.snapshot", "cohort,slot=16,keys=100,fpr=0.02", HashKind::xxh3},
     {"cohort24-1.snapshot", "cohort,slot=24,keys=100,fpr=0.01", HashKind::xxh3},
     {"cohort32-1.snapshot", "cohort,slot=32,keys=100,fpr=0.01", HashKind::highway},
@@ -144,6 +152,7 @@ TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
   EXPECT_TRUE(loaded.hasher.secret() == hasher_of(GetParam()).secret());
 
   const bool forgetful = !loaded.filter.promises().no_false_negatives;
+  const bool nothing = loaded.filter.kind() == FilterKind::none;
   int duplicates = 0, false_positives = 0;
   for (int number = 0; number < 2 * kKeys; ++number) {
     const Digest digest = loaded.hasher.digest(key(number));
@@ -151,7 +160,9 @@ TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
     loaded.filter.may_contain({&digest, 1}, {&verdict, 1});
     (number < kKeys ? duplicates : false_positives) += verdict == Verdict::duplicate;
   }
-  EXPECT_EQ(duplicates, forgetful ? 0 : kKeys);
+  // One that forgets at random has had no time to forget many.
+  EXPECT_GE(duplicates, nothing ? 0 : forgetful ? kKeys * 3 / 4 : kKeys);
+  EXPECT_LE(duplicates, nothing ? 0 : kKeys);
   EXPECT_LE(false_positives, 1) << "planned for 1 in 100 at most";
 }
 
