@@ -63,6 +63,13 @@ void add_filter_flags(CLI::App& command, DedupFlags& flags) {
       ->type_name("NAME[,PARAMETER=VALUE]")
       ->group(group);
   command
+      .add_option(
+          "-m,--memory", flags.memory,
+          "All the memory to take, for a stream without end: remembers the most recent past "
+          "that fits, or forgets at random where that reaches further")
+      ->type_name("SIZE")
+      ->group(group);
+  command
       .add_option("--seed", flags.seed,
                   "Hash under a fixed secret: reproducible, not for hostile keys")
       ->type_name("N")

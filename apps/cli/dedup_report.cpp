@@ -159,6 +159,14 @@ std::string as_json(const DedupReport& report) {
       .field("memory_bytes", report.memory_bytes)
       .field("hash", name_of(report.hash))
       .field("simd", simd_level());
+  if (report.plan)
+    json.begin("plan")
+        .field("memory", report.plan->memory)
+        .field("filter", report.plan->filter)
+        .field("window_keys", report.plan->window_keys)
+        .field("random_keys", report.plan->random_keys)
+        .field("reason", report.plan->reason)
+        .end();
   if (report.window) add_window(json, report);
   json.begin("filter")
       .field("name", report.filter_name)

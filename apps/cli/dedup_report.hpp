@@ -8,6 +8,7 @@
 
 #include "sluice/filters/contract.hpp"
 #include "sluice/hash/hasher.hpp"
+#include "sluice/plan/memory_plan.hpp"
 #include "sluice/stream/dedup.hpp"
 
 namespace sluice::cli {
@@ -51,6 +52,7 @@ struct DedupReport {
   bool interrupted = false;
   bool invert = false;
   std::optional<WindowReport> window = {};
+  std::optional<MemoryPlan> plan = {};
 };
 
 // bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.

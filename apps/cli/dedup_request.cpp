@@ -65,6 +65,26 @@ void understand_state(const DedupFlags& flags, DedupRequest& request) {
         parse_duration_or_count("--checkpoint-every", flags.checkpoint_every);
 }
 
+// Memory is all that is known: the plan says what to forget.
+void understand_memory(const DedupFlags& flags, DedupRequest& request) {
+  if (flags.memory.empty()) return;
+  for (const auto& [value, flag] :
+       {std::pair(&flags.filter, "--filter"), std::pair(&flags.expect, "--expect"),
+        std::pair(&flags.window, "--window")})
+    if (!value->empty())
+      throw BadParameters(
+          fmt::format("--memory chooses what to remember, and so does {}: give one of them", flag));
+  request.memory = plan_for_memory(parse_size("--memory", flags.memory), request.wish.fpr);
+  request.filter = request.memory->filter;
+  request.filter_given = request.filter_named = true;
+  if (!request.memory->window) return;
+  Window::Params window;
+  window.spec = {WindowSpec::Kind::count, *request.memory->window};
+  window.filter = request.filter;
+  window.fpr = request.wish.fpr;
+  request.window = window;
+}
+
 }  // namespace
 
 DedupRequest understand(const DedupFlags& flags) {
@@ -94,6 +114,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.state_previous = flags.state_previous;
   request.stats = stats_of(flags.stats);
   understand_window(flags, request);
+  understand_memory(flags, request);
   understand_state(flags, request);
   return request;
 }

@@ -8,6 +8,7 @@
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/settings.hpp"
 #include "sluice/hash/hasher.hpp"
+#include "sluice/plan/memory_plan.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/stream/dedup.hpp"
 #include "sluice/window/window.hpp"
@@ -22,7 +23,7 @@ struct DedupFlags {
   std::string delimiter;
   std::string max_record = "1GiB";
   bool strict = false, invert = false;
-  std::string filter, expect, fpr, seed;
+  std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
   std::string output, duplicates;
   std::string state, checkpoint_every;
@@ -49,6 +50,7 @@ struct DedupRequest {
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
+  std::optional<MemoryPlan> memory;   // --memory: what it is spent on, and why
   std::optional<double> slack, npws;  // asked for; what the window's filter must hold
   enum class Stats { text, json, none } stats = Stats::text;
 };

@@ -293,6 +293,7 @@ int Run::execute() {
 // How the flags were understood, where that could surprise.
 void Run::say_reading() const {
   const FilterStats stats = state_.filter.stats();
+  if (request_.memory) note("dedup", "memory: " + request_.memory->reason);
   if (const Window* window = state_.filter.as<Window>())
     note("dedup", reading_of(request_, *window));
   else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&
@@ -405,7 +406,8 @@ DedupReport Run::report() const {
           .memory_bytes = peak_memory_bytes(),
           .interrupted = signals_.received() != 0,
           .invert = request_.options.invert,
-          .window = report_of(window)};
+          .window = report_of(window),
+          .plan = request_.memory};
 }
 
 }  // namespace
