@@ -38,6 +38,9 @@ class Exact {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void insert(std::span<const Digest> digests);
   void clear() noexcept;
+  bool forget(const Digest& digest) noexcept;
+  // Any two fit: a table takes the size that its keys need. Throws NoMemory.
+  void merge(const Exact& other);
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
@@ -55,6 +58,7 @@ class Exact {
   Params params_;
   std::uint64_t slots_ = 0;
   std::uint64_t keys_ = 0;
+  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   Memory table_;  // slots_ digests; all zero is free
 };
 
