@@ -1,5 +1,7 @@
 #include "sluice/snapshot/snapshot.hpp"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <string_view>
 
@@ -119,6 +121,33 @@ void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels&
   ChunkEncoder chunks(to, checksum);
   filter.encode_payload(chunks);
   chunks.finish();
+}
+
+std::string text_of(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  return text;
+}
+
+std::string difference_between(const std::string& one, const Hasher& one_hasher,
+                               const Labels& one_labels, const std::string& other,
+                               const Hasher& other_hasher, const Labels& other_labels) {
+  if (one_hasher.kind() != other_hasher.kind())
+    return fmt::format(
+        "'{}' hashes keys with {} and '{}' with {}: give all runs --untrusted-keys, or none", one,
+        name_of(one_hasher.kind()), other, name_of(other_hasher.kind()));
+  if (!(one_hasher.secret() == other_hasher.secret()))
+    return fmt::format(
+        "'{}' and '{}' hash under different secrets, so that the same key is not the same to both: "
+        "sites that exchange what they remember must all run with the same --seed N, or start from "
+        "copies of one state file",
+        one, other);
+  if (one_labels != other_labels)
+    return fmt::format(
+        "'{}' was made with records and keys '{}' and '{}' with '{}': use the same flags for both",
+        one, text_of(one_labels), other, text_of(other_labels));
+  return "";
 }
 
 Snapshot read_snapshot(Decoder& from) {
