@@ -168,7 +168,7 @@ class Run {
  private:
   void say_reading() const;
   void flush_what_goes() noexcept;
-  void forget();
+  bool forget();
   bool between();
   void look_at_error();
   bool checkpoint_due() const;
@@ -274,7 +274,7 @@ Run::Run(const DedupRequest& request)
 int Run::execute() {
   if (request_.stats == DedupRequest::Stats::text) say_reading();
   try {
-    if (to_forget_) forget();
+    if (to_forget_ && !forget()) return 128 + signals_.received();
     for (FileSource& input : inputs_) {
       if (signals_.received() != 0) break;
       dedup_->run(input, [this] { return between(); });
@@ -320,18 +320,20 @@ void Run::flush_what_goes() noexcept {
 
 // All of them or, when it is stopped or fails on the way, none: the state is saved behind the last
 // one, and before the first record can bring one of them back.
-void Run::forget() {
+bool Run::forget() {
   DedupOptions options = request_.options;
   options.forget = true;
   options.event_time.reset();
   const double fpr = state_.filter.stats().predicted_fpr;
   Dedup taker(options, state_.hasher, state_.filter, passed_, nullptr);
   taker.run(*to_forget_, [this] { return signals_.received() == 0; });
-  if (signals_.received() != 0)
-    throw RunFailed(
-        fmt::format("stopped while the keys of '{}' were taken back: nothing was "
-                    "changed, run it again",
-                    to_forget_->name()));
+  if (signals_.received() != 0) {
+    warn("dedup",
+         fmt::format("stopped while the keys of '{}' were taken back: nothing was changed, "
+                     "run it again",
+                     to_forget_->name()));
+    return false;
+  }
   const DedupCounts& counts = taker.counts();
   forgotten_ = ForgetReport{.forgotten = counts.duplicates,
                             .missing = counts.distinct,
@@ -341,6 +343,7 @@ void Run::forget() {
                               to_forget_->name(), format_count(counts.unkeyed),
                               format_count(counts.records)));
   if (state_file_) state_file_->save(state_.hasher, state_.filter, state_.labels);
+  return true;
 }
 
 bool Run::between() {
