@@ -8,10 +8,10 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
-#include "sluice/snapshot/chunks.hpp"
 #include "sluice/snapshot/delta_coding.hpp"
 #include "sluice/snapshot/layout.hpp"
 #include "sluice/snapshot/snapshot.hpp"
+#include "tests/support/delta_repair.hpp"
 
 namespace sluice {
 namespace {
@@ -236,22 +236,40 @@ TEST(Delta, AChangedOrMissingByteIsNoticed) {
   EXPECT_THROW(applied(&before, longer), CorruptSnapshot);
 }
 
-// Puts the header's checksum right again after a change.
-void repair_header(Bytes& delta) {
-  const std::size_t header =
-      41 + std::to_integer<std::size_t>(delta[12]) + (std::to_integer<std::size_t>(delta[13]) << 8);
-  const std::uint64_t checksum = checksum_of(std::span(delta).first(header));
-  for (std::size_t i = 0; i < 8; ++i)
-    delta[header + i] = static_cast<std::byte>(checksum >> (8 * i));
-}
-
 TEST(Delta, AFewBytesCannotPromiseAnEndlessSnapshot) {
   Bytes delta = whole_of(snapshot_of(filled("bloom,keys=1000", 0)));
-  repair_header(delta);
+  testing_support::repair_delta(delta, 0);
   EXPECT_NO_THROW(applied(nullptr, delta));
   delta[33 + 6] = std::byte{1};  // 2^48 bytes more
-  repair_header(delta);
+  testing_support::repair_delta(delta, 0);
   EXPECT_THROW(applied(nullptr, delta), CorruptSnapshot);
+}
+
+// With checksums that match, what is wrong is found by what it says or leads to.
+TEST(Delta, HostileBytesAreRefusedBehindRightChecksums) {
+  AnyFilter filter = filled("bloom,layout=classic,bytes=4096,probes=3", 200);
+  const Bytes before = snapshot_of(filter);
+  const std::uint64_t identity = BytesDecoder(std::span(before).last(8)).u64();
+  filter.insert(keys(200, 210));
+  const Bytes sparse = delta_of(before, snapshot_of(filter));
+  filter.insert(keys(210, 900));
+  const Bytes dense = delta_of(before, snapshot_of(filter));
+  SplitMix64 random(9);
+  int tried = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Bytes delta = round % 2 == 0 ? sparse : dense;
+    const Bytes good = delta;
+    // Half of them in the chunk: its coding and parameters, or anywhere in it.
+    const std::size_t chunk = 41 + 8 + BytesDecoder(std::span(delta).subspan(12, 4)).u32();
+    const std::size_t at = round % 4 < 2 ? random.next() % delta.size()
+                                         : chunk + random.next() % (delta.size() - chunk - 16);
+    delta[at] = static_cast<std::byte>(random.next());
+    testing_support::repair_delta(delta, identity);
+    if (delta == good) continue;
+    ++tried;
+    EXPECT_THROW(applied(&before, delta), Error) << at;
+  }
+  EXPECT_GT(tried, 1800);
 }
 
 // What a site sends that has one per cent more keys than at its last sending. Measured: 3.5, 2.9,
