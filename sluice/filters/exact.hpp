@@ -3,8 +3,7 @@
 // Source   Open addressing with linear probing over digests that are uniform already.
 // Cost     observe: one cache line in most cases. The table doubles when it is three quarters full:
 //          21 to 43 bytes a key, and an insertion may allocate.
-//          forget closes the gap it leaves, so that searches do not grow longer; the table keeps its
-//          size.
+//          forget closes the gap that it leaves: searches grow no longer, the table no smaller.
 // Errors   Only by a 128-bit collision: below 10⁻²⁰ for a billion keys. No false negative.
 // Use it   as the truth in tests and audits, and where nothing may be lost and the memory is there.
 // Avoid    for endless streams: it grows with the number of keys.
