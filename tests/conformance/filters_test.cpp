@@ -275,7 +275,8 @@ std::uint64_t found_of(const AnyFilter& filter, std::span<const Digest> digests)
 }
 
 // A key judged duplicate on arrival was not written: taking it back would take another's trace. So
-// only keys that were judged distinct are.
+// only keys that were judged distinct are. A filter may leave a key where it is, and say so, when
+// it cannot tell whose trace it would erase: no more often than it errs.
 TEST_P(Conformance, ForgetTakesAKeyBack) {
   AnyFilter filter = make();
   if (!filter.can_forget()) return;
@@ -284,18 +285,24 @@ TEST_P(Conformance, ForgetTakesAKeyBack) {
   for (std::size_t i = 0; i < digests_.size(); ++i)
     if (verdicts[i] == Verdict::distinct) (i % 2 == 0 ? kept : forgotten).push_back(digests_[i]);
   const FilterStats before = filter.stats();
-  for (const Digest& digest : forgotten) EXPECT_TRUE(filter.forget(digest));
+  const std::size_t asked = forgotten.size();
+  std::erase_if(forgotten, [&](const Digest& digest) {
+    if (filter.forget(digest)) return false;
+    kept.push_back(digest);
+    return true;
+  });
+  EXPECT_LE(asked - forgotten.size(), most_found(before, asked));
   EXPECT_EQ(found_of(filter, kept), kept.size());
   EXPECT_LE(found_of(filter, forgotten), most_found(before, forgotten.size()));
   EXPECT_EQ(filter.stats().keys, before.keys - forgotten.size());
   EXPECT_EQ(filter.stats().forgotten, forgotten.size());
-  EXPECT_EQ(filter.stats().forget_misses, 0u);
+  EXPECT_EQ(filter.stats().forget_misses, asked - forgotten.size());
 
   std::uint64_t found = 0;
   for (const Digest& digest : strangers(16, 2000)) found += filter.forget(digest);
   EXPECT_LE(found, most_found(before, 2000));
   EXPECT_EQ(filter.stats().forgotten, forgotten.size() + found);
-  EXPECT_EQ(filter.stats().forget_misses, 2000 - found);
+  EXPECT_EQ(filter.stats().forget_misses, asked - forgotten.size() + 2000 - found);
   filter.clear();
   EXPECT_EQ(filter.stats().forgotten, 0u);
   EXPECT_EQ(filter.stats().forget_misses, 0u);
@@ -306,10 +313,14 @@ TEST_P(Conformance, WhatRemainsAfterInsertsAndForgetsIsFound) {
   if (!filter.can_forget()) return;
   SplitMix64 random(17);
   std::vector<Digest> live, gone;
+  std::uint64_t refused = 0;
   for (int step = 1; step <= 12'000; ++step) {
     if (!live.empty() && random.next() % 5 < 2) {
       std::swap(live[random.next() % live.size()], live.back());
-      EXPECT_TRUE(filter.forget(live.back())) << step;
+      if (!filter.forget(live.back())) {
+        ++refused;
+        continue;
+      }
       gone.push_back(live.back());
       live.pop_back();
     } else {
@@ -327,6 +338,7 @@ TEST_P(Conformance, WhatRemainsAfterInsertsAndForgetsIsFound) {
       ASSERT_EQ(found_of(filter, live), live.size()) << step;
     }
   }
+  EXPECT_LE(refused, most_found(filter.stats(), 12'000));
   EXPECT_EQ(filter.stats().keys, live.size());
   EXPECT_EQ(bytes_of(copy_of(filter)), bytes_of(filter));
 }
