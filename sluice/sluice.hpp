@@ -28,5 +28,6 @@
 #include "sluice/hash/hasher.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/snapshot/delta.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/stream/dedup.hpp"

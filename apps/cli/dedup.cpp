@@ -94,6 +94,12 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
                 "Let the duplicates through and hold the rest back, unkeyed records with them")
       ->group(group);
   command
+      .add_option("--forget", flags.forget,
+                  "First take back the keys of these records, of the input's format; for filters "
+                  "that can, such as exact and cohort")
+      ->type_name("FILE")
+      ->group(group);
+  command
       .add_option("--state", flags.state,
                   "Remember across runs: load this file first if it exists, save it at the end")
       ->type_name("FILE")
@@ -140,6 +146,9 @@ void add_dedup(CLI::App& app, int& exit_code) {
   add_output_flags(command, *flags);
   command.footer(kExamples);
   command.callback([flags, &command, &exit_code] {
+    // To take keys back is enough to do: nobody is waited for at a terminal.
+    if (flags->files.empty() && !flags->forget.empty() && isatty(STDIN_FILENO) == 1)
+      flags->files.push_back("/dev/null");
     if (flags->files.empty() && isatty(STDIN_FILENO) == 1) {
       say(command.help("sluice"));
       exit_code = kUsage;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dedup_window.hpp"
 
 #include "sluice/base/error.hpp"
@@ -110,6 +112,10 @@ DedupRequest understand(const DedupFlags& flags) {
   request.untrusted_keys = flags.untrusted_keys;
   request.output = flags.output;
   request.duplicates = flags.duplicates;
+  request.forget = flags.forget;
+  if (flags.forget == "-" && std::ranges::count(request.files, "-") > 0)
+    throw BadParameters(
+        "--forget - and the input are both standard input: name a file for one of them");
   request.state = flags.state;
   request.state_previous = flags.state_previous;
   request.stats = stats_of(flags.stats);

@@ -25,7 +25,7 @@ struct DedupFlags {
   bool strict = false, invert = false;
   std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
-  std::string output, duplicates;
+  std::string output, duplicates, forget;
   std::string state, checkpoint_every;
   bool state_previous = false;
   std::string stats = "text";
@@ -47,6 +47,7 @@ struct DedupRequest {
   bool untrusted_keys = false;
   std::string output, duplicates, state;  // empty: none
   std::string late_output;
+  std::string forget;  // keys to take back first; "-" is standard input
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;

@@ -50,6 +50,8 @@ class BlockedBloom {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
+  // As in bloom.hpp.
+  void merge(const BlockedBloom& other);
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;

@@ -42,6 +42,9 @@ class Bloom {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
+  // Afterwards `keys` is what the share of ones says, within what can be: no fewer than either had,
+  // no more than both. Throws BadParameters when the parameters differ.
+  void merge(const Bloom& other);
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;

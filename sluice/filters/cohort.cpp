@@ -436,6 +436,7 @@ void Cohort::clear() noexcept {
   memory_.clear();
   now_ = params_.generations + 1;
   live_keys_ = swept_ = moves_ = 0;
+  forgotten_ = forget_misses_ = 0;
   sweep_due_ = sweep_share();
   written_.fill(0);
   strays_.clear();

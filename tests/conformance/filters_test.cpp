@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -273,6 +274,168 @@ TEST_P(Conformance, StatsCountKeysAndBytes) {
   if (filter.promises().no_false_positives) {
     EXPECT_EQ(stats.predicted_fpr, 0);
   }
+}
+
+// How many of `count` keys that are not there may be found: the error rate and six standard errors.
+std::uint64_t most_found(const FilterStats& stats, std::uint64_t count) {
+  const double expected = stats.predicted_fpr * static_cast<double>(count);
+  return stats.predicted_fpr == 0
+             ? 0
+             : static_cast<std::uint64_t>(expected + 6 * std::sqrt(expected) + 3);
+}
+
+std::vector<Digest> strangers(std::uint64_t seed, std::size_t count) {
+  SplitMix64 random(seed);
+  std::vector<Digest> digests(count);
+  for (Digest& digest : digests) digest = {random.next(), random.next()};
+  return digests;
+}
+
+std::uint64_t found_of(const AnyFilter& filter, std::span<const Digest> digests) {
+  std::vector<Verdict> verdicts(digests.size());
+  filter.may_contain(digests, verdicts);
+  return static_cast<std::uint64_t>(std::ranges::count(verdicts, Verdict::duplicate));
+}
+
+// A key judged duplicate on arrival was not written: taking it back would take another's trace. So
+// only keys that were judged distinct are. A filter may leave a key where it is, and say so, when
+// it cannot tell whose trace it would erase: no more often than it errs.
+TEST_P(Conformance, ForgetTakesAKeyBack) {
+  AnyFilter filter = make();
+  if (!filter.can_forget()) return;
+  const std::vector<Verdict> verdicts = observe_in_batches(filter, digests_, 15, 512);
+  std::vector<Digest> kept, forgotten;
+  for (std::size_t i = 0; i < digests_.size(); ++i)
+    if (verdicts[i] == Verdict::distinct) (i % 2 == 0 ? kept : forgotten).push_back(digests_[i]);
+  const FilterStats before = filter.stats();
+  const std::size_t asked = forgotten.size();
+  std::erase_if(forgotten, [&](const Digest& digest) {
+    if (filter.forget(digest)) return false;
+    kept.push_back(digest);
+    return true;
+  });
+  EXPECT_LE(asked - forgotten.size(), most_found(before, asked));
+  EXPECT_EQ(found_of(filter, kept), kept.size());
+  EXPECT_LE(found_of(filter, forgotten), most_found(before, forgotten.size()));
+  EXPECT_EQ(filter.stats().keys, before.keys - forgotten.size());
+  EXPECT_EQ(filter.stats().forgotten, forgotten.size());
+  EXPECT_EQ(filter.stats().forget_misses, asked - forgotten.size());
+
+  std::uint64_t found = 0;
+  for (const Digest& digest : strangers(16, 2000)) found += filter.forget(digest);
+  EXPECT_LE(found, most_found(before, 2000));
+  EXPECT_EQ(filter.stats().forgotten, forgotten.size() + found);
+  EXPECT_EQ(filter.stats().forget_misses, asked - forgotten.size() + 2000 - found);
+  filter.clear();
+  EXPECT_EQ(filter.stats().forgotten, 0u);
+  EXPECT_EQ(filter.stats().forget_misses, 0u);
+}
+
+TEST_P(Conformance, WhatRemainsAfterInsertsAndForgetsIsFound) {
+  AnyFilter filter = make();
+  if (!filter.can_forget()) return;
+  SplitMix64 random(17);
+  std::vector<Digest> live, gone;
+  std::uint64_t refused = 0;
+  for (int step = 1; step <= 12'000; ++step) {
+    if (!live.empty() && random.next() % 5 < 2) {
+      std::swap(live[random.next() % live.size()], live.back());
+      if (!filter.forget(live.back())) {
+        ++refused;
+        continue;
+      }
+      gone.push_back(live.back());
+      live.pop_back();
+    } else {
+      // One in four comes back after it was taken back.
+      Digest digest{random.next(), random.next()};
+      if (!gone.empty() && random.next() % 4 == 0) {
+        digest = gone.back();
+        gone.pop_back();
+      }
+      Verdict verdict{};
+      filter.observe({&digest, 1}, {&verdict, 1});
+      if (verdict == Verdict::distinct) live.push_back(digest);
+    }
+    if (step % 3000 == 0) {
+      ASSERT_EQ(found_of(filter, live), live.size()) << step;
+    }
+  }
+  EXPECT_LE(refused, most_found(filter.stats(), 12'000));
+  EXPECT_EQ(filter.stats().keys, live.size());
+  EXPECT_EQ(bytes_of(copy_of(filter)), bytes_of(filter));
+}
+
+TEST_P(Conformance, MergeIsTheUnion) {
+  AnyFilter one = make(), two = make();
+  const std::span first = std::span(digests_).first(digests_.size() / 2);
+  const std::span second = std::span(digests_).subspan(digests_.size() / 3);
+  one.insert(first);
+  two.insert(second);
+  if (!one.can_merge()) {
+    const std::vector<std::byte> before = bytes_of(one);
+    EXPECT_THROW(one.merge(two), BadParameters);
+    EXPECT_EQ(bytes_of(one), before);
+    return;
+  }
+  std::vector<Digest> asked = strangers(18, 5000);
+  asked.insert(asked.end(), digests_.begin(), digests_.end());
+  std::vector<Verdict> by_one(asked.size()), by_two(asked.size()), by_both(asked.size());
+  one.may_contain(asked, by_one);
+  two.may_contain(asked, by_two);
+  const FilterStats stats_one = one.stats(), stats_two = two.stats();
+  one.merge(two);
+  one.may_contain(asked, by_both);
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    if (by_one[i] == Verdict::duplicate || by_two[i] == Verdict::duplicate) {
+      ASSERT_EQ(by_both[i], Verdict::duplicate) << i;
+    }
+  const FilterStats both = one.stats();
+  EXPECT_LE(found_of(one, std::span(asked).first(5000)), most_found(both, 5000));
+  EXPECT_GE(both.keys, std::max(stats_one.keys, stats_two.keys));
+  EXPECT_LE(both.keys, stats_one.keys + stats_two.keys);
+  EXPECT_GE(both.predicted_fpr, std::max(stats_one.predicted_fpr, stats_two.predicted_fpr));
+  EXPECT_EQ(both.target_fpr, stats_one.target_fpr);
+  EXPECT_GE(both.bytes, stats_one.bytes);
+  EXPECT_EQ(bytes_of(copy_of(one)), bytes_of(one));
+}
+
+TEST_P(Conformance, MergingWithAnEmptyOneChangesNoVerdict) {
+  AnyFilter filter = make(), empty = make();
+  if (!filter.can_merge()) return;
+  observe_in_batches(filter, digests_, 19, 512);
+  std::vector<Digest> asked = strangers(20, 5000);
+  asked.insert(asked.end(), digests_.begin(), digests_.end());
+  std::vector<Verdict> before(asked.size()), after(asked.size());
+  filter.may_contain(asked, before);
+  const std::uint64_t keys = filter.stats().keys;
+  filter.merge(empty);
+  filter.may_contain(asked, after);
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(filter.stats().keys, keys);
+  empty.merge(filter);
+  empty.may_contain(asked, after);
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(empty.stats().keys, keys);
+}
+
+TEST_P(Conformance, MergingWithAnotherKindOrOtherParametersIsRefused) {
+  AnyFilter filter = make();
+  if (!filter.can_merge()) return;
+  filter.insert(digests_);
+  const std::vector<std::byte> before = bytes_of(filter);
+  const bool exact = filter.kind() == FilterKind::exact;
+  EXPECT_THROW(filter.merge(make_filter(exact ? "bloom" : "exact", {.keys = 100})), BadParameters);
+  EXPECT_EQ(bytes_of(filter), before);
+  if (exact) return;  // `keys` is where its table starts, and no matter for a merge
+  std::string other(name_of(filter.kind()));
+  const Settings settings = filter.settings();
+  for (const auto& [name, value] : settings.pairs())
+    other += "," + name + "=" + (name == "keys" ? std::to_string(2 * std::stoull(value)) : value);
+  const AnyFilter larger = make_filter(other, Wish{});
+  ASSERT_FALSE(larger.settings() == settings) << other;
+  EXPECT_THROW(filter.merge(larger), BadParameters) << other;
+  EXPECT_EQ(bytes_of(filter), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Filters, Conformance, testing::ValuesIn(kFilters), [](const auto& test) {
