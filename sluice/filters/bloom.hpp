@@ -10,8 +10,8 @@
 // Format   snapshot kind 2, version 1.
 #pragma once
 
-#include "sluice/base/bits.hpp"
 #include "sluice/base/memory.hpp"
+#include "sluice/filters/bloom_positions.hpp"
 #include "sluice/filters/contract.hpp"
 
 namespace sluice {
@@ -56,9 +56,7 @@ class Bloom {
 
   // Probe i of a digest, in [0, bits): part of the format.
   std::uint64_t position(const Digest& digest, unsigned probe) const noexcept {
-    return scale_to(
-        fold_multiply(digest.lo + probe * 0x9E3779B97F4A7C15ULL, digest.hi ^ 0xD6E8FEB86659FD93ULL),
-        params_.bits);
+    return bloom_position(digest, probe, params_.bits);
   }
 
   Params params_;

@@ -1,0 +1,22 @@
+// Where a key's bits or counters lie in a classical Bloom filter: shared by `bloom`, `counting` and
+// `dynamic`, and part of the format of each.
+#pragma once
+
+#include "sluice/base/bits.hpp"
+#include "sluice/hash/digest.hpp"
+
+namespace sluice {
+
+// A uniform word for probe i of a digest: one fold-multiply.
+constexpr std::uint64_t bloom_word(const Digest& digest, unsigned probe) noexcept {
+  return fold_multiply(digest.lo + probe * 0x9E3779B97F4A7C15ULL,
+                       digest.hi ^ 0xD6E8FEB86659FD93ULL);
+}
+
+// Probe i of a digest, in [0, size).
+constexpr std::uint64_t bloom_position(const Digest& digest, unsigned probe,
+                                       std::uint64_t size) noexcept {
+  return scale_to(bloom_word(digest, probe), size);
+}
+
+}  // namespace sluice
