@@ -12,6 +12,7 @@
 #include "sluice/filters/bloom.hpp"
 #include "sluice/filters/bloom_family.hpp"
 #include "sluice/filters/cohort.hpp"
+#include "sluice/filters/counting.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/exact_window.hpp"
 #include "sluice/filters/none.hpp"
@@ -46,15 +47,11 @@ constexpr KindInfo kind_info(std::string_view name) {
 }
 
 constexpr KindInfo kKinds[] = {
-    kind_info<Exact>("exact"),
-    kind_info<Bloom>("bloom"),
-    kind_info<BlockedBloom>("bloom"),
-    kind_info<Cohort>("cohort"),
-    kind_info<ExactWindow>("exact-window"),
-    kind_info<Timing>("timing"),
-    kind_info<Timer>("timer"),
-    kind_info<Apbf>("apbf"),
-    kind_info<Apbbf>("apbbf"),
+    kind_info<Exact>("exact"),        kind_info<Bloom>("bloom"),
+    kind_info<BlockedBloom>("bloom"), kind_info<Counting>("counting"),
+    kind_info<Cohort>("cohort"),      kind_info<ExactWindow>("exact-window"),
+    kind_info<Timing>("timing"),      kind_info<Timer>("timer"),
+    kind_info<Apbf>("apbf"),          kind_info<Apbbf>("apbbf"),
     kind_info<None>("none"),
 };
 
@@ -71,6 +68,9 @@ std::span<const FilterInfo> catalogue() {
        "a set of a known number of keys in bits: small, fast, and wrong at most at the rate asked "
        "for",
        bloom_parameters(), make_bloom},
+      {"counting",
+       "a set of a known number of keys in small counters: as bloom, and keys can be taken back",
+       Counting::Params::known(), make_from<Counting>},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
        make_from<Exact>},
       {"cohort",

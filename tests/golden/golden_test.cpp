@@ -39,6 +39,7 @@ constexpr Golden kGolden[] = {
      HashKind::xxh3},
     {"blocked_bloom16-1.snapshot", "bloom,layout=blocked,bytes=512,probes=16,keys=100,fpr=1e-6",
      HashKind::xxh3},
+    {"counting-1.snapshot", "counting,bytes=512,probes=5,keys=100,fpr=0.01", HashKind::highway},
     {"exact_window-1.snapshot", "exact-window,keys=40,generations=3", HashKind::xxh3},
     {"timing-1.snapshot", "timing,keys=100,fpr=0.01,generations=6,probes=5", HashKind::highway},
     {"timer-1.snapshot", "timer,keys=100,fpr=0.01,generations=6,probes=5", HashKind::xxh3},
