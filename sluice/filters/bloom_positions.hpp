@@ -19,4 +19,29 @@ constexpr std::uint64_t bloom_position(const Digest& digest, unsigned probe,
   return scale_to(bloom_word(digest, probe), size);
 }
 
+// The words of one key, computed once and only as far as they are asked for: filters of any size
+// scale the same words.
+class BloomWords {
+ public:
+  static constexpr unsigned kMost = 64;
+
+  BloomWords() noexcept = default;
+  explicit BloomWords(const Digest& digest) noexcept : digest_(digest) {}
+  // A key that is new in most filters is known after a probe or two.
+  std::uint64_t operator[](unsigned probe) noexcept {
+    while (probe >= ready_) {
+      for (unsigned i = ready_; i < ready_ + kStep; ++i) words_[i] = bloom_word(digest_, i);
+      ready_ += kStep;
+    }
+    return words_[probe];
+  }
+
+ private:
+  static constexpr unsigned kStep = 4;
+
+  Digest digest_;
+  unsigned ready_ = 0;
+  std::uint64_t words_[kMost];
+};
+
 }  // namespace sluice

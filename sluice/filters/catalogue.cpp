@@ -13,6 +13,7 @@
 #include "sluice/filters/bloom_family.hpp"
 #include "sluice/filters/cohort.hpp"
 #include "sluice/filters/counting.hpp"
+#include "sluice/filters/dynamic.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/exact_window.hpp"
 #include "sluice/filters/none.hpp"
@@ -47,11 +48,17 @@ constexpr KindInfo kind_info(std::string_view name) {
 }
 
 constexpr KindInfo kKinds[] = {
-    kind_info<Exact>("exact"),        kind_info<Bloom>("bloom"),
-    kind_info<BlockedBloom>("bloom"), kind_info<Counting>("counting"),
-    kind_info<Cohort>("cohort"),      kind_info<ExactWindow>("exact-window"),
-    kind_info<Timing>("timing"),      kind_info<Timer>("timer"),
-    kind_info<Apbf>("apbf"),          kind_info<Apbbf>("apbbf"),
+    kind_info<Exact>("exact"),
+    kind_info<Bloom>("bloom"),
+    kind_info<BlockedBloom>("bloom"),
+    kind_info<Counting>("counting"),
+    kind_info<Dynamic>("dynamic"),
+    kind_info<Cohort>("cohort"),
+    kind_info<ExactWindow>("exact-window"),
+    kind_info<Timing>("timing"),
+    kind_info<Timer>("timer"),
+    kind_info<Apbf>("apbf"),
+    kind_info<Apbbf>("apbbf"),
     kind_info<None>("none"),
 };
 
@@ -71,6 +78,10 @@ std::span<const FilterInfo> catalogue() {
       {"counting",
        "a set of a known number of keys in small counters: as bloom, and keys can be taken back",
        Counting::Params::known(), make_from<Counting>},
+      {"dynamic",
+       "a set of any number of keys in a series of Bloom filters: grows, and forgets and merges if "
+       "asked to",
+       Dynamic::Params::known(), make_from<Dynamic>},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
        make_from<Exact>},
       {"cohort",
