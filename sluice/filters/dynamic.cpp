@@ -15,6 +15,7 @@ namespace {
 
 // As in bloom.cpp: each key brings a line a probe.
 constexpr std::size_t kKeysAhead = 3;
+constexpr unsigned kFewProbes = 8;
 
 double piece_fpr(const DynamicShape& shape, std::uint64_t keys) {
   return model::bloom_fpr(static_cast<double>(shape.bits), shape.probes, static_cast<double>(keys));
@@ -51,6 +52,39 @@ Dynamic Dynamic::make(const Params& params) {
 Dynamic::Dynamic(const Params& params)
     : params_(params), slices_(params.bits), asking_(params.ask == Ask::always) {}
 
+// Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in slices,
+// the lines of so many probes; else so many of the filter that is written, and the first of each
+// other.
+template <class Judge>
+void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const {
+  if (table_bytes() < kernels::kPrefetchFromBytes) {
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      BloomWords words(digests[i]);
+      judge(i, words);
+    }
+    return;
+  }
+  std::array<BloomWords, kKeysAhead + 1> ring;
+  const std::size_t count = digests.size();
+  for (std::size_t i = 0; i < count + kKeysAhead; ++i) {
+    if (i < count) {
+      BloomWords& words = ring[i % ring.size()];
+      words = BloomWords(digests[i]);
+      if (sliced()) {
+        for (const SlicedGroup& group : slices_.groups())
+          for (unsigned probe = 0; probe < probes; ++probe)
+            __builtin_prefetch(group.address(scale_to(words[probe], params_.bits)), 1);
+      } else {
+        for (const DynamicPiece& piece : pieces_) __builtin_prefetch(piece.address(words[0]));
+        const DynamicPiece& written = pieces_[std::min(active_, pieces_.size() - 1)];
+        for (unsigned probe = 1; probe < probes; ++probe)
+          __builtin_prefetch(written.address(words[probe]), 1);
+      }
+    }
+    if (i >= kKeysAhead) judge(i - kKeysAhead, ring[(i - kKeysAhead) % ring.size()]);
+  }
+}
+
 // --- asking -------------------------------------------------------------------------------------
 
 bool Dynamic::claims(BloomWords& words) const noexcept {
@@ -69,8 +103,11 @@ bool Dynamic::may_contain(const Digest& digest) const noexcept {
 void Dynamic::may_contain(std::span<const Digest> digests,
                           std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+  const auto ask = [&](std::size_t i, BloomWords& words) {
+    verdicts[i] = static_cast<Verdict>(claims(words));
+  };
+  // A new key is known after few probes, and only those are worth fetching.
+  ahead(digests, std::min(kFewProbes, params_.probes), ask);
 }
 
 // --- writing ------------------------------------------------------------------------------------
@@ -127,36 +164,8 @@ void Dynamic::series_changed() {
 
 void Dynamic::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
-  if (table_bytes() < kernels::kPrefetchFromBytes) {
-    for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(digests[i]);
-    return;
-  }
-  sliced() ? observe_ahead<true>(digests, verdicts) : observe_ahead<false>(digests, verdicts);
-}
-
-// Prefetches what a new key touches: all lines of the filter that is written, and of each other
-// filter the first; in slices, a line a probe is all there is.
-template <bool kSliced>
-void Dynamic::observe_ahead(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  std::array<BloomWords, kKeysAhead + 1> ring;
-  const std::size_t count = digests.size();
-  for (std::size_t i = 0; i < count + kKeysAhead; ++i) {
-    if (i < count) {
-      BloomWords& words = ring[i % ring.size()];
-      words = BloomWords(digests[i]);
-      if constexpr (kSliced) {
-        for (const SlicedGroup& group : slices_.groups())
-          for (unsigned probe = 0; probe < params_.probes; ++probe)
-            __builtin_prefetch(group.address(scale_to(words[probe], params_.bits)), 1);
-      } else {
-        for (const DynamicPiece& piece : pieces_) __builtin_prefetch(piece.address(words[0]));
-        const DynamicPiece& written = pieces_[std::min(active_, pieces_.size() - 1)];
-        for (unsigned probe = 1; probe < written.shape.probes; ++probe)
-          __builtin_prefetch(written.address(words[probe]), 1);
-      }
-    }
-    if (i >= kKeysAhead) verdicts[i - kKeysAhead] = observe(ring[(i - kKeysAhead) % ring.size()]);
-  }
+  ahead(digests, params_.probes,
+        [&](std::size_t i, BloomWords& words) { verdicts[i] = observe(words); });
 }
 
 void Dynamic::insert(std::span<const Digest> digests) {

@@ -123,8 +123,8 @@ class Dynamic {
   void series_changed();
   std::uint64_t table_bytes() const noexcept;
 
-  template <bool kSliced>
-  void observe_ahead(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  template <class Judge>
+  void ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const;
   Verdict observe(BloomWords& words);
 
   Params params_;

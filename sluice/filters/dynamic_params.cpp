@@ -12,7 +12,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint64_t kMostBits = std::uint64_t{1} << 47;
 constexpr std::uint64_t kWord = 64;
 constexpr unsigned kMostGrowth = 16;
 
@@ -29,7 +28,7 @@ constexpr ParameterInfo kKnown[] = {
      "--expect; 1M, or what bytes hold"},
     {"fpr", "the error of one filter when full; with tighten, of all of them", "above 0, below 1",
      "--fpr"},
-    {"bytes", "size of one filter's table", "8 to 16TiB", "what keys and fpr need"},
+    {"bytes", "size of one filter's table", "8 to 64TiB", "what keys and fpr need"},
     {"probes", "bits a key", "1 to 64", "the best for the size"},
     {"forget", "whether keys can be taken back: counters of 4 bits instead of bits", "yes or no",
      "no"},
@@ -42,7 +41,6 @@ constexpr ParameterInfo kKnown[] = {
     {"growth", "each filter's keys as a multiple of the one before, with tighten", "1 to 16", "2"},
 };
 
-// Without names of their own: what the settings say, before it becomes parameters.
 void refuse_if(bool wrong, const char* sentence) {
   if (wrong) throw BadParameters(sentence);
 }
@@ -60,7 +58,7 @@ Dynamic::Params Dynamic::Params::from(const Wish& wish, const Settings& settings
   params.forget = reader.choice("forget", kYesNo) == "yes";
   params.ask = reader.choice("ask", kAsk) == "auto" ? Ask::by_rule : Ask::always;
   params.tighten = reader.probability("tighten").value_or(0);
-  const auto bytes = reader.size("bytes", 8, kMostBits / 8);
+  const auto bytes = reader.size("bytes", 8, kMostDynamicBytes);
   const auto probes = reader.count("probes", 1, model::kMostProbes);
   const auto growth = reader.count("growth", 1, kMostGrowth);
   const bool alike = params.tighten == 0;
@@ -78,8 +76,9 @@ Dynamic::Params Dynamic::Params::from(const Wish& wish, const Settings& settings
                   .probes = probes,
                   .standard_keys = kStandardKeys};
   if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
-  if (bytes) asked.places = *bytes * (params.forget ? 2 : 8);
-  const BloomSize size = bloom_size("dynamic", asked, kWord, kMostBits);
+  const std::uint64_t a_byte = params.forget ? 2 : 8;
+  if (bytes) asked.places = *bytes * a_byte;
+  const BloomSize size = bloom_size("dynamic", asked, kWord, kMostDynamicBytes * a_byte);
   params.bits = size.places;
   params.probes = size.probes;
   params.capacity = size.capacity;
@@ -109,13 +108,13 @@ DynamicShape Dynamic::Params::shape(std::size_t index) const {
   if (tighten == 0 || index == 0) return shape;
   // f·(1−r)·rⁱ: however many there are, they sum up to less than f.
   const double fpr = target_fpr * (1 - tighten) * std::pow(tighten, static_cast<double>(index));
-  const double keys =
-      static_cast<double>(capacity) * std::pow(double(growth), static_cast<double>(index));
+  const double keys = static_cast<double>(capacity) *
+                      std::pow(static_cast<double>(growth), static_cast<double>(index));
   const BloomSize size = bloom_size(
       "dynamic",
       {.fpr = std::max(fpr, 1e-300),
        .keys = static_cast<std::uint64_t>(std::min(keys, static_cast<double>(kMostBloomKeys)))},
-      kWord, kMostBits);
+      kWord, kMostDynamicBytes * 8);
   shape.bits = size.places;
   shape.probes = size.probes;
   shape.capacity = size.capacity;

@@ -12,8 +12,9 @@
 namespace sluice {
 
 const char* what_is_wrong(const DynamicShape& shape) noexcept {
-  if (shape.bits == 0 || shape.bits % 64 != 0 || shape.bits > std::uint64_t{1} << 47)
-    return "takes filters of 64 to 2^47 bits or counters each, in whole words of 64";
+  if (shape.bits == 0 || shape.bits % 64 != 0 || shape.bits > std::uint64_t{1} << 49 ||
+      shape.bytes() > kMostDynamicBytes)
+    return "takes filters of 8 bytes to 64 TiB each, in whole words of 64 bits or counters";
   if (shape.probes == 0 || shape.probes > model::kMostProbes) return "takes 1 to 64 probes";
   if (shape.capacity == 0 || shape.capacity > kMostBloomKeys)
     return "takes filters of 1 to 2^44 keys each";

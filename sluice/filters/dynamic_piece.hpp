@@ -8,6 +8,8 @@
 
 namespace sluice {
 
+inline constexpr std::uint64_t kMostDynamicBytes = std::uint64_t{1} << 46;
+
 struct DynamicShape {
   std::uint64_t bits = 0;      // m: positions, a multiple of 64
   unsigned probes = 0;         // k
