@@ -16,6 +16,10 @@ constexpr const char* kFilters[] = {
     "bloom,layout=blocked,bytes=64,probes=8",
     "bloom,layout=blocked,bytes=192,probes=16",
     "cohort",
+    "counting,bytes=64,probes=3",
+    "dynamic,keys=5,fpr=0.1,layout=sliced",
+    "dynamic,keys=5,fpr=0.1,forget=yes",
+    "dynamic,keys=5,fpr=0.1,tighten=0.5",
 };
 
 using namespace sluice;

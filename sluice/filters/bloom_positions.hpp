@@ -27,6 +27,10 @@ class BloomWords {
 
   BloomWords() noexcept = default;
   explicit BloomWords(const Digest& digest) noexcept : digest_(digest) {}
+  void start(const Digest& digest) noexcept {
+    digest_ = digest;
+    ready_ = 0;
+  }
   // A key that is new in most filters is known after a probe or two.
   std::uint64_t operator[](unsigned probe) noexcept {
     while (probe >= ready_) {

@@ -53,8 +53,7 @@ Dynamic::Dynamic(const Params& params)
     : params_(params), slices_(params.bits), asking_(params.ask == Ask::always) {}
 
 // Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in slices,
-// the lines of so many probes; else so many of the filter that is written, and the first of each
-// other.
+// the lines of so many probes; else all of the filter that is written, and the first of each other.
 template <class Judge>
 void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const {
   if (table_bytes() < kernels::kPrefetchFromBytes) {
@@ -69,7 +68,7 @@ void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judg
   for (std::size_t i = 0; i < count + kKeysAhead; ++i) {
     if (i < count) {
       BloomWords& words = ring[i % ring.size()];
-      words = BloomWords(digests[i]);
+      words.start(digests[i]);
       if (sliced()) {
         for (const SlicedGroup& group : slices_.groups())
           for (unsigned probe = 0; probe < probes; ++probe)
@@ -77,7 +76,7 @@ void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judg
       } else {
         for (const DynamicPiece& piece : pieces_) __builtin_prefetch(piece.address(words[0]));
         const DynamicPiece& written = pieces_[std::min(active_, pieces_.size() - 1)];
-        for (unsigned probe = 1; probe < probes; ++probe)
+        for (unsigned probe = 1; probe < written.shape.probes; ++probe)
           __builtin_prefetch(written.address(words[probe]), 1);
       }
     }
@@ -106,8 +105,16 @@ void Dynamic::may_contain(std::span<const Digest> digests,
   const auto ask = [&](std::size_t i, BloomWords& words) {
     verdicts[i] = static_cast<Verdict>(claims(words));
   };
-  // A new key is known after few probes, and only those are worth fetching.
-  ahead(digests, std::min(kFewProbes, params_.probes), ask);
+  // In slices of many filters a new key is known after some probes more than in one filter, where
+  // two are enough and fetching ahead costs more than it saves (`sluice_bench dynamic`).
+  if (sliced() && pieces_.size() > 1) {
+    ahead(digests, std::min(kFewProbes, params_.probes), ask);
+    return;
+  }
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    BloomWords words(digests[i]);
+    ask(i, words);
+  }
 }
 
 // --- writing ------------------------------------------------------------------------------------
