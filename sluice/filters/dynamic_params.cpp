@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::uint64_t kWord = 64;
 constexpr unsigned kMostGrowth = 16;
+constexpr double kLeastTighten = 0.1;
+constexpr double kMostTighten = 0.99;
+// No filter is made stricter than this: it would take ever more bits a key, and a thousand such
+// errors together are still nothing.
+constexpr double kStrictest = 1e-30;
 
 // One filter of so many keys takes 3.4 MiB at 10⁻⁶: small beside a process, and a stream of a
 // hundred million keys makes a hundred of them.
@@ -36,7 +41,7 @@ constexpr ParameterInfo kKnown[] = {
      "sliced where it can be: with forget=no and no tighten"},
     {"ask", "whether insert asks before it writes: always, or from where repeats cost a filter",
      "always or auto", "always"},
-    {"tighten", "each filter's error as a share of the one before", "above 0, below 1",
+    {"tighten", "each filter's error as a share of the one before", "0.1 to 0.99",
      "not: all filters alike"},
     {"growth", "each filter's keys as a multiple of the one before, with tighten", "1 to 16", "2"},
 };
@@ -112,7 +117,7 @@ DynamicShape Dynamic::Params::shape(std::size_t index) const {
                       std::pow(static_cast<double>(growth), static_cast<double>(index));
   const BloomSize size = bloom_size(
       "dynamic",
-      {.fpr = std::max(fpr, 1e-300),
+      {.fpr = std::max(fpr, kStrictest),
        .keys = static_cast<std::uint64_t>(std::min(keys, static_cast<double>(kMostBloomKeys)))},
       kWord, kMostDynamicBytes * 8);
   shape.bits = size.places;
@@ -126,7 +131,12 @@ std::string Dynamic::Params::what_is_wrong() const {
     return fmt::format("filter 'dynamic' {}", wrong);
   if (!(target_fpr > 0 && target_fpr < 1))
     return "filter 'dynamic' takes a target error above 0 and below 1";
-  if (!(tighten >= 0 && tighten < 1)) return "filter 'dynamic' takes tighten above 0 and below 1";
+  if (tighten != 0 && !(tighten >= kLeastTighten && tighten <= kMostTighten))
+    return "filter 'dynamic' takes tighten of 0.1 to 0.99";
+  // Else a small file could tell the next filter to be a large one.
+  if (tighten != 0 && model::bloom_fpr(static_cast<double>(bits), probes,
+                                       static_cast<double>(capacity)) > target_fpr)
+    return "filter 'dynamic' with tighten= takes a first filter large enough for its keys and fpr";
   if (growth == 0 || growth > kMostGrowth || (tighten == 0 && growth != 1))
     return "filter 'dynamic' takes growth of 1 to 16, and only together with tighten=";
   if (forget && layout == Layout::sliced)

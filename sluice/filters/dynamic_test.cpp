@@ -166,6 +166,7 @@ TEST(Dynamic, NonsenseIsRefusedWithASentence) {
   EXPECT_NE(error_of("tighten=0.5,bytes=1MiB").find("keys and fpr"), std::string::npos);
   EXPECT_NE(error_of("tighten=0.5,probes=3").find("keys and fpr"), std::string::npos);
   EXPECT_NE(error_of("tighten=1").find("tighten"), std::string::npos);
+  EXPECT_NE(error_of("tighten=0.05").find("0.1 to 0.99"), std::string::npos);
   EXPECT_NE(error_of("growth=17,tighten=0.5").find("1 to 16"), std::string::npos);
   EXPECT_NE(error_of("forget=maybe").find("no or yes"), std::string::npos);
   EXPECT_NE(error_of("keys=10000G,fpr=1e-15").find("64 TiB"), std::string::npos);
