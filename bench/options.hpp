@@ -17,6 +17,7 @@ void run_limits(const Options& options, Report& report);
 void run_filters(const Options& options, Report& report);
 void run_layouts(const Options& options, Report& report);
 void run_prefetch(const Options& options, Report& report);
+void run_dynamic(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);

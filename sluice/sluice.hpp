@@ -23,6 +23,8 @@
 #include "sluice/filters/blocked_bloom.hpp"
 #include "sluice/filters/bloom.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/counting.hpp"
+#include "sluice/filters/dynamic.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/none.hpp"
 #include "sluice/hash/hasher.hpp"

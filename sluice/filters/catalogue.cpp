@@ -12,6 +12,8 @@
 #include "sluice/filters/bloom.hpp"
 #include "sluice/filters/bloom_family.hpp"
 #include "sluice/filters/cohort.hpp"
+#include "sluice/filters/counting.hpp"
+#include "sluice/filters/dynamic.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/exact_window.hpp"
 #include "sluice/filters/none.hpp"
@@ -51,6 +53,8 @@ constexpr KindInfo kKinds[] = {
     kind_info<Exact>("exact"),
     kind_info<Bloom>("bloom"),
     kind_info<BlockedBloom>("bloom"),
+    kind_info<Counting>("counting"),
+    kind_info<Dynamic>("dynamic"),
     kind_info<Stable>("stable"),
     kind_info<Reservoir>("reservoir"),
     kind_info<Cohort>("cohort"),
@@ -75,6 +79,13 @@ std::span<const FilterInfo> catalogue() {
        "a set of a known number of keys in bits: small, fast, and wrong at most at the rate asked "
        "for",
        bloom_parameters(), make_bloom},
+      {"counting",
+       "a set of a known number of keys in small counters: as bloom, and keys can be taken back",
+       Counting::Params::known(), make_from<Counting>},
+      {"dynamic",
+       "a set of any number of keys in a series of Bloom filters: grows, and forgets and merges if "
+       "asked to",
+       Dynamic::Params::known(), make_from<Dynamic>},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
        make_from<Exact>},
       {"cohort",
