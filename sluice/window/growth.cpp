@@ -209,7 +209,13 @@ void Growth::rotate() {
   stages_.erase(std::remove_if(stages_.begin(), last,
                                [](const Stage& stage) { return stage.filter.live_keys() == 0; }),
                 last);
-  if (const std::uint64_t keys = smaller_keys(at_this_rate)) add_stage(keys);
+  const std::uint64_t keys = smaller_keys(at_this_rate);
+  if (keys == 0) return;
+  try {
+    add_stage(keys);
+  } catch (const BadParameters&) {
+    // A smaller one cannot be had: the large one does. A rotation cut off here would be done twice.
+  }
 }
 
 bool Growth::can_forget() const noexcept {
