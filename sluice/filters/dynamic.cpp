@@ -130,10 +130,13 @@ Verdict Dynamic::observe(const Digest& digest) {
   return observe(words);
 }
 
+void Dynamic::insert(BloomWords& words) {
+  if (!asking_ || !claims(words)) add(words);
+}
+
 void Dynamic::insert(const Digest& digest) {
   BloomWords words(digest);
-  if (asking_ && claims(words)) return;
-  add(words);
+  insert(words);
 }
 
 void Dynamic::add(BloomWords& words) {
@@ -176,7 +179,7 @@ void Dynamic::observe(std::span<const Digest> digests, std::span<Verdict> verdic
 }
 
 void Dynamic::insert(std::span<const Digest> digests) {
-  for (const Digest& digest : digests) insert(digest);
+  ahead(digests, params_.probes, [&](std::size_t, BloomWords& words) { insert(words); });
 }
 
 void Dynamic::clear() noexcept {

@@ -126,6 +126,7 @@ class Dynamic {
   template <class Judge>
   void ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const;
   Verdict observe(BloomWords& words);
+  void insert(BloomWords& words);
 
   Params params_;
   std::vector<DynamicPiece> pieces_;
