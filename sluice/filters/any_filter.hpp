@@ -165,7 +165,7 @@ class AnyFilter {
       assert(false && "this filter cannot take a key back");
       return false;
     }
-    bool can_merge() const noexcept override { return MergingFilter<F>; }
+    bool can_merge() const noexcept override { return sluice::can_merge(filter); }
     void merge([[maybe_unused]] const Base& other) override {
       if constexpr (MergingFilter<F>) {
         if (const auto* same = dynamic_cast<const Holder*>(&other))

@@ -130,10 +130,13 @@ Verdict Dynamic::observe(const Digest& digest) {
   return observe(words);
 }
 
+void Dynamic::insert(ProbeWords& words) {
+  if (!asking_ || !claims(words)) add(words);
+}
+
 void Dynamic::insert(const Digest& digest) {
   ProbeWords words(digest);
-  if (asking_ && claims(words)) return;
-  add(words);
+  insert(words);
 }
 
 void Dynamic::add(ProbeWords& words) {
@@ -176,7 +179,7 @@ void Dynamic::observe(std::span<const Digest> digests, std::span<Verdict> verdic
 }
 
 void Dynamic::insert(std::span<const Digest> digests) {
-  for (const Digest& digest : digests) insert(digest);
+  ahead(digests, params_.probes, [&](std::size_t, ProbeWords& words) { insert(words); });
 }
 
 void Dynamic::clear() noexcept {
@@ -215,7 +218,8 @@ FilterStats Dynamic::stats() const {
       .predicted_fpr = series_fpr(pieces_, [](const DynamicPiece& piece) { return piece.keys; }),
       .planned_fpr = series_fpr(pieces_, capacity_of),
       .forgotten = forgotten_,
-      .forget_misses = forget_misses_};
+      .forget_misses = forget_misses_,
+      .forget_kept = kept_};
 }
 
 static_assert(ForgettingFilter<Dynamic> && MergingFilter<Dynamic>);

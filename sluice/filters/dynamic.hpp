@@ -93,6 +93,7 @@ class Dynamic {
   // The union: the filters of both (Def. 3), those that fit together as one. A key that both hold
   // is then claimed by two filters, and kept when it is to be forgotten. Throws BadParameters.
   void merge(const Dynamic& other);
+  bool can_merge() const noexcept { return params_.tighten == 0; }
 
   // The intersection: says yes exactly where both do. Each filter of one meets each of the other
   // (Def. 2), and what is left empty is dropped: at most as many as the product. Bits only.
@@ -126,6 +127,7 @@ class Dynamic {
   template <class Judge>
   void ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const;
   Verdict observe(ProbeWords& words);
+  void insert(ProbeWords& words);
 
   Params params_;
   std::vector<DynamicPiece> pieces_;
