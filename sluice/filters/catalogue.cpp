@@ -14,6 +14,7 @@
 #include "sluice/filters/cohort.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/exact_window.hpp"
+#include "sluice/filters/growing.hpp"
 #include "sluice/filters/none.hpp"
 #include "sluice/filters/timer.hpp"
 #include "sluice/filters/timing.hpp"
@@ -49,6 +50,7 @@ constexpr KindInfo kKinds[] = {
     kind_info<Exact>("exact"),
     kind_info<Bloom>("bloom"),
     kind_info<BlockedBloom>("bloom"),
+    kind_info<Growing>("growing"),
     kind_info<Cohort>("cohort"),
     kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),
@@ -71,6 +73,10 @@ std::span<const FilterInfo> catalogue() {
        "a set of a known number of keys in bits: small, fast, and wrong at most at the rate asked "
        "for",
        bloom_parameters(), make_bloom},
+      {"growing",
+       "a set of any number of keys in fingerprints, table and all growing bucket by bucket: holds "
+       "the rate asked for at every size",
+       Growing::Params::known(), make_from<Growing>},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
        make_from<Exact>},
       {"cohort",
