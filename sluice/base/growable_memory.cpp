@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // a multiple of every page size in use
-// From here on huge pages: the last one is only partly used, which is then below 1/16.
+// From here on huge pages, and only whole ones: a page that is not all ours when it is first
+// touched is given in small ones. The last is in part unused, at most 1/16 of the block.
 constexpr std::size_t kHugeFromBytes = std::size_t{32} << 20;
 constexpr std::size_t kFirstReservation = std::size_t{4} << 20;
 constexpr std::size_t kReserveAhead = 4;  // times what is needed
@@ -33,8 +34,8 @@ std::size_t round_up(std::size_t bytes, std::size_t to) {
 
 // What is given when `bytes` are asked for.
 std::size_t with_margin(std::size_t bytes) {
-  const std::size_t step =
-      std::clamp(bytes / 64 / kStepBytes * kStepBytes, kStepBytes, kHugePageBytes);
+  if (bytes >= kHugeFromBytes) return round_up(bytes, kHugePageBytes);
+  const std::size_t step = std::max(bytes / 64 / kStepBytes * kStepBytes, kStepBytes);
   return round_up(bytes, step);
 }
 

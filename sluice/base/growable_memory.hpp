@@ -22,8 +22,8 @@ class GrowableMemory {
   GrowableMemory& operator=(const GrowableMemory&) = delete;
   ~GrowableMemory();
 
-  // At least `bytes` from now on: somewhat more (below 1/64, or 64 KiB), so that a table that grows
-  // line by line asks seldom. Throws NoMemory when the system cannot give them; nothing has
+  // At least `bytes` from now on: somewhat more (at most 1/16, or 64 KiB), so that a table that
+  // grows line by line asks seldom. Throws NoMemory when the system cannot give them; nothing has
   // changed then.
   void grow(std::uint64_t bytes);
   // All bytes zero, and only as many as `bytes` need. What a grow() of this size before has given

@@ -150,19 +150,28 @@ Growing& Growing::operator=(Growing&& other) noexcept {
   return *this;
 }
 
+// Memory for so many buckets in all, divided as they will be.
 void Growing::allocate(std::uint64_t buckets) {
   if (buckets > kernels::kGrowingMostBuckets)
     throw NoMemory("filter 'growing' takes a table of at most 512 GiB");
-  memory_.grow(buckets * kernels::kGrowingBucketBytes);
-  table_.lines = memory_.data();
-  table_.allocated =
-      std::min(memory_.size() / kernels::kGrowingBucketBytes, kernels::kGrowingMostBuckets);
+  GrowingTable then;
+  then.set_buckets(buckets);
+  for (std::size_t i = 0; i < 2; ++i)
+    memory_[i].grow(then.halves[i].buckets * kernels::kGrowingBucketBytes);
+  adopt_memory();
+}
+
+void Growing::adopt_memory() noexcept {
+  for (std::size_t i = 0; i < 2; ++i) {
+    table_.halves[i].lines = memory_[i].data();
+    table_.halves[i].allocated = memory_[i].size() / kernels::kGrowingBucketBytes;
+  }
 }
 
 // What stopped a key: no memory for the next split, or no room though the table is no fuller than
 // it should be.
 void Growing::make_way(unsigned attempt) {
-  if (table_.buckets == table_.allocated) return allocate(table_.buckets + 1);
+  if (!table_.can_split()) return allocate(table_.buckets + 1);
   if (attempt == kMostForcedSplits)
     throw BadParameters(
         "filter 'growing' finds no room for a key: its table was made up, or its hash is broken");
@@ -214,15 +223,13 @@ void Growing::insert(std::span<const Digest> digests) {
 
 // As new: what growth brought goes too.
 void Growing::clear() noexcept {
-  const std::uint64_t buckets = first_buckets(table_.shape, params_.expected_keys);
-  memory_.reset(buckets * kernels::kGrowingBucketBytes);
-  const GrowingShape shape = table_.shape;
-  table_ = {};
-  table_.shape = shape;
-  table_.lines = memory_.data();
-  table_.allocated =
-      std::min(memory_.size() / kernels::kGrowingBucketBytes, kernels::kGrowingMostBuckets);
-  table_.set_buckets(buckets);
+  GrowingTable fresh;
+  fresh.shape = table_.shape;
+  fresh.set_buckets(first_buckets(table_.shape, params_.expected_keys));
+  for (std::size_t i = 0; i < 2; ++i)
+    memory_[i].reset(fresh.halves[i].buckets * kernels::kGrowingBucketBytes);
+  table_ = fresh;
+  adopt_memory();
   keys_ = forgotten_ = forget_misses_ = 0;
 }
 
@@ -246,7 +253,7 @@ bool Growing::forget(const Digest& digest) noexcept {
 FilterStats Growing::stats() const {
   return {.keys = keys_,
           .capacity = 0,
-          .bytes = memory_.size() + sizeof(Growing),
+          .bytes = memory_[0].size() + memory_[1].size() + sizeof(Growing),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = model::growing_fpr(table_.shape.tag_bits, table_.by_bits),
           .planned_fpr = bound(table_.shape, params_.expected_keys),
@@ -258,11 +265,11 @@ FilterStats Growing::stats() const {
 // Known bits that end before the table's addresses do may belong to several buckets: all get a
 // copy.
 void Growing::add(const GrowingTrace& trace) {
+  if (find(table_, trace)) return;
   while (table_.entries >= table_.limit) {
-    if (table_.buckets == table_.allocated) allocate(table_.buckets + 1);
+    if (!table_.can_split()) allocate(table_.buckets + 1);
     kernels::growing_split(table_);
   }
-  if (find(table_, trace)) return;
   if (!kernels::growing_bucket(table_, trace) ||
       !kernels::growing_bucket(table_, kernels::other_side(trace))) {
     add({trace.tag, trace.hash, trace.bits + 1});
@@ -280,10 +287,16 @@ void Growing::add_all_of(const Growing& other) {
     add(trace);
     added += table_.entries > before;
   };
-  // From the bucket on that we split next: what comes is then spread where there is room for it.
-  const std::uint64_t start = table_.split() % from.buckets;
-  for (std::uint64_t i = 0; i < from.buckets; ++i) {
-    const std::uint64_t bucket = (start + i) % from.buckets;
+  // Halves in turn, and each from the bucket on that we split next: what comes is then spread where
+  // there is, or soon will be, room for it.
+  const std::uint64_t starts[] = {table_.halves[0].split, table_.halves[1].split};
+  const std::uint64_t most = std::max(from.halves[0].buckets, from.halves[1].buckets);
+  for (std::uint64_t i = 0; i < 2 * most; ++i) {
+    const std::size_t side = i % 2;
+    const std::uint64_t buckets = from.halves[side].buckets;
+    if (i / 2 >= buckets) continue;
+    const std::uint64_t bucket =
+        (starts[side] + i / 2) % buckets << 1 | static_cast<std::uint64_t>(side);
     for (unsigned slot = 0; slot < from.shape.slots(); ++slot)
       if (kernels::growing_get(from, bucket, slot) != 0)
         take(kernels::growing_trace(from, bucket, slot));
@@ -309,11 +322,12 @@ void Growing::merge(const Growing& other) {
   }
   Growing base(params_, other.table_.buckets);
   base.allocate(most);
-  GrowingTable table = other.table_;
-  table.lines = base.table_.lines;
-  table.allocated = base.table_.allocated;
-  std::memcpy(table.lines, other.table_.lines, table.buckets * kernels::kGrowingBucketBytes);
-  base.table_ = table;
+  base.table_ = other.table_;
+  base.adopt_memory();
+  for (std::size_t i = 0; i < 2; ++i) {
+    const kernels::GrowingHalf& from = other.table_.halves[i];
+    std::memcpy(base.memory_[i].data(), from.lines, from.buckets * kernels::kGrowingBucketBytes);
+  }
   base.keys_ = other.keys_;
   base.forgotten_ = forgotten_;
   base.forget_misses_ = forget_misses_;
@@ -336,7 +350,8 @@ void Growing::encode_header(Encoder& to) const {
 }
 
 void Growing::encode_payload(Encoder& to) const {
-  to.bytes({memory_.data(), table_.buckets * kernels::kGrowingBucketBytes});
+  for (const kernels::GrowingHalf& half : table_.halves)
+    to.bytes({half.lines, half.buckets * kernels::kGrowingBucketBytes});
 }
 
 Growing Growing::decode(Decoder& header, Decoder& payload) {
@@ -362,7 +377,8 @@ Growing Growing::decode(Decoder& header, Decoder& payload) {
            (stray.bits < 64 && stray.hash >> stray.bits != 0));
     table.strays[table.stray_count] = stray;
   }
-  payload.bytes({filter.memory_.data(), buckets * kernels::kGrowingBucketBytes});
+  for (const kernels::GrowingHalf& half : table.halves)
+    payload.bytes({half.lines, half.buckets * kernels::kGrowingBucketBytes});
   refuse(!filter.take_count() || table.entries > table.limit || keys > table.entries);
   filter.keys_ = keys;
   return filter;
@@ -371,13 +387,15 @@ Growing Growing::decode(Decoder& header, Decoder& payload) {
 // Counts what a table that was read holds. False: a slot without a delimiter, which is no slot.
 bool Growing::take_count() noexcept {
   for (std::size_t i = 0; i < table_.stray_count; ++i) ++table_.by_bits[table_.strays[i].bits];
-  for (std::uint64_t bucket = 0; bucket < table_.buckets; ++bucket)
-    for (unsigned slot = 0; slot < table_.shape.slots(); ++slot) {
-      const std::uint64_t value = kernels::growing_get(table_, bucket, slot);
-      if (value == 0) continue;
-      if (value >> table_.shape.tag_bits == 0) return false;
-      ++table_.by_bits[kernels::growing_trace(table_, bucket, slot).bits];
-    }
+  for (std::uint64_t side = 0; side < 2; ++side)
+    for (std::uint64_t i = 0; i < table_.halves[side].buckets; ++i)
+      for (unsigned slot = 0; slot < table_.shape.slots(); ++slot) {
+        const std::uint64_t bucket = i << 1 | side;
+        const std::uint64_t value = kernels::growing_get(table_, bucket, slot);
+        if (value == 0) continue;
+        if (value >> table_.shape.tag_bits == 0) return false;
+        ++table_.by_bits[kernels::growing_trace(table_, bucket, slot).bits];
+      }
   for (const std::uint64_t count : table_.by_bits) table_.entries += count;
   return true;
 }

@@ -17,6 +17,8 @@
 // a small stash until a split makes some. It never forgets a key that it was not told to.
 #pragma once
 
+#include <array>
+
 #include "sluice/base/growable_memory.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/kernels/growing.hpp"
@@ -75,6 +77,7 @@ class Growing {
  private:
   Growing(const Params& params, std::uint64_t buckets);
   void allocate(std::uint64_t buckets);
+  void adopt_memory() noexcept;
   void make_way(unsigned attempt);
   void add(const kernels::GrowingTrace& trace);
   void add_all_of(const Growing& other);
@@ -82,7 +85,7 @@ class Growing {
 
   Params params_;
   kernels::GrowingTable table_;
-  GrowableMemory memory_;
+  std::array<GrowableMemory, 2> memory_;  // of the table's halves
   std::uint64_t keys_ = 0;
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
 };

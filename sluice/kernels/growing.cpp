@@ -45,32 +45,68 @@ struct GrowingMatch {
   std::uint32_t match, free;
 };
 
-// What addresses depend on, apart from the table so that it stays in registers.
-struct GrowingView {
-  explicit GrowingView(const GrowingTable& table) noexcept
-      : lines(table.lines),
-        buckets(table.buckets),
-        low_mask(table.low_mask()),
-        split(table.split()),
-        level(table.level) {}
-  std::uint64_t bucket(std::uint64_t hash) const noexcept {
-    const std::uint64_t far = hash & (2 * low_mask + 1), near = hash & low_mask;
-    return far < buckets ? far : near;
+// A key's two hashes, the even one first.
+struct GrowingHashes {
+  GrowingHashes(const GrowingShape& shape, const Digest& digest) noexcept
+      : tag(digest.hi >> (64 - shape.tag_bits)) {
+    const std::uint64_t mix = growing_mix(tag);
+    even = digest.lo ^ (mix & (std::uint64_t{0} - (digest.lo & 1)));
+    odd = even ^ mix;
   }
+  std::uint64_t tag, even, odd;
+};
+
+// Where hashes go in a half that is partly split. Copies of what the table has, in bytes: nothing
+// else can point at them, so they stay in registers while slots are written.
+class PartialHalf {
+ public:
+  explicit PartialHalf(const GrowingHalf& half) noexcept
+      : lines_(half.lines),
+        end_(half.buckets * kGrowingBucketBytes),
+        split_(half.split * kGrowingBucketBytes),
+        near_(half.low_mask * kGrowingBucketBytes),
+        far_((2 * half.low_mask + 1) * kGrowingBucketBytes),
+        level_(half.level) {}
   std::byte* line(std::uint64_t hash) const noexcept {
-    return lines + bucket(hash) * kGrowingBucketBytes;
+    const std::uint64_t far = scaled(hash) & far_, near = scaled(hash) & near_;
+    return lines_ + (far < end_ ? far : near);
   }
-  std::byte* lines;
-  std::uint64_t buckets, low_mask, split;
-  unsigned level;
+  unsigned level(std::uint64_t hash) const noexcept {
+    return level_ + ((scaled(hash) & near_) < split_);
+  }
+
+ private:
+  // hash / 2 times the size of a bucket.
+  static std::uint64_t scaled(std::uint64_t hash) noexcept {
+    static_assert(kGrowingBucketBytes == 64);
+    return hash << 5;
+  }
+  std::byte* lines_;
+  std::uint64_t end_, split_, near_, far_;
+  unsigned level_;
+};
+
+// The same in a half of which no bucket has been split since it last doubled.
+class WholeHalf {
+ public:
+  explicit WholeHalf(const GrowingHalf& half) noexcept
+      : lines_(half.lines), near_(half.low_mask * kGrowingBucketBytes), level_(half.level) {}
+  std::byte* line(std::uint64_t hash) const noexcept { return lines_ + (hash << 5 & near_); }
+  unsigned level(std::uint64_t) const noexcept { return level_; }
+
+ private:
+  std::byte* lines_;
+  std::uint64_t near_;
+  unsigned level_;
 };
 
 // One of a key's two places.
 template <class F>
 struct GrowingSide {
-  GrowingSide(const GrowingView& view, std::uint64_t hash, std::uint64_t tag) noexcept
-      : line(view.line(hash)),
-        level(view.level + ((hash & view.low_mask) < view.split)),
+  template <class Half>
+  GrowingSide(const Half& half, std::uint64_t hash, std::uint64_t tag) noexcept
+      : line(half.line(hash)),
+        level(half.level(hash)),
         query(static_cast<typename F::Slot>(hash >> level << F::kTagBits | tag)) {}
   std::byte* line;
   unsigned level;
@@ -183,85 +219,119 @@ HWY_INLINE unsigned split_line(std::byte* source, std::byte* target) {
 
 #endif
 
+// How far ahead of a split its lines are asked for, in splits.
+constexpr std::size_t kSplitsAhead = 3;
+
 template <class F>
 HWY_INLINE void split_one(GrowingTable& table) {
-  const std::uint64_t source = table.split(), target = table.buckets;
-  const std::uint64_t both = split_line<F>(table.line(source), table.line(target));
+  GrowingHalf& half = table.halves[table.next()];
+  std::byte* const source = half.lines + half.split * kGrowingBucketBytes;
+  std::byte* const target = half.lines + half.buckets * kGrowingBucketBytes;
+  // The lines of the splits to come: they are a dozen keys apart.
+  __builtin_prefetch(source + kSplitsAhead * kGrowingBucketBytes, 1);
+  __builtin_prefetch(target + kSplitsAhead * kGrowingBucketBytes, 1);
+  const std::uint64_t both = split_line<F>(source, target);
   if (HWY_UNLIKELY(both != 0)) {
-    table.by_bits[table.level] -= both;
-    table.by_bits[table.level + 1] += 2 * both;
+    table.by_bits[half.level] -= both;
+    table.by_bits[half.level + 1] += 2 * both;
     table.entries += both;
   }
-  table.set_buckets(target + 1);
+  ++half.buckets;
+  ++half.split;
+  if (HWY_UNLIKELY(half.split > half.low_mask)) half.set_buckets(half.buckets);
+  ++table.buckets;
+  table.limit = F::kShape.limit(table.buckets);
   table.lines_touched += 2;
   if (HWY_UNLIKELY(table.stray_count != 0)) growing_settle(table);
 }
 
-// How far ahead of a split its lines are asked for, in splits. They are a dozen keys apart.
-constexpr std::uint64_t kSplitsAhead = 3;
+// A choice without a branch; `which` is all ones for yes, zero for no: with a bool the compiler
+// would rather jump.
+HWY_INLINE std::uint64_t choose(std::uint64_t which, std::uint64_t yes, std::uint64_t no) {
+  return no ^ ((yes ^ no) & which);
+}
+
+// Judges until the end, until it is stuck, or until the other half is the one that is partly split.
+template <class F, class Even, class Odd>
+HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests, std::size_t count,
+                                     Verdict* verdicts, bool& stuck) {
+  Even evens(table.halves[0]);
+  Odd odds(table.halves[1]);
+  alignas(64) std::byte unused[kGrowingBucketBytes];  // where the slot of a duplicate is written
+  const std::size_t turn = table.next();
+  const std::size_t ahead =
+      table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes ? kPrefetchDistance : 0;
+  for (std::size_t i = 0; i < std::min(ahead, count); ++i) {
+    const GrowingHashes next(F::kShape, digests[i]);
+    __builtin_prefetch(evens.line(next.even), 1);
+    __builtin_prefetch(odds.line(next.odd), 1);
+  }
+  const std::size_t fetched = ahead == 0 ? count : ahead;
+  std::uint64_t room = table.limit - table.entries;
+  std::size_t i = 0;
+  const auto leave = [&] { table.entries = table.limit - room; };
+  for (; i < count; ++i) {
+    if (i + fetched < count) {
+      // A hint only: a split until then may change where it goes.
+      const GrowingHashes next(F::kShape, digests[i + fetched]);
+      __builtin_prefetch(evens.line(next.even), 1);
+      __builtin_prefetch(odds.line(next.odd), 1);
+    }
+    const GrowingHashes key(F::kShape, digests[i]);
+    const GrowingSide<F> first(evens, key.even, key.tag), second(odds, key.odd, key.tag);
+    const GrowingMatch one = probe<F>(first.line, first.query);
+    const GrowingMatch two = probe<F>(second.line, second.query);
+    bool duplicate = (one.match | two.match) != 0;
+    if (HWY_UNLIKELY(table.stray_count != 0))
+      duplicate = duplicate || is_stray(table, trace_of(F::kShape, digests[i]));
+    verdicts[i] = static_cast<Verdict>(duplicate);
+    // The emptier takes the key: all ones where that is the second. Neither this nor the verdict is
+    // branched on: both are as good as random.
+    const auto to_second = static_cast<std::uint64_t>(
+        (__builtin_popcount(one.free) - __builtin_popcount(two.free)) >> 31);
+    const auto free = static_cast<std::uint32_t>(choose(to_second, two.free, one.free));
+    if (HWY_LIKELY(duplicate || (free != 0 && room != 0))) {
+      const std::uint64_t bucket = choose(to_second, reinterpret_cast<std::uintptr_t>(second.line),
+                                          reinterpret_cast<std::uintptr_t>(first.line));
+      const std::uint64_t line =
+          choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused), bucket);
+      const auto level = choose(to_second, second.level, first.level);
+      const auto slot = static_cast<typename F::Slot>(choose(to_second, second.query, first.query) |
+                                                      F::kDelimiter);
+      const auto at = static_cast<std::size_t>(__builtin_ctz(free | 1u << (F::kSlots - 1)));
+      std::memcpy(reinterpret_cast<std::byte*>(line) + at * sizeof(slot), &slot, sizeof(slot));
+      room -= !duplicate;
+      table.by_bits[level + F::kShape.hash_bits()] += !duplicate;
+      continue;
+    }
+    leave();
+    stuck = room != 0 ? !growing_place_crowded(table, trace_of(F::kShape, digests[i]))
+                      : !table.can_split();
+    if (stuck) return i;
+    if (room == 0) {
+      split_one<F>(table);
+      if (table.next() != turn) return i;
+      evens = Even(table.halves[0]);
+      odds = Odd(table.halves[1]);
+      --i;  // again, where it goes now
+    }
+    room = table.limit - table.entries;
+  }
+  leave();
+  return i;
+}
 
 template <class F>
-HWY_NOINLINE std::size_t observe_all(GrowingTable& table, const Digest* digests, std::size_t count,
-                                     Verdict* verdicts) {
-  GrowingView view(table);
-  alignas(64) std::byte unused[kGrowingBucketBytes];  // where the slot of a duplicate is written
-  const bool far = table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes;
-  const std::size_t ahead = far ? kPrefetchDistance : count;
-  const auto hashes = [](const Digest& digest) { return trace_of(F::kShape, digest); };
-  for (std::size_t i = 0; far && i < std::min(ahead, count); ++i) {
-    const GrowingTrace key = hashes(digests[i]);
-    __builtin_prefetch(view.line(key.hash), 1);
-    __builtin_prefetch(view.line(key.hash ^ growing_mix(key.tag)), 1);
+HWY_INLINE std::size_t observe_all(GrowingTable& table, const Digest* digests, std::size_t count,
+                                   Verdict* verdicts) {
+  std::size_t done = 0;
+  for (bool stuck = false; done < count && !stuck;) {
+    const auto run = table.next() == 0 ? observe_run<F, PartialHalf, WholeHalf>
+                                       : observe_run<F, WholeHalf, PartialHalf>;
+    done += run(table, digests + done, count - done, verdicts + done, stuck);
   }
-  std::uint64_t entries = table.entries;
-  std::size_t i = 0;
-  for (; i < count; ++i) {
-    if (i + ahead < count) {
-      // A hint only: a split until then may change where it goes.
-      const GrowingTrace next = hashes(digests[i + ahead]);
-      __builtin_prefetch(view.line(next.hash), 1);
-      __builtin_prefetch(view.line(next.hash ^ growing_mix(next.tag)), 1);
-    }
-    const GrowingTrace key = hashes(digests[i]);
-    for (;;) {
-      const GrowingSide<F> first(view, key.hash, key.tag);
-      const GrowingSide<F> second(view, key.hash ^ growing_mix(key.tag), key.tag);
-      const GrowingMatch one = probe<F>(first.line, first.query);
-      const GrowingMatch two = probe<F>(second.line, second.query);
-      bool duplicate = (one.match | two.match) != 0;
-      if (HWY_UNLIKELY(table.stray_count != 0)) duplicate = duplicate || is_stray(table, key);
-      verdicts[i] = static_cast<Verdict>(duplicate);
-      const bool to_second = __builtin_popcount(two.free) > __builtin_popcount(one.free);
-      const std::uint32_t free = to_second ? two.free : one.free;
-      if (HWY_LIKELY(duplicate || (free != 0 && entries < table.limit))) {
-        // No branch on the verdict, which is as good as random.
-        const GrowingSide<F>& side = to_second ? second : first;
-        std::byte* const line = duplicate ? unused : side.line;
-        const auto slot = static_cast<typename F::Slot>(side.query | F::kDelimiter);
-        const auto at = static_cast<std::size_t>(__builtin_ctz(free | 1u << (F::kSlots - 1)));
-        std::memcpy(line + at * sizeof(slot), &slot, sizeof(slot));
-        entries += !duplicate;
-        table.by_bits[side.level + F::kShape.hash_bits()] += !duplicate;
-        break;
-      }
-      table.entries = entries;
-      if (entries < table.limit) {
-        if (!growing_place(table, key)) goto stopped;
-        entries = table.entries;
-        break;
-      }
-      if (table.buckets == table.allocated) goto stopped;
-      split_one<F>(table);
-      __builtin_prefetch(table.line(table.split() + kSplitsAhead), 1);
-      __builtin_prefetch(table.line(table.buckets + kSplitsAhead), 1);
-      view = GrowingView(table);
-      entries = table.entries;
-    }
-  }
-stopped:
-  table.entries = entries;
-  table.lines_touched += 2 * i;
-  return i;
+  table.lines_touched += 2 * done;
+  return done;
 }
 
 std::size_t observe(GrowingTable& table, const Digest* digests, std::size_t count,
@@ -271,33 +341,38 @@ std::size_t observe(GrowingTable& table, const Digest* digests, std::size_t coun
   });
 }
 
-template <class F>
-HWY_NOINLINE void ask_all(const GrowingTable& table, const Digest* digests, std::size_t count,
+template <class F, class Even, class Odd>
+HWY_NOINLINE void ask_run(const GrowingTable& table, const Digest* digests, std::size_t count,
                           Verdict* verdicts) {
-  const GrowingView view(table);
-  const bool far = table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes;
-  const std::size_t ahead = far ? kPrefetchDistance : 0;
+  const Even evens(table.halves[0]);
+  const Odd odds(table.halves[1]);
+  const std::size_t ahead =
+      table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes ? kPrefetchDistance : 0;
   // The first `ahead` rounds only prefetch.
   for (std::size_t round = 0; round < count + ahead; ++round) {
-    if (far && round < count) {
-      const GrowingTrace next = trace_of(F::kShape, digests[round]);
-      __builtin_prefetch(view.line(next.hash), 0);
-      __builtin_prefetch(view.line(next.hash ^ growing_mix(next.tag)), 0);
+    if (ahead != 0 && round < count) {
+      const GrowingHashes next(F::kShape, digests[round]);
+      __builtin_prefetch(evens.line(next.even), 0);
+      __builtin_prefetch(odds.line(next.odd), 0);
     }
     if (round < ahead) continue;
     const std::size_t i = round - ahead;
-    const GrowingTrace key = trace_of(F::kShape, digests[i]);
-    const GrowingSide<F> first(view, key.hash, key.tag);
-    const GrowingSide<F> second(view, key.hash ^ growing_mix(key.tag), key.tag);
+    const GrowingHashes key(F::kShape, digests[i]);
+    const GrowingSide<F> first(evens, key.even, key.tag), second(odds, key.odd, key.tag);
     const std::uint32_t match =
         probe<F>(first.line, first.query).match | probe<F>(second.line, second.query).match;
-    verdicts[i] = static_cast<Verdict>(match != 0 || is_stray(table, key));
+    verdicts[i] =
+        static_cast<Verdict>(match != 0 || is_stray(table, trace_of(F::kShape, digests[i])));
   }
 }
 
 void ask(const GrowingTable& table, const Digest* digests, std::size_t count, Verdict* verdicts) {
-  with_format(table, [&](auto format)
-                         HWY_ATTR { ask_all<decltype(format)>(table, digests, count, verdicts); });
+  with_format(table, [&](auto format) HWY_ATTR {
+    using F = decltype(format);
+    const auto run =
+        table.next() == 0 ? ask_run<F, PartialHalf, WholeHalf> : ask_run<F, WholeHalf, PartialHalf>;
+    run(table, digests, count, verdicts);
+  });
 }
 
 void split(GrowingTable& table) {

@@ -1,10 +1,17 @@
 // Inner loops of the growing filter: cache-line buckets of fingerprints, split one at a time.
 //
-// Address  Linear hashing. Of `buckets` = 2^L + p buckets the first p have been split, and each has
-//          its other half 2^L further on; a hash's bucket is its low L + 1 bits where there is such
-//          a bucket, else its low L. A bucket's *level* is how many bits that were.
 // Sides    A key has two hashes, h and h ^ mix(tag), and so two buckets; each hash follows from the
-//          other, since every slot has the tag.
+//          other, since every slot has the tag. The lowest bit of the mix is set: of the two hashes
+//          one is even and one is odd.
+// Halves   The table is two tables, for even and for odd hashes, that double in turn. So while one
+//          is partly split, and its unsplit buckets are met twice as often as the others, every key
+//          has its other bucket in a half without such differences: a third of the moves of one
+//          table with both buckets of a key in it.
+// Address  Linear hashing. Of a half's 2^L + p buckets the first p have been split, and each has
+// its
+//          sibling 2^L further on; a hash's bucket is that of its bits 1 to L + 1 where there is
+//          such a bucket, else of bits 1 to L. How many of the hash's bits that used, with the
+//          lowest, is the bucket's *level*; its number are those bits themselves.
 // Slot     From the lowest bit on: the tag, all of it for ever; then the hash's bits from the
 //          bucket's level on; then a one; then zeros. All zero is free. A new key has as many bits
 //          as fit. When a bucket splits, the first bit tells where a slot goes and is shifted out:
@@ -49,9 +56,9 @@ struct GrowingShape {
 
 // The loads: about one key in twenty finds both buckets full, averaged over a doubling, and then
 // one more line is enough (docs/filters/growing.md).
-inline constexpr GrowingShape kGrowing16{16, 6, 192};
-inline constexpr GrowingShape kGrowing32{32, 12, 187};
-inline constexpr GrowingShape kGrowing64{64, 32, 174};
+inline constexpr GrowingShape kGrowing16{16, 6, 184};
+inline constexpr GrowingShape kGrowing32{32, 12, 174};
+inline constexpr GrowingShape kGrowing64{64, 32, 160};
 
 // What is known of a key: its tag and the low `bits` bits of one of its hashes.
 struct GrowingTrace {
@@ -60,11 +67,29 @@ struct GrowingTrace {
   unsigned bits = 64;
 };
 
-struct GrowingTable {
+// The buckets of even, or of odd, hashes.
+struct GrowingHalf {
   std::byte* lines = nullptr;
   std::uint64_t allocated = 0;  // buckets there is memory for
   std::uint64_t buckets = 0;
-  unsigned level = 0;  // L: 2^L ≤ buckets < 2^(L+1)
+  std::uint64_t low_mask = 0;  // 2^L − 1: 2^L ≤ buckets < 2^(L+1)
+  std::uint64_t split = 0;     // how many of the first 2^L have been
+  unsigned level = 0;          // L + 1: of a bucket that has not been split
+
+  void set_buckets(std::uint64_t count) noexcept;
+  // Of a hash that is one of ours.
+  std::byte* line(std::uint64_t hash) const noexcept {
+    const std::uint64_t far = hash >> 1 & (2 * low_mask + 1), near = hash >> 1 & low_mask;
+    return lines + (far < buckets ? far : near) * kGrowingBucketBytes;
+  }
+  unsigned level_of(std::uint64_t hash) const noexcept {
+    return level + ((hash >> 1 & low_mask) < split);
+  }
+};
+
+struct GrowingTable {
+  std::array<GrowingHalf, 2> halves = {};
+  std::uint64_t buckets = 0;  // of both
   GrowingShape shape = kGrowing32;
   std::uint64_t entries = 0;                   // slots taken, and strays
   std::uint64_t limit = 0;                     // at so many it grows
@@ -74,20 +99,21 @@ struct GrowingTable {
   std::uint64_t moves = 0;
   std::uint64_t lines_touched = 0;
 
-  std::uint64_t low_mask() const noexcept { return (std::uint64_t{1} << level) - 1; }
-  // How many of the first 2^L buckets have been split.
-  std::uint64_t split() const noexcept { return buckets - (std::uint64_t{1} << level); }
-  unsigned level_of(std::uint64_t bucket) const noexcept {
-    return level + ((bucket & low_mask()) < split());
-  }
-  std::byte* line(std::uint64_t bucket) const noexcept {
-    return lines + bucket * kGrowingBucketBytes;
-  }
+  // As many buckets, of which the even half has the more: a power of two in one, and up to twice
+  // that in the other.
   void set_buckets(std::uint64_t count) noexcept;
+  // The half whose bucket is split next.
+  std::size_t next() const noexcept { return halves[0].buckets >= 2 * (halves[1].low_mask + 1); }
+  bool can_split() const noexcept {
+    return halves[next()].buckets < halves[next()].allocated && buckets < kGrowingMostBuckets;
+  }
+  const GrowingHalf& half(std::uint64_t hash) const noexcept { return halves[hash & 1]; }
+  std::byte* line(std::uint64_t hash) const noexcept { return half(hash).line(hash); }
+  unsigned level_of(std::uint64_t hash) const noexcept { return half(hash).level_of(hash); }
 };
 
 inline std::uint64_t growing_mix(std::uint64_t tag) noexcept {
-  return fold_multiply(tag ^ 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93);
+  return fold_multiply(tag ^ 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93) | 1;
 }
 
 inline GrowingTrace trace_of(const GrowingShape& shape, const Digest& digest) noexcept {
@@ -130,10 +156,12 @@ void growing_erase(GrowingTable& table, std::uint64_t bucket, unsigned slot) noe
 // Writes a trace whose buckets are known: to the emptier one, by moving others, or to the strays.
 // False: nowhere.
 bool growing_place(GrowingTable& table, const GrowingTrace& trace) noexcept;
+// The same when both buckets are known to be full.
+bool growing_place_crowded(GrowingTable& table, const GrowingTrace& trace) noexcept;
 // Strays that find a free slot leave the stash.
 void growing_settle(GrowingTable& table) noexcept;
 
-// Splits the next bucket. There must be memory for one more.
+// Splits the next bucket. The table can_split().
 void growing_split(GrowingTable& table) noexcept;
 
 // Judges digests in order and remembers the distinct ones, splitting a bucket whenever the limit is
