@@ -15,6 +15,9 @@ constexpr const char* kFilters[] = {
     "bloom,layout=classic,bytes=64,probes=3",
     "bloom,layout=blocked,bytes=64,probes=8",
     "bloom,layout=blocked,bytes=192,probes=16",
+    "growing,slot=16,keys=1,fpr=0.05",
+    "growing,slot=32,keys=1",
+    "growing,slot=64,keys=1",
     "cohort",
 };
 
