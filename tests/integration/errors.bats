@@ -212,6 +212,6 @@ load helper
   grep -q __asan_init "$SLUICE" && skip "the sanitizer takes more address space than is left here"
   lines_of 9M >input
   run -1 --separate-stderr bash -c \
-    'ulimit -v 100000; exec "$SLUICE" dedup --stats none --filter growing input >/dev/null'
+    'ulimit -v 60000; exec "$SLUICE" dedup --stats none --filter growing input >/dev/null'
   says "'growing'" memory
 }
