@@ -48,7 +48,9 @@ void add_record_flags(CLI::App& command, DedupFlags& flags) {
 
 void add_filter_flags(CLI::App& command, DedupFlags& flags) {
   const char* group = "Filter";
-  command.add_option("-n,--expect", flags.expect, "How many distinct keys to plan for [8M]")
+  command
+      .add_option("-n,--expect", flags.expect,
+                  "How many distinct keys to plan for [the filter grows]")
       ->type_name("COUNT")
       ->group(group);
   command
@@ -57,9 +59,9 @@ void add_filter_flags(CLI::App& command, DedupFlags& flags) {
       ->type_name("P")
       ->group(group);
   command
-      .add_option(
-          "-f,--filter", flags.filter,
-          "The filter and its parameters; `sluice filters` lists them [bloom; cohort for a window]")
+      .add_option("-f,--filter", flags.filter,
+                  "The filter and its parameters; `sluice filters` lists them [growing; with "
+                  "--expect bloom, for a window cohort]")
       ->type_name("NAME[,PARAMETER=VALUE]")
       ->group(group);
   command

@@ -98,7 +98,10 @@ DedupRequest understand(const DedupFlags& flags) {
   request.options.strict = flags.strict;
   request.options.invert = flags.invert;
   request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
-  request.filter = flags.filter.empty() ? "bloom" : flags.filter;
+  // One of known size is smaller and faster; without it, one that holds --fpr at any.
+  request.filter = !flags.filter.empty()  ? flags.filter
+                   : flags.expect.empty() ? "growing"
+                                          : "bloom";
   if (!flags.expect.empty()) {
     request.wish.keys = parse_count("--expect", flags.expect);
     if (*request.wish.keys == 0)

@@ -16,6 +16,7 @@
 #include "sluice/filters/dynamic.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/exact_window.hpp"
+#include "sluice/filters/growing.hpp"
 #include "sluice/filters/none.hpp"
 #include "sluice/filters/reservoir.hpp"
 #include "sluice/filters/stable.hpp"
@@ -57,6 +58,7 @@ constexpr KindInfo kKinds[] = {
     kind_info<Dynamic>("dynamic"),
     kind_info<Stable>("stable"),
     kind_info<Reservoir>("reservoir"),
+    kind_info<Growing>("growing"),
     kind_info<Cohort>("cohort"),
     kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),
@@ -86,6 +88,10 @@ std::span<const FilterInfo> catalogue() {
        "a set of any number of keys in a series of Bloom filters: grows, and forgets and merges if "
        "asked to",
        Dynamic::Params::known(), make_from<Dynamic>},
+      {"growing",
+       "a set of any number of keys in fingerprints, table and all growing bucket by bucket: holds "
+       "the rate asked for at every size",
+       Growing::Params::known(), make_from<Growing>},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
        make_from<Exact>},
       {"cohort",

@@ -66,6 +66,9 @@ constexpr Golden kGolden[] = {
     {"cohort32-1.snapshot", "cohort,slot=32,keys=100,fpr=0.01", HashKind::highway},
     {"cohort40-1.snapshot", "cohort,slot=40,keys=100,fpr=0.01", HashKind::xxh3},
     {"cohort48-1.snapshot", "cohort,slot=48,keys=100,fpr=0.01", HashKind::xxh3},
+    {"growing16-1.snapshot", "growing,slot=16,keys=1,fpr=0.05", HashKind::xxh3},
+    {"growing32-1.snapshot", "growing,slot=32,keys=1", HashKind::highway},
+    {"growing64-1.snapshot", "growing,slot=64,keys=1", HashKind::xxh3},
     {"window-1.snapshot", "window", HashKind::xxh3},
 };
 
