@@ -4,7 +4,6 @@
 //          for good: it is never lowered, so no key can be lost through it.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
