@@ -98,7 +98,7 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
   command
       .add_option("--forget", flags.forget,
                   "First take back the keys of these records, of the input's format; for filters "
-                  "that can, such as exact and cohort")
+                  "that can: growing, exact, counting, dynamic with forget=yes, cohort")
       ->type_name("FILE")
       ->group(group);
   command

@@ -85,8 +85,11 @@ void add_window(JsonWriter& json, const DedupReport& report) {
 std::string forget_row(const DedupReport& report) {
   if (!report.forget) return "";
   return fmt::format(
-      "  forgotten   {:>15}  taken back; {} were not there; about {} other keys lost their trace\n",
+      "  forgotten   {:>15}  taken back; {} were not there{}; about {} other keys lost their "
+      "trace\n",
       format_count(report.forget->forgotten), format_count(report.forget->missing),
+      report.forget->kept == 0 ? ""
+                               : fmt::format(", {} were kept", format_count(report.forget->kept)),
       report.forget->expected_wrong < 0.05 ? "0"
                                            : fmt::format("{:.1f}", report.forget->expected_wrong));
 }
@@ -185,6 +188,7 @@ std::string as_json(const DedupReport& report) {
     json.begin("forget")
         .field("forgotten", report.forget->forgotten)
         .field("missing", report.forget->missing)
+        .field("kept", report.forget->kept)
         .field("expected_wrong", report.forget->expected_wrong)
         .end();
   if (report.window) add_window(json, report);

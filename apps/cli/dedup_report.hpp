@@ -43,6 +43,7 @@ struct WindowReport {
 struct ForgetReport {
   std::uint64_t forgotten = 0;
   std::uint64_t missing = 0;
+  std::uint64_t kept = 0;     // left where they are: whose trace would go could not be told
   double expected_wrong = 0;  // of the missing, those found all the same, at another key's cost
 };
 

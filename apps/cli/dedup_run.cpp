@@ -239,7 +239,7 @@ Snapshot checked_to_forget(const DedupRequest& request, Snapshot state) {
   throw BadParameters(
       fmt::format("--forget '{}': filter '{}' cannot take keys back: use one that can, such as {}",
                   request.forget, name_of(filter.kind()),
-                  window == nullptr ? "--filter exact" : "--filter cohort"));
+                  window == nullptr ? "--filter growing" : "--filter cohort"));
 }
 
 std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
@@ -325,7 +325,7 @@ bool Run::forget() {
   DedupOptions options = request_.options;
   options.forget = true;
   options.event_time.reset();
-  const double fpr = state_.filter.stats().predicted_fpr;
+  const FilterStats before = state_.filter.stats();
   Dedup taker(options, state_.hasher, state_.filter, passed_, nullptr);
   taker.run(*to_forget_, [this] { return signals_.received() == 0; });
   if (signals_.received() != 0) {
@@ -336,9 +336,12 @@ bool Run::forget() {
     return false;
   }
   const DedupCounts& counts = taker.counts();
+  const std::uint64_t kept = state_.filter.stats().forget_kept - before.forget_kept;
+  const std::uint64_t missing = counts.distinct - kept;
   forgotten_ = ForgetReport{.forgotten = counts.duplicates,
-                            .missing = counts.distinct,
-                            .expected_wrong = expected_wrong(counts.distinct, fpr)};
+                            .missing = missing,
+                            .kept = kept,
+                            .expected_wrong = expected_wrong(missing, before.predicted_fpr)};
   if (counts.unkeyed > 0)
     warn("dedup", fmt::format("--forget '{}': {} of {} records have no key and were left out",
                               to_forget_->name(), format_count(counts.unkeyed),

@@ -5,7 +5,8 @@ load helper
 @test "keys taken back are let through again, the others are not" {
   printf '%s\n' a b c d >input
   printf '%s\n' b d x >back
-  for flags in '--filter exact' '--window 100' '--window 100 --filter exact' '--window 1h'; do
+  for flags in '' '--filter exact' '--filter counting,keys=1k' '--filter dynamic,forget=yes,keys=100' \
+    '--window 100' '--window 100 --filter exact' '--window 1h'; do
     rm -f s s.previous
     # shellcheck disable=SC2086  # several words
     sluice dedup $flags --stats none --state s input >/dev/null
@@ -71,7 +72,8 @@ load helper
   echo old >kept
   sluice dedup "${quiet[@]}" --state s back >/dev/null
   cp s before
-  for flags in '' '--filter none' '--window 100 --filter apbf' '--state s'; do
+  for flags in '--expect 10k' '--filter none' '--filter dynamic' '--window 100 --filter apbf' \
+    '--state s'; do
     # shellcheck disable=SC2086  # several words
     refused 2 dedup $flags --forget back --output kept back
     says "--forget 'back'" "cannot take keys back"

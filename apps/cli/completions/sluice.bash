@@ -45,7 +45,7 @@ _sluice() {
         _sluice_complete "-0 --null --csv --tsv --json --no-header -k --key -d --delimiter --strict
           --max-record -w --window --refresh --event-time --time-format --max-ahead --late
           --late-output --rate --slack --npws --growth
-          -n --expect --fpr -f --filter --seed --untrusted-keys -o --output
+          -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys -o --output
           --duplicates --invert --forget --state --checkpoint-every --state-previous --stats $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
       merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
