@@ -69,10 +69,11 @@ class QueryTree {
 
 }  // namespace
 
-std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices) {
+std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices,
+                                  double phase) {
   std::vector<double> matches;
   for (unsigned i = 0; i < k + l; ++i) {
-    const double share = static_cast<double>(std::min(i + 1, k)) / k;
+    const double share = i < k ? (i + phase) / k : 1;
     const double fill = fills == Fills::linear ? share / 2 : 1 - std::exp2(-share);
     matches.push_back(std::pow(fill, slices));
   }
@@ -96,6 +97,41 @@ double run_of_matches(std::span<const double> matches, unsigned k) {
 
 double apbf_fpr(unsigned k, unsigned l, Fills fills, unsigned slices) {
   return run_of_matches(slice_matches(k, l, fills, slices), k);
+}
+
+double apbf_mean_fpr(unsigned k, unsigned l, Fills fills, unsigned slices) {
+  // Smooth in the phase: Simpson's rule is exact far beyond what is printed.
+  constexpr int kSteps = 32;
+  double sum = 0;
+  for (int step = 0; step <= kSteps; ++step) {
+    const double weight = step == 0 || step == kSteps ? 1 : step % 2 == 1 ? 4 : 2;
+    const double phase = static_cast<double>(step) / kSteps;
+    sum += weight * run_of_matches(slice_matches(k, l, fills, slices, phase), k);
+  }
+  return sum / (3 * kSteps);
+}
+
+unsigned apbf_generations(unsigned k, double fpr, Fills fills) {
+  if (apbf_fpr(k, 1, fills) > fpr) return 0;
+  unsigned low = 1, high = kMostGenerations;  // the error rises with l
+  while (low < high) {
+    const unsigned middle = low + (high - low + 1) / 2;
+    if (apbf_fpr(k, middle, fills) <= fpr)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+unsigned half_full_slices(double fpr) {
+  return static_cast<unsigned>(std::max(1.0, std::ceil(-std::log2(fpr))));
+}
+
+double half_full_negative_accesses(unsigned k) {
+  // Σ i·2^−i up to k, of those that miss: (2 − (k+2)/2^k) / (1 − 2^−k).
+  return (2 - std::ldexp(k + 2.0, -static_cast<int>(k))) /
+         (1 - std::ldexp(1.0, -static_cast<int>(k)));
 }
 
 QueryAccesses query_accesses(std::span<const double> matches, unsigned k) {
