@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numbers>
 
 #include "sluice/base/random.hpp"
@@ -44,27 +43,37 @@ Outcome blend(double match, const Outcome& hit, const Outcome& miss) {
 }
 
 // The paper's query as a tree: at segment `at`, after `current` matches in a row and `previous`
-// ones before the jump.
+// ones before the jump. What is known of a state is kept for one round of match chances.
 class QueryTree {
  public:
-  QueryTree(std::span<const double> matches, unsigned k)
-      : matches_(matches), k_(static_cast<int>(k)) {}
+  QueryTree(std::size_t segments, unsigned k)
+      : k_(static_cast<int>(k)), known_(segments * k * k), round_of_(known_.size()) {}
 
-  Outcome from(int previous, int current, int at) {
-    if (previous + current == k_) return {.yes = 1};
-    if (at < 0) return {.no = 1};
-    const long key = (at * long{k_} + previous) * k_ + current;
-    if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    const Outcome all = blend(matches_[static_cast<std::size_t>(at)],
-                              from(previous, current + 1, at + 1), from(current, 0, at - k_));
-    known_.emplace(key, all);
-    return all;
+  Outcome ask(std::span<const double> matches) {
+    matches_ = matches;
+    ++round_;
+    return from(0, 0, static_cast<int>(matches.size()) - k_);
   }
 
  private:
+  Outcome from(int previous, int current, int at) {
+    if (previous + current == k_) return {.yes = 1};
+    if (at < 0) return {.no = 1};
+    const auto state = static_cast<std::size_t>((at * k_ + previous) * k_ + current);
+    if (round_of_[state] == round_) return known_[state];
+    const double match = matches_[static_cast<std::size_t>(at)];
+    // A segment that holds the key always matches: no need to follow the rest.
+    known_[state] = blend(match, from(previous, current + 1, at + 1),
+                          match >= 1 ? Outcome{} : from(current, 0, at - k_));
+    round_of_[state] = round_;
+    return known_[state];
+  }
+
   std::span<const double> matches_;
   int k_;
-  std::map<long, Outcome> known_;
+  std::vector<Outcome> known_;
+  std::vector<unsigned> round_of_;
+  unsigned round_ = 0;
 };
 
 }  // namespace
@@ -136,13 +145,13 @@ double half_full_negative_accesses(unsigned k) {
 
 QueryAccesses query_accesses(std::span<const double> matches, unsigned k) {
   const unsigned l = static_cast<unsigned>(matches.size()) - k;
-  const auto start = static_cast<int>(l);
-  const Outcome absent = QueryTree(matches, k).from(0, 0, start);
+  QueryTree tree(matches.size(), k);
+  const Outcome absent = tree.ask(matches);
   double window = 0;
   for (unsigned age = 0; age < l; ++age) {
     std::vector<double> held(matches.begin(), matches.end());
     std::fill_n(held.begin() + age, k, 1.0);
-    window += QueryTree(held, k).from(0, 0, start).yes_accesses;
+    window += tree.ask(held).yes_accesses;
   }
   return {window / std::max(l, 1u), absent.yes_accesses / absent.yes,
           absent.no_accesses / absent.no};

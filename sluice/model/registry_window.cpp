@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "sluice/base/error.hpp"
 #include "sluice/model/apbf.hpp"
 #include "sluice/model/lower_bound.hpp"
 #include "sluice/model/registry_parts.hpp"
@@ -27,7 +28,7 @@ std::vector<double> slices(const ModelArguments& in) {
           static_cast<double>(k), half_full_negative_accesses(k)};
 }
 
-// Accesses take (k + l)·k² steps for each of l generations.
+// Accesses take up to (k + l)·k² steps for each of l generations.
 constexpr ModelParameter kAgeK{"k", "segments a key is in", Takes::whole, "", 1, 64};
 constexpr ModelParameter kAgeL{"l", "generations a window is cut into", Takes::whole, "", 1, 256};
 
@@ -44,9 +45,9 @@ constexpr ModelOutput kApbfTells[] = {
     {"accesses_window", "slices looked at for a key in the window (recursion A, linear fills)"},
     {"accesses_positive", "for a key never written, when the query says duplicate"},
     {"accesses_negative", "the same, when it says distinct"},
-    {"accesses_window_exact", "the three with the true fills"},
-    {"accesses_positive_exact", ""},
-    {"accesses_negative_exact", ""},
+    {"accesses_window_exact", "as accesses_window, with the true fills"},
+    {"accesses_positive_exact", "as accesses_positive, with the true fills"},
+    {"accesses_negative_exact", "as accesses_negative, with the true fills"},
     {"slack", "how far past the window a key may be remembered, as a share of it: k/l"},
     {"npws", "expected share of such keys at the most (peak NPWS)"},
     {"efficiency", "memory of a plain Bloom filter of the same error against it, linear fills"},
@@ -196,6 +197,14 @@ std::vector<double> timer(const ModelArguments& in) {
                          .slices = layout == "horizontal" ? in.whole("slices") : 1,
                          .vertical = layout == "vertical"};
   const double n = in.number("n"), window = in.number("window");
+  // Keys of a slice are summed over, and with equal timers their times, ages and counts for each.
+  const double held = n / table.slices, loads = table.slices > 1 ? 24 * std::sqrt(held) + 40 : 1;
+  const double times = in.whole("equal") > 1 ? std::min(held, window) * 100 * table.probes : 1;
+  if (loads * times * table.probes > 1e9)
+    throw BadParameters(
+        "model 'timer' takes too long for so many keys a slice: give fewer with --n, more "
+        "--slices, "
+        "or fewer times with --window");
   const unsigned equal = std::min(in.whole("equal"), table.probes);
   const double one = -std::expm1(-(table.probes * table.slices / table.timers));
   return {timer_fpr(table, n),
