@@ -79,6 +79,10 @@ void check_names(const ModelInfo& model, Given given) {
 
 }  // namespace
 
+void refuse_unless(bool right, std::string_view sentence) {
+  if (!right) throw BadParameters(std::string(sentence));
+}
+
 double ModelArguments::number(std::string_view name) const {
   assert(numbers_.contains(name) && "a model asks for a number that it does not declare");
   return numbers_.at(name);

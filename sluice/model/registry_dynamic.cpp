@@ -1,6 +1,7 @@
 // Models of series of Bloom filters (Guo et al. 2010).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sluice/model/dynamic.hpp"
 #include "sluice/model/dynamic_sizing.hpp"
@@ -13,7 +14,7 @@ constexpr ModelParameter kDynamicTakes[] = {
     {"m", "bits of a filter", Takes::number, "", 2, kMostBits},
     kProbes,
     {"c", "keys that fill a filter", Takes::number, "", 1, kMostKeys},
-    {"n", "keys, in all; at most 10000 filters", Takes::number, "", 0, kMostKeys},
+    {"n", "keys, in all: of at most 1M filters", Takes::number, "", 0, kMostKeys},
     {"other", "keys of a second series, for the union", Takes::number, "0", 0, kMostKeys},
     {"fill", "share of set bits: its mean as in eq. 1, or every filter's own", Takes::choice,
      "mean", 0, 0, "mean exact"},
@@ -28,7 +29,7 @@ constexpr ModelOutput kDynamicTells[] = {
     {"several_last", "the same for a key of the last filter (eq. 10)"},
     {"several", "share of all keys that have several addresses"},
     {"left_by_age", "share of keys left after forgetting all, oldest or newest first"},
-    {"left_at_random", "the same in a random order"},
+    {"left_at_random", "the same in a random order; of at most 100 filters"},
     {"ask_first", "n · f2(n)/c: from 1 on it pays to ask before inserting (§3.5.1)"},
     {"wasted_filters", "filters that not asking wastes"},
     {"size_ratio", "bits of one filter of the same error, as a share of the series' (eq. 13)"},
@@ -37,11 +38,13 @@ constexpr ModelOutput kDynamicTells[] = {
     {"keys_for_limit", "the keys at which eq. 3 comes to --limit"},
     {"rebuild_standard", "the most keys of one filter at --limit (§4.3)"},
     {"rebuild_dynamic", "the most keys of the series at --limit (§4.3, mended)"}};
+// Forgetting at random is followed step by step for each filter.
+constexpr double kMostFollowed = 100;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 std::vector<double> dynamic(const ModelArguments& in) {
   const DynamicShape shape{in.number("m"), in.whole("k"), in.number("c")};
-  const double limit = in.number("limit");
-  // Some of the sums go over the filters.
-  const double n = std::min(in.number("n"), 10000 * shape.capacity);
+  const double limit = in.number("limit"), n = in.number("n");
+  refuse_unless(n / shape.capacity <= 1e6, "model 'dynamic': --n is of more than 1M filters");
   const Fill fill = in.choice("fill") == "mean" ? Fill::mean : Fill::exact;
   const double filters = dynamic_filters(shape, n);
   return {filters,
@@ -53,7 +56,8 @@ std::vector<double> dynamic(const ModelArguments& in) {
           several_addresses_last(shape, n, fill),
           several_addresses(shape, n, fill),
           left_after_forgetting_all(shape, n, ForgetOrder::oldest_first, fill),
-          left_after_forgetting_all(shape, n, ForgetOrder::random, fill),
+          filters > kMostFollowed ? kNone
+                                  : left_after_forgetting_all(shape, n, ForgetOrder::random, fill),
           ask_first_ratio(shape, n),
           wasted_filters(shape, n),
           standard_size_ratio(shape, std::max(filters, 1.0)),
@@ -133,7 +137,8 @@ constexpr ModelOutput kTransferTells[] = {
     {"plain_fpr", "error of a filter that is sent as it is: .6185^transfer"}};
 std::vector<double> transfer(const ModelArguments& in) {
   const double sent = in.number("transfer");
-  const double memory = in.given("memory") ? std::max(in.number("memory"), sent) : 2 * sent;
+  const double memory = in.given("memory") ? in.number("memory") : 2 * sent;
+  refuse_unless(memory >= sent, "model 'transfer': --memory is less than --transfer");
   const CompressedShape shape = best_compressed_shape(sent, memory);
   return {static_cast<double>(shape.probes), shape.bits_a_key, shape.transfer_a_key, shape.fpr,
           std::exp(-sent * std::pow(std::log(2.0), 2))};

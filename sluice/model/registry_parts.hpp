@@ -21,4 +21,7 @@ inline constexpr ModelParameter kKeys{"n", "keys", Takes::number, "", 0, kMostKe
 inline constexpr ModelParameter kTarget{"fpr", "the error that sizes are solved for", Takes::chance,
                                         "0.01"};
 
+// For what only parameters together can be wrong in. Throws BadParameters with the sentence.
+void refuse_unless(bool right, std::string_view sentence);
+
 }  // namespace sluice::model

@@ -52,7 +52,7 @@ FaultRule rule_of(const ModelArguments& in) {
   if (in.choice("rule") == "duplicate") return FaultRule::duplicate();
   const unsigned k = in.whole("k");
   return in.choice("rule") == "distinct" ? FaultRule::distinct(k)
-                                         : FaultRule::hybrid(std::min(in.whole("x"), k));
+                                         : FaultRule::hybrid(in.whole("x"));
 }
 
 std::vector<double> sliced(const ModelArguments& in) {
@@ -63,7 +63,11 @@ std::vector<double> sliced(const ModelArguments& in) {
                             .slices = in.whole("slices"),
                             .inner = in.whole("inner")};
   const FaultRule rule = rule_of(in);
-  const unsigned failed = std::min(in.whole("failed"), filter.sites());
+  const unsigned failed = in.whole("failed");
+  refuse_unless(failed <= filter.sites(), "model 'sliced': --failed is more than there are sites");
+  refuse_unless(rule.least_live <= filter.probes, "model 'sliced': --x is more than --k");
+  refuse_unless(filter.bits >= 2.0 * filter.sites(),
+                "model 'sliced': a slice has less than 2 bits");
   const SlicedErrors errors = sliced_errors(filter, failed, rule);
   const SlicedErrors rows = diced_errors(filter, failed, rule);
   const double limit = in.number("limit"), distinct = in.number("distinct");
@@ -105,8 +109,10 @@ std::vector<double> slicing(const ModelArguments& in) {
   const GeneralSlicing cut{.bits = in.number("m"),
                            .keys = in.number("n"),
                            .slices = in.whole("slices"),
-                           .slices_a_key = std::min(in.whole("k1"), in.whole("slices")),
+                           .slices_a_key = in.whole("k1"),
                            .bits_a_slice = in.whole("k2")};
+  refuse_unless(cut.slices_a_key <= cut.slices, "model 'slicing': --k1 is more than --slices");
+  refuse_unless(cut.bits >= 2.0 * cut.slices, "model 'slicing': a slice has less than 2 bits");
   const unsigned k = cut.slices_a_key * cut.bits_a_slice;
   return {bloom_fpr(cut.bits, k, cut.keys), general_fpr_even(cut), general_fpr(cut),
           k * std::log2(cut.bits / cut.slices), static_cast<double>(cut.slices_a_key)};
@@ -115,7 +121,7 @@ std::vector<double> slicing(const ModelArguments& in) {
 constexpr ModelParameter kLoadTakes[] = {
     {"slices", "S", Takes::whole, "", 1, 1e9},
     {"k", "slices that a key's load is spread over: 1 is horizontal", Takes::whole, "", 1, 64},
-    {"n", "keys", Takes::number, "", 1, 1e8},
+    {"n", "keys", Takes::number, "", 1, 1e7},
     {"skew", "the key of rank r is asked in proportion to 1/r^skew", Takes::number, "1", 0, 8}};
 constexpr ModelOutput kLoadTells[] = {
     {"fairness", "Jain's: 1/(1 + (S − 1) Σp²/k), 1 when all loads are equal"},
@@ -149,7 +155,8 @@ std::vector<double> growth(const ModelArguments& in) {
   const double m = in.number("m"), fpr = in.number("fpr");
   const unsigned k = in.whole("k"), filters = in.whole("filters");
   const double full = growth_density(m, k, fpr);
-  const double set = in.given("set") ? std::min(in.number("set"), m) : full;
+  const double set = in.given("set") ? in.number("set") : full;
+  refuse_unless(set <= m, "model 'growth': --set is more than --m");
   return {bloom_keys(m, k, fpr),         bloom_keys_limit(m, k, fpr), full,
           growth_density_fpr(m, k, set), growth_fpr(fpr, filters),    growth_share(fpr, filters)};
 }

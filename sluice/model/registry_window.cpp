@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "sluice/base/error.hpp"
 #include "sluice/model/apbf.hpp"
 #include "sluice/model/lower_bound.hpp"
 #include "sluice/model/registry_parts.hpp"
@@ -111,8 +110,9 @@ constexpr ModelOutput kApbbfTells[] = {
     {"lower_bound", "bits a key below which no filter of this error and slack is"}};
 std::vector<double> apbbf(const ModelArguments& in) {
   const unsigned k = in.whole("k"), l = in.whole("l");
-  // A lane has one bit at least; a single bit is set by any key.
-  const BlockShape shape{in.whole("block"), std::min(in.whole("bits"), in.whole("block") / 2)};
+  const BlockShape shape{in.whole("block"), in.whole("bits")};
+  refuse_unless(2 * shape.bits <= shape.block,
+                "model 'apbbf': --bits is more than half of --block, and a lane needs two bits");
   const std::vector<double> matches = block_matches(k, l, shape);
   const double fpr = run_of_matches(matches, k), bits = apbbf_bits(k, l, shape);
   const double capacity = block_capacity(shape), slack = apbf_slack(k, l);
@@ -200,12 +200,11 @@ std::vector<double> timer(const ModelArguments& in) {
   // Keys of a slice are summed over, and with equal timers their times, ages and counts for each.
   const double held = n / table.slices, loads = table.slices > 1 ? 24 * std::sqrt(held) + 40 : 1;
   const double times = in.whole("equal") > 1 ? std::min(held, window) * 100 * table.probes : 1;
-  if (loads * times * table.probes > 1e9)
-    throw BadParameters(
-        "model 'timer' takes too long for so many keys a slice: give fewer with --n, more "
-        "--slices, "
-        "or fewer times with --window");
-  const unsigned equal = std::min(in.whole("equal"), table.probes);
+  refuse_unless(loads * times * table.probes <= 1e9,
+                "model 'timer' takes too long for so many keys a slice: give fewer with --n, more "
+                "--slices, or fewer times with --window");
+  const unsigned equal = in.whole("equal");
+  refuse_unless(equal <= table.probes, "model 'timer': --equal is more than --k");
   const double one = -std::expm1(-(table.probes * table.slices / table.timers));
   return {timer_fpr(table, n),
           timer_window_fpr(table, n),
