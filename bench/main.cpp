@@ -26,8 +26,10 @@ constexpr Part kParts[] = {
     {"cli", "sluice dedup against other tools on a file of 10 million lines", run_cli},
     {"limits", "what the machine's memory allows", run_limits},
     {"filters", "every filter against the machine's limit", run_filters},
+    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
     {"windows", "window filters at steady state", run_windows},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
+    {"growing", "growing from empty against a filter of known size", run_growing},
     {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
     {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
 };

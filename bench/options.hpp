@@ -17,8 +17,10 @@ void run_limits(const Options& options, Report& report);
 void run_filters(const Options& options, Report& report);
 void run_layouts(const Options& options, Report& report);
 void run_prefetch(const Options& options, Report& report);
+void run_dynamic(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
+void run_growing(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);
 
 }  // namespace sluice::bench

@@ -6,6 +6,7 @@ find_dependency(fmt)
 find_dependency(simdjson)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 
 # HighwayHash brings neither a CMake package nor a pkg-config file.
 if(NOT TARGET Sluice::highwayhash)

@@ -30,6 +30,7 @@ foreach(header IN LISTS headers)
 endforeach()
 # Beside the rest, so that no folder named `connectors` appears among everybody's headers.
 install(FILES connectors/files/files.hpp connectors/files/state_file.hpp
+  connectors/files/stored_file.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sluice/connectors/files)
 
 # --- The library and the command

@@ -15,7 +15,17 @@ constexpr const char* kFilters[] = {
     "bloom,layout=classic,bytes=64,probes=3",
     "bloom,layout=blocked,bytes=64,probes=8",
     "bloom,layout=blocked,bytes=192,probes=16",
+    "growing,slot=16,keys=1,fpr=0.05",
+    "growing,slot=32,keys=1",
+    "growing,slot=64,keys=1",
     "cohort",
+    "counting,bytes=64,probes=3",
+    "dynamic,keys=5,fpr=0.1,layout=sliced",
+    "dynamic,keys=5,fpr=0.1,forget=yes",
+    "dynamic,keys=5,fpr=0.1,tighten=0.5",
+    "stable,bytes=64,probes=2,decrements=4,max=2",
+    "reservoir,bytes=64,filters=3,variant=paper",
+    "reservoir,bytes=64,filters=3,resets=1",
 };
 
 using namespace sluice;

@@ -8,10 +8,13 @@ class App;
 
 namespace sluice::cli {
 
+void add_apply(CLI::App& app, int& exit_code);
 void add_dedup(CLI::App& app, int& exit_code);
+void add_delta(CLI::App& app, int& exit_code);
 void add_filters(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_merge(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
 
 }  // namespace sluice::cli

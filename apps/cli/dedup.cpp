@@ -48,7 +48,9 @@ void add_record_flags(CLI::App& command, DedupFlags& flags) {
 
 void add_filter_flags(CLI::App& command, DedupFlags& flags) {
   const char* group = "Filter";
-  command.add_option("-n,--expect", flags.expect, "How many distinct keys to plan for [8M]")
+  command
+      .add_option("-n,--expect", flags.expect,
+                  "How many distinct keys to plan for [the filter grows]")
       ->type_name("COUNT")
       ->group(group);
   command
@@ -57,10 +59,17 @@ void add_filter_flags(CLI::App& command, DedupFlags& flags) {
       ->type_name("P")
       ->group(group);
   command
-      .add_option(
-          "-f,--filter", flags.filter,
-          "The filter and its parameters; `sluice filters` lists them [bloom; cohort for a window]")
+      .add_option("-f,--filter", flags.filter,
+                  "The filter and its parameters; `sluice filters` lists them [growing; with "
+                  "--expect bloom, for a window cohort]")
       ->type_name("NAME[,PARAMETER=VALUE]")
+      ->group(group);
+  command
+      .add_option(
+          "-m,--memory", flags.memory,
+          "All the memory to take, for a stream without end: remembers the most recent past "
+          "that fits, or forgets at random where that reaches further")
+      ->type_name("SIZE")
       ->group(group);
   command
       .add_option("--seed", flags.seed,
@@ -85,6 +94,12 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
   command
       .add_flag("--invert", flags.invert,
                 "Let the duplicates through and hold the rest back, unkeyed records with them")
+      ->group(group);
+  command
+      .add_option("--forget", flags.forget,
+                  "First take back the keys of these records, of the input's format; for filters "
+                  "that can, such as exact and cohort")
+      ->type_name("FILE")
       ->group(group);
   command
       .add_option("--state", flags.state,
@@ -133,6 +148,9 @@ void add_dedup(CLI::App& app, int& exit_code) {
   add_output_flags(command, *flags);
   command.footer(kExamples);
   command.callback([flags, &command, &exit_code] {
+    // To take keys back is enough to do: nobody is waited for at a terminal.
+    if (flags->files.empty() && !flags->forget.empty() && isatty(STDIN_FILENO) == 1)
+      flags->files.push_back("/dev/null");
     if (flags->files.empty() && isatty(STDIN_FILENO) == 1) {
       say(command.help("sluice"));
       exit_code = kUsage;

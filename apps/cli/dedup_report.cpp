@@ -82,6 +82,15 @@ void add_window(JsonWriter& json, const DedupReport& report) {
       .end();
 }
 
+std::string forget_row(const DedupReport& report) {
+  if (!report.forget) return "";
+  return fmt::format(
+      "  forgotten   {:>15}  taken back; {} were not there; about {} other keys lost their trace\n",
+      format_count(report.forget->forgotten), format_count(report.forget->missing),
+      report.forget->expected_wrong < 0.05 ? "0"
+                                           : fmt::format("{:.1f}", report.forget->expected_wrong));
+}
+
 std::string error_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   if (filter.target_fpr == 0) return "";
@@ -99,6 +108,10 @@ void LossMeter::update(std::uint64_t distinct, double predicted_fpr) {
   expected_lost_ += added * (odds(predicted_fpr_) + odds(predicted_fpr)) / 2;
   distinct_ = distinct;
   predicted_fpr_ = predicted_fpr;
+}
+
+double expected_wrong(std::uint64_t missing, double predicted_fpr) {
+  return static_cast<double>(missing) * odds(predicted_fpr);
 }
 
 double bits_per_key(const FilterStats& stats) {
@@ -132,6 +145,7 @@ std::string as_text(const DedupReport& report) {
                     format_count(counts.unkeyed - counts.malformed)));
   if (counts.late > 0)
     text += count_row("late", counts.late, counts.records, "a window or more behind");
+  text += forget_row(report);
   text += window_row(report);
   text += filter_row(report);
   text += error_row(report);
@@ -159,6 +173,20 @@ std::string as_json(const DedupReport& report) {
       .field("memory_bytes", report.memory_bytes)
       .field("hash", name_of(report.hash))
       .field("simd", simd_level());
+  if (report.plan)
+    json.begin("plan")
+        .field("memory", report.plan->memory)
+        .field("filter", report.plan->filter)
+        .field("window_keys", report.plan->window_keys)
+        .field("random_keys", report.plan->random_keys)
+        .field("reason", report.plan->reason)
+        .end();
+  if (report.forget)
+    json.begin("forget")
+        .field("forgotten", report.forget->forgotten)
+        .field("missing", report.forget->missing)
+        .field("expected_wrong", report.forget->expected_wrong)
+        .end();
   if (report.window) add_window(json, report);
   json.begin("filter")
       .field("name", report.filter_name)

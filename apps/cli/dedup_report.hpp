@@ -8,6 +8,7 @@
 
 #include "sluice/filters/contract.hpp"
 #include "sluice/hash/hasher.hpp"
+#include "sluice/plan/memory_plan.hpp"
 #include "sluice/stream/dedup.hpp"
 
 namespace sluice::cli {
@@ -38,6 +39,16 @@ struct WindowReport {
   std::uint64_t disbelieved = 0;  // records whose clocks were too far ahead
 };
 
+// Keys taken back before the run (--forget).
+struct ForgetReport {
+  std::uint64_t forgotten = 0;
+  std::uint64_t missing = 0;
+  double expected_wrong = 0;  // of the missing, those found all the same, at another key's cost
+};
+
+// Of `missing` keys that were not there: how many more were, by chance, found and taken back.
+double expected_wrong(std::uint64_t missing, double predicted_fpr);
+
 struct DedupReport {
   DedupCounts counts;
   std::uint64_t bytes_out = 0;
@@ -51,6 +62,8 @@ struct DedupReport {
   bool interrupted = false;
   bool invert = false;
   std::optional<WindowReport> window = {};
+  std::optional<ForgetReport> forget = {};
+  std::optional<MemoryPlan> plan = {};
 };
 
 // bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.

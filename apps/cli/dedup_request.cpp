@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dedup_window.hpp"
 
 #include "sluice/base/error.hpp"
@@ -65,6 +67,26 @@ void understand_state(const DedupFlags& flags, DedupRequest& request) {
         parse_duration_or_count("--checkpoint-every", flags.checkpoint_every);
 }
 
+// Memory is all that is known: the plan says what to forget.
+void understand_memory(const DedupFlags& flags, DedupRequest& request) {
+  if (flags.memory.empty()) return;
+  for (const auto& [value, flag] :
+       {std::pair(&flags.filter, "--filter"), std::pair(&flags.expect, "--expect"),
+        std::pair(&flags.window, "--window")})
+    if (!value->empty())
+      throw BadParameters(
+          fmt::format("--memory chooses what to remember, and so does {}: give one of them", flag));
+  request.memory = plan_for_memory(parse_size("--memory", flags.memory), request.wish.fpr);
+  request.filter = request.memory->filter;
+  request.filter_given = request.filter_named = true;
+  if (!request.memory->window) return;
+  Window::Params window;
+  window.spec = {WindowSpec::Kind::count, *request.memory->window};
+  window.filter = request.filter;
+  window.fpr = request.wish.fpr;
+  request.window = window;
+}
+
 }  // namespace
 
 DedupRequest understand(const DedupFlags& flags) {
@@ -76,7 +98,10 @@ DedupRequest understand(const DedupFlags& flags) {
   request.options.strict = flags.strict;
   request.options.invert = flags.invert;
   request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
-  request.filter = flags.filter.empty() ? "bloom" : flags.filter;
+  // One of known size is smaller and faster; without it, one that holds --fpr at any.
+  request.filter = !flags.filter.empty()  ? flags.filter
+                   : flags.expect.empty() ? "growing"
+                                          : "bloom";
   if (!flags.expect.empty()) {
     request.wish.keys = parse_count("--expect", flags.expect);
     if (*request.wish.keys == 0)
@@ -90,10 +115,15 @@ DedupRequest understand(const DedupFlags& flags) {
   request.untrusted_keys = flags.untrusted_keys;
   request.output = flags.output;
   request.duplicates = flags.duplicates;
+  request.forget = flags.forget;
+  if (flags.forget == "-" && std::ranges::count(request.files, "-") > 0)
+    throw BadParameters(
+        "--forget - and the input are both standard input: name a file for one of them");
   request.state = flags.state;
   request.state_previous = flags.state_previous;
   request.stats = stats_of(flags.stats);
   understand_window(flags, request);
+  understand_memory(flags, request);
   understand_state(flags, request);
   return request;
 }

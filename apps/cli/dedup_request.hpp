@@ -8,6 +8,7 @@
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/settings.hpp"
 #include "sluice/hash/hasher.hpp"
+#include "sluice/plan/memory_plan.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/stream/dedup.hpp"
 #include "sluice/window/window.hpp"
@@ -22,9 +23,9 @@ struct DedupFlags {
   std::string delimiter;
   std::string max_record = "1GiB";
   bool strict = false, invert = false;
-  std::string filter, expect, fpr, seed;
+  std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
-  std::string output, duplicates;
+  std::string output, duplicates, forget;
   std::string state, checkpoint_every;
   bool state_previous = false;
   std::string stats = "text";
@@ -46,9 +47,11 @@ struct DedupRequest {
   bool untrusted_keys = false;
   std::string output, duplicates, state;  // empty: none
   std::string late_output;
+  std::string forget;  // keys to take back first; "-" is standard input
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
+  std::optional<MemoryPlan> memory;   // --memory: what it is spent on, and why
   std::optional<double> slack, npws;  // asked for; what the window's filter must hold
   enum class Stats { text, json, none } stats = Stats::text;
 };

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <system_error>
+#include <span>
 #include <utility>
 
 #include "command.hpp"
@@ -14,6 +14,7 @@
 #include "connectors/files/state_file.hpp"
 #include "dedup_report.hpp"
 #include "dedup_window.hpp"
+#include "places.hpp"
 #include "signals.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
@@ -31,13 +32,6 @@ constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chron
 // filter is planned for, within these bounds.
 constexpr std::uint64_t kLookEveryAtLeast = 1 << 10;
 constexpr std::uint64_t kLookEveryAtMost = 1 << 16;
-
-std::string text_of(const Labels& labels) {
-  std::string text;
-  for (const auto& [name, value] : labels)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-  return text;
-}
 
 AnyFilter make_asked(const DedupRequest& request) {
   return request.window ? make_window(request) : make_filter(request.filter, request.wish);
@@ -136,7 +130,7 @@ void check_agreement(const DedupRequest& request, const Snapshot& state) {
 }
 
 // Reading what is being written, or writing two things into one file, destroys both.
-void check_distinct_files(const std::vector<FileSource>& inputs,
+void check_distinct_files(std::span<const FileSource> inputs,
                           const std::vector<std::pair<const char*, const FileSink*>>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [flag, sink] = outputs[i];
@@ -153,13 +147,6 @@ void check_distinct_files(const std::vector<FileSource>& inputs,
         throw BadParameters(
             fmt::format("{} is also {}: write to another file", output, outputs[j].first));
   }
-}
-
-bool same_place(const std::filesystem::path& a, const std::filesystem::path& b) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(link_target(a), ignored) ==
-                                              fs::weakly_canonical(link_target(b), ignored);
 }
 
 // Asked before anything is opened: opening an output would make the file that the state is to be.
@@ -181,6 +168,7 @@ class Run {
  private:
   void say_reading() const;
   void flush_what_goes() noexcept;
+  bool forget();
   bool between();
   void look_at_error();
   bool checkpoint_due() const;
@@ -191,6 +179,7 @@ class Run {
   const DedupRequest& request_;
   StopSignals signals_;
   std::vector<FileSource> inputs_;
+  std::optional<FileSource> to_forget_;
   std::optional<StateFile> state_file_;
   Snapshot state_;
   FileSink passed_;
@@ -199,6 +188,7 @@ class Run {
   std::optional<Dedup> dedup_;
   LossMeter losses_;
   Progress progress_;
+  std::optional<ForgetReport> forgotten_;
   Clock::time_point start_ = Clock::now();
   std::uint64_t next_look_ = 0;  // in records
   bool warned_ = false;
@@ -236,6 +226,22 @@ Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& fil
   return state;
 }
 
+std::optional<FileSource> open_named(const std::string& file, int wake) {
+  if (file.empty()) return std::nullopt;
+  return FileSource::open(file, wake);
+}
+
+// Before anything is read or changed.
+Snapshot checked_to_forget(const DedupRequest& request, Snapshot state) {
+  if (request.forget.empty() || state.filter.can_forget()) return state;
+  const Window* window = state.filter.as<Window>();
+  const AnyFilter& filter = window == nullptr ? state.filter : window->growth().newest();
+  throw BadParameters(
+      fmt::format("--forget '{}': filter '{}' cannot take keys back: use one that can, such as {}",
+                  request.forget, name_of(filter.kind()),
+                  window == nullptr ? "--filter exact" : "--filter cohort"));
+}
+
 std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
   std::uint64_t bytes = 0;
   for (const FileSource& source : sources) bytes += source.bytes_left();
@@ -245,7 +251,8 @@ std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
 Run::Run(const DedupRequest& request)
     : request_(request),
       inputs_(open_all(request.files, signals_.wake_descriptor())),
-      state_(load_or_make(request, state_file_)),
+      to_forget_(open_named(request.forget, signals_.wake_descriptor())),
+      state_(checked_to_forget(request, load_or_make(request, state_file_))),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
       losses_(state_.filter.stats().predicted_fpr),
@@ -257,6 +264,7 @@ Run::Run(const DedupRequest& request)
   if (held_) outputs.emplace_back("--duplicates", &*held_);
   if (late_) outputs.emplace_back("--late-output", &*late_);
   check_distinct_files(inputs_, outputs);
+  if (to_forget_) check_distinct_files({&*to_forget_, 1}, outputs);
   DedupOptions options = request.options;
   options.clock = arrival_clock(state_.filter);
   dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
@@ -266,9 +274,10 @@ Run::Run(const DedupRequest& request)
 int Run::execute() {
   if (request_.stats == DedupRequest::Stats::text) say_reading();
   try {
+    if (to_forget_ && !forget()) return 128 + signals_.received();
     for (FileSource& input : inputs_) {
-      dedup_->run(input, [this] { return between(); });
       if (signals_.received() != 0) break;
+      dedup_->run(input, [this] { return between(); });
     }
   } catch (const BadRecord&) {
     // What stands before the bad record is judged and goes out.
@@ -293,6 +302,7 @@ int Run::execute() {
 // How the flags were understood, where that could surprise.
 void Run::say_reading() const {
   const FilterStats stats = state_.filter.stats();
+  if (request_.memory) note("dedup", "memory: " + request_.memory->reason);
   if (const Window* window = state_.filter.as<Window>())
     note("dedup", reading_of(request_, *window));
   else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&
@@ -307,6 +317,34 @@ void Run::flush_what_goes() noexcept {
   } catch (const Error&) {
     // The first failure is the one to tell.
   }
+}
+
+// All of them or, when it is stopped or fails on the way, none: the state is saved behind the last
+// one, and before the first record can bring one of them back.
+bool Run::forget() {
+  DedupOptions options = request_.options;
+  options.forget = true;
+  options.event_time.reset();
+  const double fpr = state_.filter.stats().predicted_fpr;
+  Dedup taker(options, state_.hasher, state_.filter, passed_, nullptr);
+  taker.run(*to_forget_, [this] { return signals_.received() == 0; });
+  if (signals_.received() != 0) {
+    warn("dedup",
+         fmt::format("stopped while the keys of '{}' were taken back: nothing was changed, "
+                     "run it again",
+                     to_forget_->name()));
+    return false;
+  }
+  const DedupCounts& counts = taker.counts();
+  forgotten_ = ForgetReport{.forgotten = counts.duplicates,
+                            .missing = counts.distinct,
+                            .expected_wrong = expected_wrong(counts.distinct, fpr)};
+  if (counts.unkeyed > 0)
+    warn("dedup", fmt::format("--forget '{}': {} of {} records have no key and were left out",
+                              to_forget_->name(), format_count(counts.unkeyed),
+                              format_count(counts.records)));
+  if (state_file_) state_file_->save(state_.hasher, state_.filter, state_.labels);
+  return true;
 }
 
 bool Run::between() {
@@ -405,7 +443,9 @@ DedupReport Run::report() const {
           .memory_bytes = peak_memory_bytes(),
           .interrupted = signals_.received() != 0,
           .invert = request_.options.invert,
-          .window = report_of(window)};
+          .window = report_of(window),
+          .forget = forgotten_,
+          .plan = request_.memory};
 }
 
 }  // namespace

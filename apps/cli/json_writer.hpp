@@ -29,6 +29,19 @@ class JsonWriter {
     return *this;
   }
 
+  // [object,…]: begin() and end() each.
+  JsonWriter& begin_list(std::string_view name) {
+    head(name);
+    text_ += '[';
+    first_ = true;
+    return *this;
+  }
+  JsonWriter& end_list() {
+    text_ += ']';
+    first_ = false;
+    return *this;
+  }
+
   JsonWriter& field(std::string_view name, std::string_view value) {
     head(name);
     quote(value);

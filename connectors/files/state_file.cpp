@@ -283,8 +283,17 @@ Snapshot StateFile::load_previous() {
 }
 
 void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels) {
+  save([&](Encoder& to) { write_snapshot(hasher, filter, labels, to); });
+}
+
+void StateFile::replace(const Write& write) {
+  keep_previous_ = true;
+  save(write);
+}
+
+void StateFile::save(const Write& write) {
   try {
-    write_temporary(hasher, filter, labels);
+    write_temporary(write);
     install_temporary();
   } catch (...) {
     ::unlink(beside(".tmp").c_str());
@@ -295,8 +304,7 @@ void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels
   keep_previous_ = false;
 }
 
-void StateFile::write_temporary(const Hasher& hasher, const AnyFilter& filter,
-                                const Labels& labels) const {
+void StateFile::write_temporary(const Write& write) const {
   const fs::path path = beside(".tmp");
   // Leftovers of a run that was killed: the lock says that nobody is writing them.
   remove_if_there(path);
@@ -304,7 +312,7 @@ void StateFile::write_temporary(const Hasher& hasher, const AnyFilter& filter,
   Descriptor file = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) fail("create", path);
   FileEncoder to(file.number(), path);
-  write_snapshot(hasher, filter, labels, to);
+  write(to);
   to.flush();
   if (::fsync(file.number()) != 0) fail("sync", path);
   if (::close(file.release()) != 0 && errno != EINTR) fail("close", path);

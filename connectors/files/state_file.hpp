@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "sluice/base/error.hpp"
@@ -52,16 +53,22 @@ class StateFile {
   // whole: it would be lost.
   Snapshot load_previous();
 
+  // Writes a snapshot. Whatever it throws leaves FILE as it was.
+  using Write = std::function<void(Encoder& to)>;
+
   // Throws IoError with the file and the step that failed; FILE and FILE.previous are then still
   // whole, and nothing else is left behind.
   void save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels);
+  void save(const Write& write);
+  // The same for a file that is no state: none before it is kept.
+  void replace(const Write& write);
 
   std::filesystem::path previous() const;
 
  private:
   bool is_whole() const;
   std::filesystem::path beside(const char* suffix) const;
-  void write_temporary(const Hasher& hasher, const AnyFilter& filter, const Labels& labels) const;
+  void write_temporary(const Write& write) const;
   void install_temporary() const;
   void install_without_links() const;
   void lock();

@@ -165,14 +165,14 @@ class AnyFilter {
       assert(false && "this filter cannot take a key back");
       return false;
     }
-    bool can_merge() const noexcept override { return MergingFilter<F>; }
+    bool can_merge() const noexcept override { return sluice::can_merge(filter); }
     void merge([[maybe_unused]] const Base& other) override {
       if constexpr (MergingFilter<F>) {
         if (const auto* same = dynamic_cast<const Holder*>(&other))
           return filter.merge(same->filter);
         throw BadParameters("filters of two kinds cannot be merged: they must be made alike");
       }
-      throw BadParameters("filters of this kind cannot be merged");
+      throw BadParameters(why_not_merge());
     }
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }
@@ -181,6 +181,16 @@ class AnyFilter {
     Settings settings() const override { return filter.params().settings(); }
     void encode_header(Encoder& to) const override { filter.encode_header(to); }
     void encode_payload(Encoder& to) const override { filter.encode_payload(to); }
+    static const char* why_not_merge() noexcept {
+      if constexpr (WindowFilter<F> || F::kKind == FilterKind::window)
+        return "filters that age cannot be merged: each ends its generations at moments of its "
+               "own, so that keys would leave the other's window too early or too late";
+      else if constexpr (!F::kPromises.no_false_negatives)
+        return "filters that forget by themselves cannot be merged: how fast they do is set by "
+               "what one stream brings, and the union of two would be forgotten before its time";
+      else
+        return "filters of this kind cannot be merged";
+    }
     F filter;
   };
 

@@ -67,6 +67,22 @@ void BlockedBloom::clear() noexcept {
   keys_ = 0;
 }
 
+void BlockedBloom::merge(const BlockedBloom& other) {
+  if (params_ != other.params_)
+    throw BadParameters("filters 'bloom' can be merged when they are made alike, but one has " +
+                        params_.settings().text() + " and the other " +
+                        other.params_.settings().text());
+  auto* words = memory_.as<std::uint64_t>();
+  const auto* theirs = other.memory_.as<std::uint64_t>();
+  for (std::uint64_t at = 0; at < params_.blocks * kernels::kBlockWords; ++at)
+    words[at] |= theirs[at];
+  const std::uint64_t ones = memory_.count_ones();
+  keys_ = model::merged_keys(
+      keys_, other.keys_, ones,
+      model::blocked_bloom_keys_of_ones(static_cast<double>(params_.blocks), params_.probes,
+                                        static_cast<double>(ones)));
+}
+
 // As in bloom.cpp: beyond the plan the table tells more than the number of keys. A key finds all
 // its bits in a block with the product of its lanes' shares of ones.
 double BlockedBloom::sampled_fpr() const {
@@ -130,6 +146,6 @@ BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload) {
   return filter;
 }
 
-static_assert(Filter<BlockedBloom>);
+static_assert(MergingFilter<BlockedBloom>);
 
 }  // namespace sluice

@@ -7,7 +7,7 @@
 //          At 10⁻⁶: 39 bits a key, where half-line blocks need 65, a classical filter 29.
 // Cost     observe: one cache line, no allocation.
 // Errors   `duplicate` may be wrong (model::blocked_bloom_fpr); `distinct` never is.
-// Use it   when the number of keys is known. It is the default without a window.
+// Use it   when the number of keys is known: it is the default with --expect.
 // Avoid    below 10⁻⁸, where a classical filter (bloom.hpp) takes little more than half the memory.
 // Format   snapshot kind 3, version 1.
 #pragma once
@@ -50,6 +50,8 @@ class BlockedBloom {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
+  // As in bloom.hpp.
+  void merge(const BlockedBloom& other);
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;

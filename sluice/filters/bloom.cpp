@@ -98,6 +98,20 @@ void Bloom::clear() noexcept {
   keys_ = 0;
 }
 
+void Bloom::merge(const Bloom& other) {
+  if (params_ != other.params_)
+    throw BadParameters("filters 'bloom' can be merged when they are made alike, but one has " +
+                        params_.settings().text() + " and the other " +
+                        other.params_.settings().text());
+  auto* words = table_.as<std::uint64_t>();
+  const auto* theirs = other.table_.as<std::uint64_t>();
+  for (std::uint64_t at = 0; at < params_.bits / 64; ++at) words[at] |= theirs[at];
+  const std::uint64_t ones = table_.count_ones();
+  keys_ = model::merged_keys(keys_, other.keys_, ones,
+                             model::bloom_keys_of_ones(static_cast<double>(params_.bits),
+                                                       params_.probes, static_cast<double>(ones)));
+}
+
 // The model counts every key ever offered. A lost one leaves no trace, so beyond the plan, where
 // many are lost, the table itself tells more: the share of ones in a sample of it.
 double Bloom::sampled_fpr() const {
@@ -150,6 +164,6 @@ Bloom Bloom::decode(Decoder& header, Decoder& payload) {
   return filter;
 }
 
-static_assert(Filter<Bloom>);
+static_assert(MergingFilter<Bloom>);
 
 }  // namespace sluice

@@ -10,9 +10,9 @@
 // Format   snapshot kind 2, version 1.
 #pragma once
 
-#include "sluice/base/bits.hpp"
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/hash/probe.hpp"
 
 namespace sluice {
 
@@ -42,6 +42,9 @@ class Bloom {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
+  // Afterwards `keys` is what the share of ones says, within what can be: no fewer than either had,
+  // no more than both. Throws BadParameters when the parameters differ.
+  void merge(const Bloom& other);
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
@@ -56,9 +59,7 @@ class Bloom {
 
   // Probe i of a digest, in [0, bits): part of the format.
   std::uint64_t position(const Digest& digest, unsigned probe) const noexcept {
-    return scale_to(
-        fold_multiply(digest.lo + probe * 0x9E3779B97F4A7C15ULL, digest.hi ^ 0xD6E8FEB86659FD93ULL),
-        params_.bits);
+    return probe_position(digest, probe, params_.bits);
   }
 
   Params params_;

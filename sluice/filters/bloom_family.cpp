@@ -8,13 +8,13 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/blocked_bloom.hpp"
 #include "sluice/filters/bloom.hpp"
+#include "sluice/filters/bloom_sizing.hpp"
 #include "sluice/model/bloom.hpp"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
-constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 
 // A blocked filter is preferred until it takes this many times the bits of a classical one: between
 // 10⁻⁷ (1.5) and 10⁻⁸ (1.7), where memory begins to outweigh one cache line instead of twenty.
@@ -46,7 +46,7 @@ std::uint64_t whole_size(double size, double most) {
   return static_cast<std::uint64_t>(std::ceil(size));
 }
 
-struct BloomWish {
+struct Asked {
   double fpr;
   std::optional<std::uint64_t> keys;
   std::optional<std::uint64_t> bytes;
@@ -54,7 +54,7 @@ struct BloomWish {
   double planned_keys() const { return static_cast<double>(keys.value_or(kStandardCapacity)); }
 };
 
-unsigned best_blocked_probes(const BloomWish& wish) {
+unsigned best_blocked_probes(const Asked& wish) {
   if (wish.probes) return static_cast<unsigned>(*wish.probes);
   if (wish.bytes && wish.keys) {
     const double blocks = static_cast<double>(*wish.bytes) / 64;
@@ -69,7 +69,7 @@ unsigned best_blocked_probes(const BloomWish& wish) {
              : 16;
 }
 
-AnyFilter make_blocked(const BloomWish& wish) {
+AnyFilter make_blocked(const Asked& wish) {
   BlockedBloom::Params params;
   params.target_fpr = wish.fpr;
   params.probes = best_blocked_probes(wish);
@@ -89,28 +89,17 @@ AnyFilter make_blocked(const BloomWish& wish) {
   return AnyFilter(BlockedBloom::make(params));
 }
 
-// At the optimum every probe halves the error.
-unsigned best_classic_probes(double fpr) {
-  return static_cast<unsigned>(
-      std::clamp(std::round(-std::log2(fpr)), 1.0, double{model::kMostProbes}));
-}
-
-AnyFilter make_classic(const BloomWish& wish) {
-  Bloom::Params params;
-  params.target_fpr = wish.fpr;
-  params.probes = static_cast<unsigned>(wish.probes.value_or(best_classic_probes(wish.fpr)));
-  if (wish.bytes) {
-    params.bits = std::max<std::uint64_t>(*wish.bytes / 8, 1) * 64;
-    const double bits = static_cast<double>(params.bits);
-    if (wish.keys && !wish.probes) params.probes = model::bloom_probes(bits, wish.planned_keys());
-    params.capacity =
-        wish.keys ? *wish.keys : capacity_of(model::bloom_keys(bits, params.probes, wish.fpr));
-  } else {
-    const double bits = model::bloom_bits(params.probes, wish.planned_keys(), wish.fpr);
-    params.bits = whole_size(bits / 64, static_cast<double>(kMostBytes / 8)) * 64;
-    params.capacity = wish.keys.value_or(kStandardCapacity);
-  }
-  return AnyFilter(Bloom::make(params));
+AnyFilter make_classic(const Asked& wish) {
+  BloomWish asked{.fpr = wish.fpr,
+                  .keys = wish.keys,
+                  .probes = wish.probes,
+                  .standard_keys = kStandardCapacity};
+  if (wish.bytes) asked.places = *wish.bytes * 8;
+  const BloomSize size = bloom_size("bloom", asked, 64, kMostBytes * 8);
+  return AnyFilter(Bloom::make({.bits = size.places,
+                                .probes = size.probes,
+                                .capacity = size.capacity,
+                                .target_fpr = wish.fpr}));
 }
 
 }  // namespace
@@ -121,14 +110,14 @@ std::span<const ParameterInfo> bloom_parameters() {
 
 AnyFilter make_bloom(const Wish& wish, const Settings& settings) {
   const SettingsReader reader("bloom", settings, kBloomParameters);
-  BloomWish asked{.fpr = reader.probability("fpr").value_or(wish.fpr),
-                  .keys = wish.keys,
-                  .bytes = reader.size("bytes", 64, kMostBytes),
-                  .probes = reader.count("probes", 1, model::kMostProbes)};
-  if (const auto keys = reader.count("keys", 1, kMostKeys)) asked.keys = keys;
+  Asked asked{.fpr = reader.probability("fpr").value_or(wish.fpr),
+              .keys = wish.keys,
+              .bytes = reader.size("bytes", 64, kMostBytes),
+              .probes = reader.count("probes", 1, model::kMostProbes)};
+  if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
   const auto layout = reader.choice("layout", kLayouts);
   if (layout) return *layout == "classic" ? make_classic(asked) : make_blocked(asked);
-  const double classic = model::bloom_bits(best_classic_probes(asked.fpr), 1e6, asked.fpr);
+  const double classic = model::bloom_bits(best_bloom_probes(asked.fpr), 1e6, asked.fpr);
   const double blocked = 512 * std::min(model::blocked_bloom_blocks(8, 1e6, asked.fpr),
                                         model::blocked_bloom_blocks(16, 1e6, asked.fpr));
   return blocked <= kBlockedAtMost * classic ? make_blocked(asked) : make_classic(asked);

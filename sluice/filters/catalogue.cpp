@@ -12,9 +12,14 @@
 #include "sluice/filters/bloom.hpp"
 #include "sluice/filters/bloom_family.hpp"
 #include "sluice/filters/cohort.hpp"
+#include "sluice/filters/counting.hpp"
+#include "sluice/filters/dynamic.hpp"
 #include "sluice/filters/exact.hpp"
 #include "sluice/filters/exact_window.hpp"
+#include "sluice/filters/growing.hpp"
 #include "sluice/filters/none.hpp"
+#include "sluice/filters/reservoir.hpp"
+#include "sluice/filters/stable.hpp"
 #include "sluice/filters/timer.hpp"
 #include "sluice/filters/timing.hpp"
 
@@ -49,6 +54,11 @@ constexpr KindInfo kKinds[] = {
     kind_info<Exact>("exact"),
     kind_info<Bloom>("bloom"),
     kind_info<BlockedBloom>("bloom"),
+    kind_info<Counting>("counting"),
+    kind_info<Dynamic>("dynamic"),
+    kind_info<Stable>("stable"),
+    kind_info<Reservoir>("reservoir"),
+    kind_info<Growing>("growing"),
     kind_info<Cohort>("cohort"),
     kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),
@@ -71,6 +81,17 @@ std::span<const FilterInfo> catalogue() {
        "a set of a known number of keys in bits: small, fast, and wrong at most at the rate asked "
        "for",
        bloom_parameters(), make_bloom},
+      {"counting",
+       "a set of a known number of keys in small counters: as bloom, and keys can be taken back",
+       Counting::Params::known(), make_from<Counting>},
+      {"dynamic",
+       "a set of any number of keys in a series of Bloom filters: grows, and forgets and merges if "
+       "asked to",
+       Dynamic::Params::known(), make_from<Dynamic>},
+      {"growing",
+       "a set of any number of keys in fingerprints, table and all growing bucket by bucket: holds "
+       "the rate asked for at every size",
+       Growing::Params::known(), make_from<Growing>},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
        make_from<Exact>},
       {"cohort",
@@ -89,6 +110,12 @@ std::span<const FilterInfo> catalogue() {
        "a sliding window in blocks of bits: the fastest, in one cache line, where an error of 1 % "
        "will do",
        ApbbfParams::known(), make_from<Apbbf>},
+      {"reservoir",
+       "an endless stream in fixed memory, forgetting at random: where repeats are far apart and "
+       "one let through costs little",
+       Reservoir::Params::known(), make_from<Reservoir>},
+      {"stable", "the same by another rule: the baseline that `reservoir` is compared with",
+       Stable::Params::known(), make_from<Stable>},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none},
   };
   return kFilters;

@@ -8,6 +8,7 @@
 
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/kernels/room_search.hpp"
 #include "sluice/model/cohort.hpp"
 
 namespace sluice {
@@ -25,10 +26,6 @@ constexpr std::uint64_t kMostBuckets = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr unsigned kStandardGenerations = 24;
 constexpr unsigned kStandardGenerations16 = 12;  // 16-bit slots have 4 bits for generations
-
-// A search looks at this many buckets at most: enough at every planned load, and a bound on one
-// key's time.
-constexpr std::size_t kSearchBuckets = 256;
 
 constexpr ParameterInfo kKnown[] = {
     {"slot", "bits of a slot: fingerprint and generation", "16, 24, 32, 40 or 48",
@@ -329,53 +326,28 @@ bool Cohort::place(const CohortPlace& where, unsigned generation) noexcept {
   return true;
 }
 
-// Breadth first over buckets: the two of the key, then those where their occupants could go, and so
-// on, until one has a free slot. Nothing has moved till then; then each occupant on the way moves
-// one step, from the far end on, so that at no time is one without a place.
 bool Cohort::make_room(const CohortPlace& where, unsigned generation) noexcept {
-  struct Step {
-    std::uint64_t bucket;
-    std::size_t from;  // the step whose occupant would move here
-    unsigned slot;     // that occupant's slot in its bucket
-  };
-  constexpr std::size_t kRoot = kSearchBuckets;
-  std::array<Step, kSearchBuckets> steps;
-  std::size_t count = 0;
-  const auto visited = [&](std::uint64_t bucket) {
-    return std::any_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(count),
-                       [&](const Step& step) { return step.bucket == bucket; });
-  };
-  steps[count++] = {where.first, kRoot, 0};
-  if (where.second != where.first) steps[count++] = {where.second, kRoot, 0};
   const unsigned slots = kernels::cohort_slots(params_.slot_bits);
-  for (std::size_t at = 0; at < count; ++at) {
-    for (unsigned slot = 0; slot < slots && count < kSearchBuckets; ++slot) {
-      const CohortSlot held = kernels::cohort_get(table(), steps[at].bucket, slot);
-      const std::uint64_t other =
-          kernels::second_bucket(table(), steps[at].bucket, held.fingerprint);
-      if (visited(other)) continue;
-      steps[count] = {other, at, slot};
-      const std::uint32_t free = kernels::cohort_probe(table(), other, 0).free;
-      if (free == 0) {
-        ++count;
-        continue;
-      }
-      // A path: move along it, last first.
-      std::uint64_t to = other;
-      unsigned to_slot = static_cast<unsigned>(__builtin_ctz(free));
-      for (std::size_t step = count; steps[step].from != kRoot; step = steps[step].from) {
-        const std::uint64_t from = steps[steps[step].from].bucket;
-        kernels::cohort_put(table(), to, to_slot,
-                            kernels::cohort_get(table(), from, steps[step].slot));
-        to = from;
-        to_slot = steps[step].slot;
+  const auto room = kernels::search_room(
+      where.first, where.second,
+      [&](std::uint64_t bucket, auto visit) {
+        for (unsigned slot = 0; slot < slots; ++slot) {
+          const CohortSlot held = kernels::cohort_get(table(), bucket, slot);
+          if (visit(slot, kernels::second_bucket(table(), bucket, held.fingerprint))) return;
+        }
+      },
+      [&](std::uint64_t bucket) -> std::optional<unsigned> {
+        const std::uint32_t free = kernels::cohort_probe(table(), bucket, 0).free;
+        if (free == 0) return std::nullopt;
+        return static_cast<unsigned>(__builtin_ctz(free));
+      },
+      [&](std::uint64_t from, unsigned slot, std::uint64_t to, unsigned to_slot) {
+        kernels::cohort_put(table(), to, to_slot, kernels::cohort_get(table(), from, slot));
         ++moves_;
-      }
-      kernels::cohort_put(table(), to, to_slot, {where.fingerprint, generation});
-      return true;
-    }
-  }
-  return false;
+      });
+  if (!room) return false;
+  kernels::cohort_put(table(), room->bucket, room->slot, {where.fingerprint, generation});
+  return true;
 }
 
 std::optional<unsigned> Cohort::age_of(const Digest& digest) const noexcept {
@@ -436,6 +408,7 @@ void Cohort::clear() noexcept {
   memory_.clear();
   now_ = params_.generations + 1;
   live_keys_ = swept_ = moves_ = 0;
+  forgotten_ = forget_misses_ = 0;
   sweep_due_ = sweep_share();
   written_.fill(0);
   strays_.clear();

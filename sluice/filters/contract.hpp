@@ -63,6 +63,8 @@ struct FilterStats {
   // key's trace erased: for each miss, predicted_fpr / (1 − predicted_fpr) are to be expected.
   std::uint64_t forgotten = 0;
   std::uint64_t forget_misses = 0;
+  // Keys left where they are, since it could not be told whose trace would go.
+  std::uint64_t forget_kept = 0;
 };
 
 // What a filter promises. The conformance suite holds it to that.
@@ -123,7 +125,8 @@ concept ForgettingFilter = Filter<F> && requires(F filter, const Digest& digest)
 };
 
 // Takes in what `other` remembers: from then on it judges duplicate whatever either did. Throws
-// BadParameters when their parameters do not fit, and is then as it was before.
+// BadParameters when their parameters do not fit, and is then as it was before. Where parameters
+// decide whether a filter can at all, it has a member can_merge().
 template <class F>
 concept MergingFilter = Filter<F> && requires(F filter, const F& other) {
   { filter.merge(other) } -> std::same_as<void>;
@@ -137,6 +140,17 @@ bool can_forget(const F& filter) noexcept {
     return filter.can_forget();
   else
     return ForgettingFilter<F>;
+}
+
+// The same for merge.
+template <class F>
+bool can_merge(const F& filter) noexcept {
+  if constexpr (requires {
+                  { filter.can_merge() } -> std::same_as<bool>;
+                })
+    return filter.can_merge();
+  else
+    return MergingFilter<F>;
 }
 
 }  // namespace sluice

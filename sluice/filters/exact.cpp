@@ -125,6 +125,40 @@ void Exact::insert(std::span<const Digest> digests) {
   for (const Digest& digest : digests) insert(digest);
 }
 
+// No tombstone: whatever would no longer be reached past the hole moves back into it.
+bool Exact::forget(const Digest& digest) noexcept {
+  const Digest key = storable(digest);
+  Digest* const begin = table_.as<Digest>();
+  Digest* const found = find(key);
+  const bool there = *found == key;
+  ++(there ? forgotten_ : forget_misses_);
+  if (!there) return false;
+  const auto distance = [&](std::uint64_t from, std::uint64_t to) {
+    return to >= from ? to - from : to + slots_ - from;
+  };
+  auto hole = static_cast<std::uint64_t>(found - begin);
+  for (std::uint64_t slot = hole;;) {
+    slot = slot + 1 == slots_ ? 0 : slot + 1;
+    if (begin[slot] == Digest{}) break;
+    const auto home = static_cast<std::uint64_t>(home_of(begin[slot]) - begin);
+    if (distance(home, slot) < distance(hole, slot)) continue;  // its way does not pass the hole
+    begin[hole] = begin[slot];
+    hole = slot;
+  }
+  begin[hole] = {};
+  --keys_;
+  return true;
+}
+
+// Counted first, so that there is room for all of them, and no more, before the first goes in.
+void Exact::merge(const Exact& other) {
+  const std::span theirs(other.table_.as<Digest>(), other.slots_);
+  const auto is_new = [this](const Digest& key) { return key != Digest{} && *find(key) != key; };
+  reserve(keys_ + static_cast<std::uint64_t>(std::ranges::count_if(theirs, is_new)));
+  for (const Digest& key : theirs)
+    if (key != Digest{}) observe(key);
+}
+
 // As new: the table that growth brought goes too.
 void Exact::clear() noexcept {
   const std::uint64_t slots = slots_for(params_.expected_keys);
@@ -137,12 +171,17 @@ void Exact::clear() noexcept {
     }
   }
   table_.clear();
-  keys_ = 0;
+  keys_ = forgotten_ = forget_misses_ = 0;
 }
 
 FilterStats Exact::stats() const {
-  return {
-      .keys = keys_, .capacity = 0, .bytes = table_.size(), .target_fpr = 0, .predicted_fpr = 0};
+  return {.keys = keys_,
+          .capacity = 0,
+          .bytes = table_.size(),
+          .target_fpr = 0,
+          .predicted_fpr = 0,
+          .forgotten = forgotten_,
+          .forget_misses = forget_misses_};
 }
 
 void Exact::encode_header(Encoder& to) const {
@@ -185,6 +224,6 @@ Exact Exact::decode(Decoder& header, Decoder& payload) {
   return filter;
 }
 
-static_assert(Filter<Exact>);
+static_assert(ForgettingFilter<Exact> && MergingFilter<Exact>);
 
 }  // namespace sluice

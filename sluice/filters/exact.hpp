@@ -3,6 +3,7 @@
 // Source   Open addressing with linear probing over digests that are uniform already.
 // Cost     observe: one cache line in most cases. The table doubles when it is three quarters full:
 //          21 to 43 bytes a key, and an insertion may allocate.
+//          forget closes the gap that it leaves: searches grow no longer, the table no smaller.
 // Errors   Only by a 128-bit collision: below 10⁻²⁰ for a billion keys. No false negative.
 // Use it   as the truth in tests and audits, and where nothing may be lost and the memory is there.
 // Avoid    for endless streams: it grows with the number of keys.
@@ -38,6 +39,9 @@ class Exact {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void insert(std::span<const Digest> digests);
   void clear() noexcept;
+  bool forget(const Digest& digest) noexcept;
+  // Any two fit: a table takes the size that its keys need. Throws NoMemory.
+  void merge(const Exact& other);
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
@@ -55,6 +59,7 @@ class Exact {
   Params params_;
   std::uint64_t slots_ = 0;
   std::uint64_t keys_ = 0;
+  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   Memory table_;  // slots_ digests; all zero is free
 };
 

@@ -196,6 +196,16 @@ std::optional<unsigned> ExactWindow::age_of(const Digest& digest) const noexcept
   return static_cast<unsigned>(now_ - entry.generation);
 }
 
+bool ExactWindow::forget(const Digest& digest) noexcept {
+  const Entry* entry = find(digest);
+  const bool there = live(*entry);
+  ++(there ? forgotten_ : forget_misses_);
+  if (!there) return false;
+  counts_.remove(static_cast<unsigned>(now_ - entry->generation));
+  take_out(static_cast<std::uint64_t>(entry - entries()));
+  return true;
+}
+
 Verdict ExactWindow::observe(const Digest& digest) {
   Verdict verdict;
   observe(std::span(&digest, 1), std::span(&verdict, 1));
@@ -229,7 +239,7 @@ void ExactWindow::clear() noexcept {
   counts_.clear();
   now_ = std::uint64_t{params_.generations} + 1;
   table_.clear();
-  used_ = swept_ = 0;
+  used_ = swept_ = forgotten_ = forget_misses_ = 0;
   if (slots_ > slots_for(params_.expected_keys)) rebuild(0);
 }
 
@@ -238,7 +248,9 @@ FilterStats ExactWindow::stats() const {
           .capacity = 0,
           .bytes = table_.size() + counts_.bytes(),
           .target_fpr = 0,
-          .predicted_fpr = 0};
+          .predicted_fpr = 0,
+          .forgotten = forgotten_,
+          .forget_misses = forget_misses_};
 }
 
 void ExactWindow::encode_header(Encoder& to) const {
@@ -293,6 +305,6 @@ ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload) {
   return filter;
 }
 
-static_assert(WindowFilter<ExactWindow>);
+static_assert(WindowFilter<ExactWindow> && ForgettingFilter<ExactWindow>);
 
 }  // namespace sluice

@@ -59,6 +59,7 @@ class ExactWindow {
 
   // How many generations ago the key was written, if it is remembered.
   std::optional<unsigned> age_of(const Digest& digest) const noexcept;
+  bool forget(const Digest& digest) noexcept;
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
@@ -90,6 +91,7 @@ class ExactWindow {
   std::uint64_t used_ = 0;   // slots that are not free, live or expired
   std::uint64_t swept_ = 0;  // the next slot to look at
   std::uint64_t now_ = 0;    // the present generation
+  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   GenerationCounts counts_;
   Memory table_;
 };

@@ -26,13 +26,17 @@ class GenerationCounts {
     live_ += keys;
   }
 
+  // A key of this age was taken back, if one is known.
+  void remove(unsigned age) noexcept {
+    if (counts_[slot(age)] == 0) return;
+    --counts_[slot(age)];
+    --live_;
+  }
+
   // A key of age `from` was written anew at age `to`. Where none is known of that age, it counts as
   // one more.
   void move(unsigned from, unsigned to) noexcept {
-    if (counts_[slot(from)] > 0) {
-      --counts_[slot(from)];
-      --live_;
-    }
+    remove(from);
     add(to);
   }
 

@@ -126,4 +126,20 @@ double blocked_bloom_keys(double blocks, unsigned probes, double fpr) {
          solve([&](double load) { return blocked_bloom_fpr(1, probes, load); }, fpr, 0, 16);
 }
 
+double bloom_keys_of_ones(double bits, unsigned probes, double ones) {
+  return std::log1p(-ones / bits) / (probes * std::log1p(-1 / bits));
+}
+
+double blocked_bloom_keys_of_ones(double blocks, unsigned probes, double ones) {
+  return -blocks * (kBlockBits / probes) * std::log1p(-ones / (blocks * kBlockBits));
+}
+
+std::uint64_t merged_keys(std::uint64_t a, std::uint64_t b, std::uint64_t ones, double estimate) {
+  const std::uint64_t least = std::max(a, b);
+  const std::uint64_t most = std::max(least, std::min(a + b, ones));
+  // Also true of an estimate without bound.
+  if (!(estimate < static_cast<double>(most))) return most;
+  return std::max(least, static_cast<std::uint64_t>(std::llround(estimate)));
+}
+
 }  // namespace sluice::model

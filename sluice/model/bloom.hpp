@@ -40,4 +40,14 @@ double blocked_bloom_blocks(unsigned probes, double keys, double fpr);
 double bloom_keys(double bits, unsigned probes, double fpr);
 double blocked_bloom_keys(double blocks, unsigned probes, double fpr);
 
+// How many keys leave so many bits set, on average; infinite when all are. A lane of the blocked
+// layout gets Poisson(keys/blocks) keys, so its expected share of zeros is an exponential too.
+double bloom_keys_of_ones(double bits, unsigned probes, double ones);
+double blocked_bloom_keys_of_ones(double blocks, unsigned probes, double ones);
+
+// The keys of two filters merged into a table with so many ones: the estimate, within what can be.
+// Both may hold the same keys, so there are at least as many as in the larger, and at most as many
+// as in both together; and every key set a bit.
+std::uint64_t merged_keys(std::uint64_t a, std::uint64_t b, std::uint64_t ones, double estimate);
+
 }  // namespace sluice::model

@@ -92,5 +92,23 @@ TEST(BloomModel, BlockedCostsMoreThanClassical) {
   }
 }
 
+TEST(BloomModel, KeysAreReadOffTheOnes) {
+  for (const double keys : {1.0, 1000.0, 150'000.0}) {
+    const double bits = 1 << 20;
+    const double ones = -bits * std::expm1(7 * keys * std::log1p(-1 / bits));
+    EXPECT_NEAR(bloom_keys_of_ones(bits, 7, ones), keys, 1e-6 * keys);
+    const double blocked_ones = -bits * std::expm1(-keys / (bits / 512) / (512 / 8));
+    EXPECT_NEAR(blocked_bloom_keys_of_ones(bits / 512, 8, blocked_ones), keys, 1e-6 * keys);
+  }
+  EXPECT_EQ(bloom_keys_of_ones(64, 3, 64), INFINITY);
+}
+
+TEST(BloomModel, MergedKeysStayWithinWhatCanBe) {
+  EXPECT_EQ(merged_keys(10, 20, 1000, 25.4), 25u);
+  EXPECT_EQ(merged_keys(10, 20, 1000, 3), 20u);
+  EXPECT_EQ(merged_keys(10, 20, 1000, INFINITY), 30u);
+  EXPECT_EQ(merged_keys(10, 20, 25, 28), 25u) << "each key set a bit";
+}
+
 }  // namespace
 }  // namespace sluice::model

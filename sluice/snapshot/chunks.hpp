@@ -42,6 +42,8 @@ class ChunkEncoder final : public Encoder {
   void bytes(std::span<const std::byte> data) override;
   // Writes what is left and the footer; nothing may be written afterwards.
   void finish();
+  // When finished: the final checksum, by which a version of a snapshot is known.
+  std::uint64_t identity() const noexcept { return chain_.value(); }
 
  private:
   void write_chunk(std::span<const std::byte> data);

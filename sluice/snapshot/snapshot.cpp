@@ -1,8 +1,7 @@
 #include "sluice/snapshot/snapshot.hpp"
 
-#include <algorithm>
-#include <array>
-#include <optional>
+#include <fmt/format.h>
+
 #include <span>
 #include <string_view>
 
@@ -10,6 +9,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/chunks.hpp"
+#include "sluice/snapshot/header.hpp"
 #include "sluice/snapshot/layout.hpp"
 #include "sluice/window/window.hpp"
 
@@ -81,141 +81,22 @@ std::vector<std::byte> encode_sections(const Hasher& hasher, const AnyFilter& fi
 
 // ---- reading
 
-// A part of the header in memory that knows where it stood in the snapshot.
-struct Part {
-  Part(std::span<const std::byte> data, std::uint64_t starts_at)
-      : bytes(data), ends_at(starts_at + data.size()) {}
-  std::uint64_t offset() const { return ends_at - bytes.remaining(); }
-
-  BytesDecoder bytes;
-  std::uint64_t ends_at;
-};
-
-// Runs `read` and adds the place to what it complains about.
-template <class Read>
-auto located(Part& part, Read read) {
+AnyFilter read_filter(const SnapshotHeader& header, ChunkDecoder& payload) {
+  BytesDecoder fields(header.filter_fields());
+  const auto offset = [&] {
+    return payload.started() ? payload.offset()
+                             : header.fields_at + header.fields_bytes - fields.remaining();
+  };
   try {
-    return read(part.bytes);
-  } catch (const CorruptAt&) {
-    throw;
-  } catch (const CorruptSnapshot& error) {
-    throw CorruptAt(error.what(), part.offset());
-  }
-}
-
-void expect_end(const Part& part, const char* what) {
-  if (part.bytes.remaining() != 0)
-    throw CorruptAt(std::string(what) + " is followed by " +
-                        std::to_string(part.bytes.remaining()) + " bytes that it does not need",
-                    part.offset());
-}
-
-// The bytes from magic to the end of the sections, checked against their checksum.
-std::vector<std::byte> read_preamble(Decoder& from) {
-  const std::uint64_t total = from.remaining();
-  std::vector<std::byte> preamble(std::min(total, layout::kHeaderAt));
-  from.bytes(preamble);
-  const auto magic = std::as_bytes(std::span(layout::kMagic));
-  const std::size_t seen = std::min(preamble.size(), magic.size());
-  if (!std::ranges::equal(std::span(preamble).first(seen), magic.first(seen)))
-    throw CorruptAt("this is not a sluice snapshot, or its first bytes were changed", 0);
-  if (preamble.size() < layout::kHeaderAt)
-    throw CorruptAt(total == 0 ? "this is not a sluice snapshot: it is empty"
-                               : "the snapshot is cut off: it ends before its header",
-                    total);
-
-  BytesDecoder fields{std::span(preamble).subspan(magic.size())};
-  if (const std::uint32_t version = fields.u32(); version != layout::kVersion)
-    throw CorruptAt("the snapshot has format version " + std::to_string(version) +
-                        ", this sluice reads version " + std::to_string(layout::kVersion) +
-                        ": was it written by a newer sluice?",
-                    layout::kVersionAt);
-  const std::uint64_t length = fields.u32();
-  if (length > layout::kMostHeaderBytes)
-    throw CorruptAt("the header claims " + std::to_string(length) + " bytes, but at most " +
-                        std::to_string(layout::kMostHeaderBytes) + " are allowed",
-                    layout::kHeaderLengthAt);
-  if (from.remaining() < length + layout::kChecksumBytes)
-    throw CorruptAt("the snapshot is cut off: it ends within its header", total);
-
-  preamble.resize(layout::kHeaderAt + length);
-  from.bytes(std::span(preamble).subspan(layout::kHeaderAt));
-  return preamble;
-}
-
-[[noreturn]] void refuse_section(std::uint16_t tag, std::uint64_t offset) {
-  if (tag == 0 || tag > static_cast<std::uint16_t>(Section::labels))
-    throw CorruptAt("the header has a section of unknown kind " + std::to_string(tag) +
-                        ": was it written by a newer sluice?",
-                    offset);
-  throw CorruptAt("section " + std::to_string(tag) + " of the header is not in its place", offset);
-}
-
-// The next section, which must have this tag.
-Part next_section(Part& header, Section tag) {
-  return located(header, [&](BytesDecoder& bytes) {
-    const std::uint64_t at = header.offset();
-    const std::uint16_t found = bytes.u16();
-    if (found != static_cast<std::uint16_t>(tag)) refuse_section(found, at);
-    const std::uint32_t length = bytes.u32();
-    const std::uint64_t starts_at = header.offset();
-    return Part(bytes.view(length), starts_at);
-  });
-}
-
-Hasher read_hasher(Part section) {
-  return located(section, [&](BytesDecoder& bytes) {
-    const std::uint64_t at = section.offset();
-    const std::uint8_t kind = bytes.u8();
-    if (kind != static_cast<std::uint8_t>(HashKind::xxh3) &&
-        kind != static_cast<std::uint8_t>(HashKind::highway))
-      throw CorruptAt("the hash has unknown number " + std::to_string(kind) +
-                          ": was it written by a newer sluice?",
-                      at);
-    std::array<std::byte, Secret::kBytes> secret;
-    bytes.bytes(secret);
-    expect_end(section, "the hash's secret");
-    return Hasher(static_cast<HashKind>(kind), Secret::from_bytes(secret));
-  });
-}
-
-std::string read_text(BytesDecoder& from) {
-  const std::uint32_t size = from.u32();
-  if (size > layout::kMostLabelBytes)
-    throw CorruptSnapshot("a label claims " + std::to_string(size) + " bytes, but at most " +
-                          std::to_string(layout::kMostLabelBytes) + " are allowed");
-  const auto text = from.view(size);
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
-}
-
-Labels read_labels(Part section) {
-  return located(section, [&](BytesDecoder& bytes) {
-    const std::uint32_t count = bytes.u32();
-    if (count > layout::kMostLabels)
-      throw CorruptSnapshot("the snapshot claims " + std::to_string(count) +
-                            " labels, but at most " + std::to_string(layout::kMostLabels) +
-                            " are allowed");
-    Labels labels;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      std::string name = read_text(bytes);
-      labels.emplace_back(std::move(name), read_text(bytes));
-    }
-    expect_end(section, "the last label");
-    return labels;
-  });
-}
-
-AnyFilter read_filter(Part& section, ChunkDecoder& payload) {
-  try {
-    const std::uint16_t kind = section.bytes.u16();
-    const std::uint16_t version = section.bytes.u16();
-    AnyFilter filter = decode_any(kind, version, section.bytes, payload);
-    expect_end(section, "the filter's header");
+    AnyFilter filter = decode_any(header.kind, header.version, fields, payload);
+    if (fields.remaining() != 0)
+      throw CorruptSnapshot("the filter's header is followed by " +
+                            std::to_string(fields.remaining()) + " bytes that it does not need");
     return filter;
   } catch (const CorruptAt&) {
     throw;
   } catch (const CorruptSnapshot& error) {
-    throw CorruptAt(error.what(), payload.started() ? payload.offset() : section.offset());
+    throw CorruptAt(error.what(), offset());
   }
 }
 
@@ -242,26 +123,39 @@ void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels&
   chunks.finish();
 }
 
+std::string text_of(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  return text;
+}
+
+std::string difference_between(const std::string& one, const Hasher& one_hasher,
+                               const Labels& one_labels, const std::string& other,
+                               const Hasher& other_hasher, const Labels& other_labels) {
+  if (one_hasher.kind() != other_hasher.kind())
+    return fmt::format(
+        "'{}' hashes keys with {} and '{}' with {}: give all runs --untrusted-keys, or none", one,
+        name_of(one_hasher.kind()), other, name_of(other_hasher.kind()));
+  if (!(one_hasher.secret() == other_hasher.secret()))
+    return fmt::format(
+        "'{}' and '{}' hash under different secrets, so that the same key is not the same to both: "
+        "sites that exchange what they remember must all run with the same --seed N, or start from "
+        "copies of one state file",
+        one, other);
+  if (one_labels != other_labels)
+    return fmt::format(
+        "'{}' was made with records and keys '{}' and '{}' with '{}': use the same flags for both",
+        one, text_of(one_labels), other, text_of(other_labels));
+  return "";
+}
+
 Snapshot read_snapshot(Decoder& from) {
-  const std::vector<std::byte> preamble = read_preamble(from);
-  const std::uint64_t checksum = from.u64();
-  if (checksum != checksum_of(preamble))
-    throw CorruptAt("the header is damaged: its checksum does not match", preamble.size());
-
-  Part header{std::span(preamble).subspan(layout::kHeaderAt), layout::kHeaderAt};
-  Part of_filter = next_section(header, Section::filter);
-  const Hasher hasher = read_hasher(next_section(header, Section::hash));
-  Labels labels = read_labels(next_section(header, Section::labels));
-  if (header.bytes.remaining() >= sizeof(std::uint16_t)) {
-    const std::uint64_t at = header.offset();
-    refuse_section(header.bytes.u16(), at);
-  }
-  expect_end(header, "the last section");
-
-  ChunkDecoder payload(from, preamble.size() + layout::kChecksumBytes, checksum);
-  AnyFilter filter = read_filter(of_filter, payload);
+  SnapshotHeader header = read_header(from);
+  ChunkDecoder payload(from, header.bytes(), header.checksum);
+  AnyFilter filter = read_filter(header, payload);
   payload.finish();
-  return {hasher, std::move(filter), std::move(labels)};
+  return {header.hasher, std::move(filter), std::move(header.labels)};
 }
 
 }  // namespace sluice

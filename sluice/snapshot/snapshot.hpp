@@ -38,6 +38,15 @@ void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels&
 void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
                     Encoder& to);
 
+// What keeps two snapshots from being of one family, whose filters can be merged and told apart by
+// a delta: a sentence that names both and says what would be right, or nothing.
+std::string difference_between(const std::string& one, const Hasher& one_hasher,
+                               const Labels& one_labels, const std::string& other,
+                               const Hasher& other_hasher, const Labels& other_labels);
+
+// "records=csv key=id": labels for messages.
+std::string text_of(const Labels& labels);
+
 // Reads one snapshot, which must be all that is left in `from`. Throws CorruptSnapshot with what is
 // wrong and at which byte, and BadParameters when the memory for the filter cannot be had.
 Snapshot read_snapshot(Decoder& from);

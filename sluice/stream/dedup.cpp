@@ -57,7 +57,7 @@ Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filte
       hasher_(hasher),
       filter_(filter),
       window_(filter.as<Window>()),
-      passed_(&passed, terminator_of(options.format)),
+      passed_(options.forget ? nullptr : &passed, terminator_of(options.format)),
       held_(held, terminator_of(options.format)),
       late_outlet_(late, terminator_of(options.format)),
       splitter_(make_splitter(options.format)),
@@ -203,23 +203,31 @@ void Dedup::observe_keyed(std::size_t keyed) {
   const std::span<Digest> digests = std::span(digests_).first(keyed);
   const std::span<Verdict> verdicts = std::span(verdicts_).first(keyed);
   hasher_.digest(std::span(keys_).first(keyed), digests);
+  judge_keyed(digests, verdicts);
+  const auto duplicates =
+      static_cast<std::uint64_t>(std::ranges::count(verdicts, Verdict::duplicate));
+  counts_.duplicates += duplicates;
+  counts_.late += batch_late_;
+  counts_.distinct += keyed - duplicates - batch_late_;
+}
+
+void Dedup::judge_keyed(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   batch_late_ = 0;
-  if (window_ == nullptr) {
+  if (options_.forget) {
+    std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
+      return filter_.forget(digest) ? Verdict::duplicate : Verdict::distinct;
+    });
+  } else if (window_ == nullptr) {
     filter_.observe(digests, verdicts);
   } else if (window_->params().spec.by_time() && !event_times_) {
     // Our own clock is right, whatever it says, and nothing that arrives is late.
     window_->arrive(options_.clock());
     window_->observe(digests, verdicts);
   } else {
-    const std::span<bool> late = std::span(late_).first(keyed);
-    window_->judge(digests, std::span(times_).first(keyed), verdicts, late);
+    const std::span<bool> late = std::span(late_).first(digests.size());
+    window_->judge(digests, std::span(times_).first(digests.size()), verdicts, late);
     batch_late_ = static_cast<std::size_t>(std::ranges::count(late, true));
   }
-  const auto duplicates =
-      static_cast<std::uint64_t>(std::ranges::count(verdicts, Verdict::duplicate));
-  counts_.duplicates += duplicates;
-  counts_.late += batch_late_;
-  counts_.distinct += keyed - duplicates - batch_late_;
 }
 
 void Dedup::write(std::span<const Record> records) {
@@ -252,12 +260,12 @@ void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
   const bool malformed = *bad == KeyStatus::malformed;
   const auto before = static_cast<std::size_t>(bad - status_.begin());
   judge(records.first(before), source);
-  throw BadRecord(
-      fmt::format("{}: record {} {}: mend it, or run without --strict to pass it through",
-                  source.name(), format_count(source_records_ + 1),
-                  malformed             ? "is malformed"
-                  : options_.event_time ? "lacks the key or the time"
-                                        : "lacks the key"));
+  throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without --strict to {}",
+                              source.name(), format_count(source_records_ + 1),
+                              malformed             ? "is malformed"
+                              : options_.event_time ? "lacks the key or the time"
+                                                    : "lacks the key",
+                              options_.forget ? "leave it out" : "pass it through"));
 }
 
 void Dedup::refuse_long(const ByteSource& source) {

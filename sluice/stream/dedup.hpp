@@ -42,6 +42,9 @@ struct DedupOptions {
   LatePolicy late = LatePolicy::pass;
   // Where there is no event time, when a batch of a time window arrived.
   std::function<Nanoseconds()> clock = {};
+  // The keys are taken back instead of judged, and nothing is written: `duplicates` then counts
+  // those that were there, `distinct` those that were not. Only for a filter that can.
+  bool forget = false;
 };
 
 struct DedupCounts {
@@ -83,6 +86,7 @@ class Dedup {
   std::size_t extract(std::span<const Record> records);
   void observe(std::size_t count, std::size_t keyed);
   void observe_keyed(std::size_t keyed);
+  void judge_keyed(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void write(std::span<const Record> records);
   void refuse(std::span<const Record> records, const ByteSource& source);
   [[noreturn]] void refuse_long(const ByteSource& source);

@@ -90,6 +90,11 @@ void Growth::start_again() noexcept {
   generation_keys_ = 0;
 }
 
+void Growth::clear() noexcept {
+  start_again();
+  forgotten_ = forget_misses_ = 0;
+}
+
 // At most half of the budget that is left, so that there is always some for the next.
 void Growth::add_stage(std::uint64_t keys) {
   double left = plan_.fpr;
@@ -204,7 +209,25 @@ void Growth::rotate() {
   stages_.erase(std::remove_if(stages_.begin(), last,
                                [](const Stage& stage) { return stage.filter.live_keys() == 0; }),
                 last);
-  if (const std::uint64_t keys = smaller_keys(at_this_rate)) add_stage(keys);
+  const std::uint64_t keys = smaller_keys(at_this_rate);
+  if (keys == 0) return;
+  try {
+    add_stage(keys);
+  } catch (const BadParameters&) {
+    // A smaller one cannot be had: the large one does. A rotation cut off here would be done twice.
+  }
+}
+
+bool Growth::can_forget() const noexcept {
+  return std::ranges::all_of(stages_, [](const Stage& stage) { return stage.filter.can_forget(); });
+}
+
+// The stages' own counts would take a key that one of them held for a miss in each of the others.
+bool Growth::forget(const Digest& digest) noexcept {
+  bool found = false;
+  for (Stage& stage : stages_) found |= stage.filter.forget(digest);
+  ++(found ? forgotten_ : forget_misses_);
+  return found;
 }
 
 // How many keys a smaller successor should be for; 0: the newest is not too large.
@@ -233,7 +256,8 @@ std::uint64_t Growth::live_keys() const {
 }
 
 FilterStats Growth::stats() const {
-  FilterStats all{.target_fpr = plan_.fpr};
+  FilterStats all{
+      .target_fpr = plan_.fpr, .forgotten = forgotten_, .forget_misses = forget_misses_};
   double right = 1;
   double planned_right = 1;
   for (const Stage& stage : stages_) {

@@ -41,6 +41,8 @@ class Growth {
   // Forgets everything. Unlike start() it cannot fail: where a small stage cannot be had, the
   // newest is cleared and kept.
   void start_again() noexcept;
+  // The same, as new: what was counted is forgotten too.
+  void clear() noexcept;
   void set_make(Make make) { make_ = std::move(make); }
 
   // As in window_contract.hpp, but never full. Throws BadParameters when a successor cannot be had.
@@ -49,6 +51,10 @@ class Growth {
   Verdict admit_aged(const Digest& digest, unsigned age, Anchor anchor);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
   void rotate();
+  // Where anchors restart or clocks are corrected, a key may have a trace in several stages: all
+  // are told. Only where every stage can.
+  bool can_forget() const noexcept;
+  bool forget(const Digest& digest) noexcept;
   unsigned generations() const { return stages_.back().filter.generations(); }
   std::uint64_t live_keys() const;
   // Of all stages together.
@@ -82,6 +88,7 @@ class Growth {
   Make make_;
   Plan plan_;
   std::uint64_t growths_ = 0;
+  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
   std::vector<Stage> stages_;          // oldest first; the last takes the keys
   std::vector<Digest> scratch_digests_;

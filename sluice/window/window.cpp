@@ -258,11 +258,17 @@ void Window::insert(std::span<const Digest> digests) {
 }
 
 void Window::clear() noexcept {
-  growth_->start_again();
+  growth_->clear();
   clock_ = EventClock(params_.spec.size, params_.max_ahead.value_or(params_.spec.size));
   left_ = generation_size();
   tick_ = tick_begin_ = tick_end_ = 0;
   claimant_.reset();
+}
+
+bool Window::forget(const Digest& digest) noexcept {
+  // Else it would come back as soon as its time is believed.
+  if (claimant_ == digest) claimant_.reset();
+  return growth_->forget(digest);
 }
 
 // A filter keeps keys for its own share longer than its generations; those, rounded up to whole
@@ -350,6 +356,6 @@ Window Window::decode(Decoder& header, Decoder& payload) {
   return window;
 }
 
-static_assert(Filter<Window>);
+static_assert(ForgettingFilter<Window>);
 
 }  // namespace sluice

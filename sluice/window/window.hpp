@@ -70,6 +70,9 @@ class Window {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
   void insert(std::span<const Digest> digests);
   void clear() noexcept;
+  // Where the stages' filter can.
+  bool can_forget() const noexcept { return growth_->can_forget(); }
+  bool forget(const Digest& digest) noexcept;
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const { return growth_->stats(); }

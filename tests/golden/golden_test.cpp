@@ -39,6 +39,10 @@ constexpr Golden kGolden[] = {
      HashKind::xxh3},
     {"blocked_bloom16-1.snapshot", "bloom,layout=blocked,bytes=512,probes=16,keys=100,fpr=1e-6",
      HashKind::xxh3},
+    {"counting-1.snapshot", "counting,bytes=512,probes=5,keys=100,fpr=0.01", HashKind::highway},
+    {"dynamic-1.snapshot", "dynamic,keys=12,fpr=0.001,layout=sliced", HashKind::highway},
+    {"dynamic_counted-1.snapshot", "dynamic,keys=12,fpr=0.001,forget=yes", HashKind::xxh3},
+    {"dynamic_tighten-1.snapshot", "dynamic,keys=12,fpr=0.001,tighten=0.5", HashKind::xxh3},
     {"exact_window-1.snapshot", "exact-window,keys=40,generations=3", HashKind::xxh3},
     {"timing-1.snapshot", "timing,keys=100,fpr=0.01,generations=6,probes=5", HashKind::highway},
     {"timer-1.snapshot", "timer,keys=100,fpr=0.01,generations=6,probes=5", HashKind::xxh3},
@@ -49,11 +53,22 @@ constexpr Golden kGolden[] = {
      "apbbf,layout=column,k=2,l=5,block=512,bits=4,bytes=448,keys=200,fpr=0.01", HashKind::xxh3},
     {"apbbf_line-1.snapshot", "apbbf,layout=line,k=5,l=11,bytes=1280,keys=440,fpr=0.02",
      HashKind::xxh3},
+    {"stable-1.snapshot", "stable,bytes=1024,probes=4,decrements=9,max=3,fpr=0.01,seed=3",
+     HashKind::xxh3},
+    {"stable_independent-1.snapshot",
+     "stable,bytes=512,probes=2,decrements=4,draws=independent,fpr=0.1", HashKind::highway},
+    {"reservoir-1.snapshot", "reservoir,bytes=512,filters=5,resets=2,fpr=0.1,seed=3",
+     HashKind::xxh3},
+    {"reservoir_paper-1.snapshot",
+     "reservoir,bytes=512,filters=3,variant=paper,threshold=0.04,fpr=0.1", HashKind::highway},
     {"cohort16-1.snapshot", "cohort,slot=16,keys=100,fpr=0.02", HashKind::xxh3},
     {"cohort24-1.snapshot", "cohort,slot=24,keys=100,fpr=0.01", HashKind::xxh3},
     {"cohort32-1.snapshot", "cohort,slot=32,keys=100,fpr=0.01", HashKind::highway},
     {"cohort40-1.snapshot", "cohort,slot=40,keys=100,fpr=0.01", HashKind::xxh3},
     {"cohort48-1.snapshot", "cohort,slot=48,keys=100,fpr=0.01", HashKind::xxh3},
+    {"growing16-1.snapshot", "growing,slot=16,keys=1,fpr=0.05", HashKind::xxh3},
+    {"growing32-1.snapshot", "growing,slot=32,keys=1", HashKind::highway},
+    {"growing64-1.snapshot", "growing,slot=64,keys=1", HashKind::xxh3},
     {"window-1.snapshot", "window", HashKind::xxh3},
 };
 
@@ -144,6 +159,7 @@ TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
   EXPECT_TRUE(loaded.hasher.secret() == hasher_of(GetParam()).secret());
 
   const bool forgetful = !loaded.filter.promises().no_false_negatives;
+  const bool nothing = loaded.filter.kind() == FilterKind::none;
   int duplicates = 0, false_positives = 0;
   for (int number = 0; number < 2 * kKeys; ++number) {
     const Digest digest = loaded.hasher.digest(key(number));
@@ -151,7 +167,9 @@ TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
     loaded.filter.may_contain({&digest, 1}, {&verdict, 1});
     (number < kKeys ? duplicates : false_positives) += verdict == Verdict::duplicate;
   }
-  EXPECT_EQ(duplicates, forgetful ? 0 : kKeys);
+  // One that forgets at random has had no time to forget many.
+  EXPECT_GE(duplicates, nothing ? 0 : forgetful ? kKeys * 3 / 4 : kKeys);
+  EXPECT_LE(duplicates, nothing ? 0 : kKeys);
   EXPECT_LE(false_positives, 1) << "planned for 1 in 100 at most";
 }
 

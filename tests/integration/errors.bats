@@ -207,3 +207,11 @@ load helper
     'ulimit -v 100000; exec "$SLUICE" dedup --stats none --filter exact input >/dev/null'
   says "'exact'" memory
 }
+
+@test "a growing filter that cannot grow any more: exit 1, named" {
+  grep -q __asan_init "$SLUICE" && skip "the sanitizer takes more address space than is left here"
+  lines_of 9M >input
+  run -1 --separate-stderr bash -c \
+    'ulimit -v 60000; exec "$SLUICE" dedup --stats none --filter growing input >/dev/null'
+  says "'growing'" memory
+}

@@ -47,9 +47,12 @@ load helper
   says "3 records" distinct duplicates "planned for 1,000 keys" "predicted false positives" "bits a key"
 }
 
-@test "an unsized run states its capacity" {
+@test "an unsized run grows, and an unsized Bloom filter states its capacity" {
   echo a >input
   run -0 --separate-stderr sluice dedup input
+  says growing
+  [[ $stderr != *"no --expect"* ]]
+  run -0 --separate-stderr sluice dedup --filter bloom input
   says "no --expect" "8,000,000"
   run -0 --separate-stderr sluice dedup --filter bloom,layout=classic input
   says "no --expect" "8,000,000"

@@ -41,7 +41,9 @@ offer_zsh() {
 }
 
 for shell in bash fish zsh; do
-  expect $shell 'sluice ' dedup generate filters inspect
+  expect $shell 'sluice ' dedup generate filters inspect merge delta apply
+  expect $shell 'sluice dedup --fo' --forget
+  expect $shell 'sluice merge --' --output --json
   expect $shell 'sluice dedup --un' --untrusted-keys
   expect $shell 'sluice dedup --st' --state --state-previous --stats --strict
   expect $shell 'sluice dedup --la' --late --late-output
@@ -52,5 +54,8 @@ for shell in bash fish zsh; do
   # shellcheck disable=SC2086  # one word a filter
   expect $shell 'sluice dedup --filter ' $filters
 done
-for shell in fish zsh; do expect $shell 'sluice inspect inp' input.ndjson; done
+for shell in fish zsh; do
+  expect $shell 'sluice inspect inp' input.ndjson
+  expect $shell 'sluice delta inp' input.ndjson
+done
 finish

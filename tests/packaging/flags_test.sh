@@ -3,7 +3,8 @@
 # shellcheck source=tests/packaging/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-commands=('' dedup generate 'generate clicks' 'generate lines' filters inspect)
+commands=('' dedup generate 'generate clicks' 'generate lines' filters inspect merge delta
+  apply)
 
 # Flags of lines such as "  -k,--key FIELD" and "  --csv   text".
 help_flags() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The shell sessions of the README and of docs/windows.md do what they show: each line after `$ ` is
-# run, what follows is what it prints. A file that a session only shows (`$ cat FILE`) is made first.
+# The shell sessions of the README and of docs/ do what they show: each line after `$ ` is run, what
+# follows is what it prints. A file that a session only shows (`$ cat FILE`) is made first.
 # Figures of one machine (times, rates, memory) are not compared.
 # shellcheck source=tests/packaging/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -42,4 +42,5 @@ sessions() {
 
 sessions README.md 3
 sessions docs/windows.md 9
+sessions docs/merging.md 12
 finish

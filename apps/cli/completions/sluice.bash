@@ -11,7 +11,7 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply $common --version"
     return
   fi
 
@@ -26,7 +26,8 @@ _sluice() {
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
-    dedup,--duplicates | dedup,--late-output | dedup,--state | *,-o | *,--output) return ;;  # a file
+    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | *,-o | *,--output)
+      return ;;  # a file
   esac
 
   if [[ $command == generate ]]; then
@@ -45,8 +46,9 @@ _sluice() {
           --max-record -w --window --refresh --event-time --time-format --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -f --filter --seed --untrusted-keys -o --output
-          --duplicates --invert --state --checkpoint-every --state-previous --stats $common" ;;
+          --duplicates --invert --forget --state --checkpoint-every --state-previous --stats $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
+      merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
     esac
     return
   fi

@@ -4,7 +4,7 @@ function __sluice_filters
     sluice filters 2>/dev/null | string replace -rf '^([a-z_-]+): (.*)' '$1\t$2'
 end
 
-set -l commands dedup generate filters inspect
+set -l commands dedup generate filters inspect merge delta apply
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l dedup '__fish_seen_subcommand_from dedup'
 set -l generate '__fish_seen_subcommand_from generate'
@@ -19,6 +19,9 @@ complete -c sluice -n $none -a dedup -d 'Let each record of a stream through onc
 complete -c sluice -n $none -a generate -d 'Write a synthetic stream'
 complete -c sluice -n $none -a filters -d 'List the filters and their parameters'
 complete -c sluice -n $none -a inspect -d 'Describe a snapshot and check it whole'
+complete -c sluice -n $none -a merge -d 'Make one state that remembers what several do'
+complete -c sluice -n $none -a delta -d 'Write what changed between two states of one filter'
+complete -c sluice -n $none -a apply -d 'Bring a state up to date by a delta'
 
 complete -c sluice -n $dedup -F
 complete -c sluice -n $dedup -s 0 -l null -d 'Records end with a NUL byte'
@@ -51,6 +54,7 @@ complete -c sluice -n $dedup -l untrusted-keys -d 'Keys may be chosen to do harm
 complete -c sluice -n $dedup -s o -l output -r -F -d 'Write here instead of to standard output'
 complete -c sluice -n $dedup -l duplicates -r -F -d 'Write what is held back here'
 complete -c sluice -n $dedup -l invert -d 'Let the duplicates through'
+complete -c sluice -n $dedup -l forget -r -F -d 'First take back the keys of these records'
 complete -c sluice -n $dedup -l state -r -F -d 'Remember across runs'
 complete -c sluice -n $dedup -l checkpoint-every -x -a '10s 30s 5m 1M' -d 'Save the state so often'
 complete -c sluice -n $dedup -l state-previous -d 'Start from the state before the last save'
@@ -70,3 +74,7 @@ complete -c sluice -n $lines -l length -x -d 'Bytes of a line'
 complete -c sluice -n '__fish_seen_subcommand_from filters' -l json -d 'One JSON object a filter'
 complete -c sluice -n '__fish_seen_subcommand_from inspect' -F
 complete -c sluice -n '__fish_seen_subcommand_from inspect' -l json -d 'One JSON object'
+set -l exchange '__fish_seen_subcommand_from merge delta apply'
+complete -c sluice -n $exchange -F
+complete -c sluice -n $exchange -s o -l output -r -F -d 'The file to write'
+complete -c sluice -n $exchange -l json -d 'One JSON object'

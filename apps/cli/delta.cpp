@@ -1,0 +1,131 @@
+// `sluice delta` and `sluice apply`: what changed between two states of one filter, sent and taken.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "connectors/files/state_file.hpp"
+#include "connectors/files/stored_file.hpp"
+#include "json_writer.hpp"
+#include "places.hpp"
+#include "printable.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> files;  // one or two; of two, the first is what there was before
+  std::string output;
+  bool json = false;
+
+  const std::string& last() const { return files.back(); }
+  std::optional<StoredFile> base() const {
+    return files.size() > 1 ? std::optional<StoredFile>(std::in_place, files.front())
+                            : std::nullopt;
+  }
+};
+
+double share_of(const DeltaSizes& sizes) {
+  return static_cast<double>(sizes.delta_bytes) / static_cast<double>(sizes.new_bytes);
+}
+
+void print(const Flags& flags, const DeltaSizes& sizes, std::string_view what) {
+  if (!flags.json) {
+    fmt::print("{}: {}; the delta of {} is {:.2f} % of the snapshot's {}\n",
+               printable(flags.output), what, format_size(sizes.delta_bytes), 100 * share_of(sizes),
+               format_size(sizes.new_bytes));
+    return;
+  }
+  JsonWriter json;
+  json.begin()
+      .field("output", flags.output)
+      .field("whole", flags.files.size() == 1)
+      .field("old_bytes", sizes.old_bytes)
+      .field("new_bytes", sizes.new_bytes)
+      .field("delta_bytes", sizes.delta_bytes)
+      .field("share", share_of(sizes))
+      .end();
+  fmt::print("{}\n", json.text());
+}
+
+int make_delta(const Flags& flags) {
+  check_output_apart(flags.output, flags.files);
+  const std::optional<StoredFile> base = flags.base();
+  const StoredFile fresh(flags.last());
+  DeltaSizes sizes;
+  StateFile(flags.output).replace([&](Encoder& to) {
+    sizes = write_delta(base ? &*base : nullptr, fresh, to);
+  });
+  print(flags, sizes,
+        base ? fmt::format("from '{}' to '{}'", printable(flags.files.front()),
+                           printable(flags.last()))
+             : fmt::format("the whole of '{}'", printable(flags.last())));
+  return kDone;
+}
+
+int apply(const Flags& flags) {
+  check_output_apart(flags.output, flags.files);
+  const std::optional<StoredFile> base = flags.base();
+  const StoredFile delta(flags.last());
+  DeltaSizes sizes;
+  StateFile(flags.output).save([&](Encoder& to) {
+    sizes = apply_delta(base ? &*base : nullptr, delta, to);
+  });
+  print(flags, sizes,
+        base ? fmt::format("'{}' brought up to date by '{}'", printable(flags.files.front()),
+                           printable(flags.last()))
+             : fmt::format("the whole out of '{}'", printable(flags.last())));
+  return kDone;
+}
+
+struct Words {
+  const char* name;
+  const char* summary;
+  const char* files;
+  const char* files_text;
+  const char* output;
+};
+
+void add(CLI::App& app, int& exit_code, const Words& words, int (*run)(const Flags&)) {
+  CLI::App& command = *app.add_subcommand(words.name, words.summary);
+  const auto flags = std::make_shared<Flags>();
+  command.add_option("files", flags->files, words.files)
+      ->type_name("FILE")
+      ->option_text(words.files_text)
+      ->required()
+      ->expected(1, 2);
+  command.add_option("-o,--output", flags->output, words.output)->type_name("FILE")->required();
+  command.add_flag("--json", flags->json, "One JSON object");
+  command.callback([flags, &exit_code, run, name = words.name] {
+    exit_code = guarded(name, [&] { return run(*flags); });
+  });
+}
+
+}  // namespace
+
+void add_delta(CLI::App& app, int& exit_code) {
+  add(app, exit_code,
+      {"delta", "Write what changed between two states of one filter",
+       "The state that the other side has, and the present one; the present one alone: all of it, "
+       "compressed",
+       "[OLD] NEW", "The delta to write"},
+      make_delta);
+}
+
+void add_apply(CLI::App& app, int& exit_code) {
+  add(app, exit_code,
+      {"apply", "Bring a state up to date by a delta",
+       "The state that the delta was made against, and the delta; a delta of all of a state stands "
+       "alone",
+       "[OLD] DELTA", "The state file to write"},
+      apply);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,16 @@
+// Where files are, whatever their names: what is read must not be written over.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sluice::cli {
+
+// Whether two paths lead, or would lead, to one file.
+bool same_place(const std::filesystem::path& a, const std::filesystem::path& b);
+
+// Throws BadParameters when `output`, or what is written beside it, is one of the inputs.
+void check_output_apart(const std::string& output, const std::vector<std::string>& inputs);
+
+}  // namespace sluice::cli

@@ -1,0 +1,102 @@
+// The filter of no known size against one that was told: distinct keys from empty on, batch by
+// batch in turns with a blocked Bloom filter planned for all of them. Neither has touched its
+// memory before: pages arrive on the way, and count for both.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "measure.hpp"
+#include "options.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/growing.hpp"
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::size_t kGrowingBatch = 1024;
+// Bits a key are judged from here on: below, the first 64 KiB are not full.
+constexpr std::uint64_t kManyKeys = 1'000'000;
+
+class Batches {
+ public:
+  void judge(AnyFilter& filter, std::span<const Digest> digests) {
+    const auto start = Clock::now();
+    filter.observe(digests, verdicts_);
+    ns_.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+    duplicates_ += static_cast<std::uint64_t>(std::ranges::count(verdicts_, Verdict::duplicate));
+  }
+  double mean_ns() const {
+    double sum = 0;
+    for (const double each : ns_) sum += each;
+    return sum / static_cast<double>(ns_.size() * kGrowingBatch);
+  }
+  double median_ns() const { return median(ns_) / kGrowingBatch; }
+  double worst_over_median() const { return *std::ranges::max_element(ns_) / median(ns_); }
+  std::uint64_t duplicates() const { return duplicates_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::vector<Verdict> verdicts_ = std::vector<Verdict>(kGrowingBatch);
+  Samples ns_;
+  std::uint64_t duplicates_ = 0;
+};
+
+void measure(const char* settings, double fpr, std::uint64_t keys, bool bars, Report& report) {
+  AnyFilter growing = make_filter(settings, {.fpr = fpr});
+  AnyFilter known = make_filter("bloom,layout=blocked", {.keys = keys, .fpr = fpr});
+  SplitMix64 random(1);
+  std::vector<Digest> digests(kGrowingBatch);
+  const auto draw = [&] {
+    for (Digest& digest : digests) digest = {random.next(), random.next()};
+  };
+  Batches of_growing, of_known;
+  Samples lines;
+  double most_bits = 0;
+  for (std::uint64_t done = 0; done < keys; done += kGrowingBatch) {
+    draw();
+    const std::uint64_t before = growing.as<Growing>()->lines_touched();
+    of_growing.judge(growing, digests);
+    of_known.judge(known, digests);
+    lines.push_back(static_cast<double>(growing.as<Growing>()->lines_touched() - before));
+    const FilterStats stats = growing.stats();
+    if (stats.keys > kManyKeys)
+      most_bits = std::max(most_bits,
+                           static_cast<double>(stats.bytes) * 8 / static_cast<double>(stats.keys));
+  }
+  const double worst_lines = *std::ranges::max_element(lines) / median(lines);
+  const double speed = of_known.mean_ns() / of_growing.mean_ns();
+  const double error = static_cast<double>(of_growing.duplicates()) / static_cast<double>(keys);
+  report.row(
+      {settings, format_count(keys), fmt::format("{:.2f}", speed),
+       fmt::format("{:.2f}", of_known.median_ns() / of_growing.median_ns()),
+       fmt::format("{:.1f}", of_growing.mean_ns()), fmt::format("{:.1f}", of_known.mean_ns()),
+       fmt::format("{:.1f}", most_bits), fmt::format("{:.2f}", median(lines) / kGrowingBatch),
+       fmt::format("{:.2f}", worst_lines), fmt::format("{:.1f}", of_growing.worst_over_median()),
+       fmt::format("{:.3f}",
+                   static_cast<double>(growing.as<Growing>()->moves()) / static_cast<double>(keys)),
+       fmt::format("{}", of_growing.duplicates()),
+       fmt::format("{:.1e}", growing.stats().predicted_fpr)});
+  if (!bars) return;
+  report.at_least("growing: speed, of a filter of known size", speed, 0.4);
+  report.at_most("growing: bits a key at any moment beyond the first million", most_bits, 64);
+  report.at_most("growing: lines of the worst batch, of the median one", worst_lines, 20);
+  report.at_most("growing: share of distinct keys lost", error, fpr);
+}
+
+}  // namespace
+
+void run_growing(const Options& options, Report& report) {
+  report.table("Growing from empty against a blocked Bloom filter of known size, batches of 1024",
+               {"filter", "keys", "speed of known", "by medians", "ns a key", "known ns",
+                "most bits a key", "lines a key", "worst/median lines", "worst/median time",
+                "moves a key", "lost", "predicted error"});
+  measure("growing", 1e-6, options.quick ? 5'000'000 : 200'000'000, true, report);
+  measure("growing,slot=16", 0.05, options.quick ? 5'000'000 : 50'000'000, false, report);
+  measure("growing,slot=64", 1e-6, options.quick ? 5'000'000 : 50'000'000, false, report);
+  report.flush();
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,28 @@
+// A file whose bytes are read at any place: what deltas are made of and applied to.
+#pragma once
+
+#include <string>
+
+#include "sluice/snapshot/delta.hpp"
+
+namespace sluice {
+
+class StoredFile final : public StoredBytes {
+ public:
+  // Throws IoError, and StateRefused when it is missing or no regular file.
+  explicit StoredFile(const std::string& path);
+  ~StoredFile() override;
+  StoredFile(const StoredFile&) = delete;
+  StoredFile& operator=(const StoredFile&) = delete;
+
+  std::uint64_t size() const override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
+  const std::string& name() const override { return path_; }
+
+ private:
+  std::string path_;
+  int file_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace sluice

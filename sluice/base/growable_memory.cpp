@@ -1,0 +1,135 @@
+#include "sluice/base/growable_memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // a multiple of every page size in use
+// From here on huge pages, and only whole ones: a page that is not all ours when it is first
+// touched is given in small ones. The last is in part unused, at most 1/16 of the block.
+constexpr std::size_t kHugeFromBytes = std::size_t{32} << 20;
+constexpr std::size_t kFirstReservation = std::size_t{4} << 20;
+constexpr std::size_t kReserveAhead = 4;  // times what is needed
+
+// As for a fixed table (memory.cpp): what the machine does not have is refused, not promised.
+std::uint64_t most_bytes() {
+  static const std::uint64_t physical = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return physical;
+}
+
+std::size_t round_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+// What is given when `bytes` are asked for.
+std::size_t with_margin(std::size_t bytes) {
+  if (bytes >= kHugeFromBytes) return round_up(bytes, kHugePageBytes);
+  const std::size_t step = std::max(bytes / 64 / kStepBytes * kStepBytes, kStepBytes);
+  return round_up(bytes, step);
+}
+
+[[noreturn]] void refuse(std::uint64_t bytes) {
+  throw NoMemory("the system cannot give " + std::to_string(bytes) +
+                 " bytes of memory for a table that grows, it has " + std::to_string(most_bytes()));
+}
+
+// To reserved addresses; the old ones are free afterwards. Page tables only, where the system can.
+bool move_pages(std::byte* from, std::size_t bytes, std::byte* to) {
+  if (bytes == 0) return true;
+#ifdef MREMAP_FIXED
+  if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) return true;
+#endif
+  // Mapped anew: a failed mremap may have left a hole.
+  if (mmap(to, bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != to)
+    return false;
+  std::memcpy(to, from, bytes);
+  munmap(from, bytes);
+  return true;
+}
+
+}  // namespace
+
+void GrowableMemory::grow(std::uint64_t wanted) {
+  if (wanted <= bytes_) return;
+  if (wanted > most_bytes()) refuse(wanted);
+  const std::size_t bytes = with_margin(static_cast<std::size_t>(wanted));
+  if (bytes > reserved_) reserve(bytes);
+  if (mprotect(data_ + bytes_, bytes - bytes_, PROT_READ | PROT_WRITE) != 0) refuse(bytes);
+#ifdef MADV_HUGEPAGE
+  // Advice only. All of the block, so that it stays one mapping.
+  if (bytes >= kHugeFromBytes) madvise(data_, bytes, MADV_HUGEPAGE);
+#endif
+  bytes_ = bytes;
+}
+
+// A larger reservation, and what we have at its front. Where the address space is limited, less
+// ahead will do.
+void GrowableMemory::reserve(std::size_t bytes) {
+  std::size_t want = std::max(kFirstReservation, round_up(kReserveAhead * bytes, kHugePageBytes));
+  void* mapping = MAP_FAILED;
+  std::size_t mapping_bytes = 0;
+  for (;; want = std::max(bytes, want / 2)) {
+    mapping_bytes = want + kHugePageBytes;
+    mapping =
+        mmap(nullptr, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping != MAP_FAILED) break;
+    if (want == bytes) refuse(bytes);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(mapping);
+  std::byte* const data =
+      static_cast<std::byte*>(mapping) + (round_up(address, kHugePageBytes) - address);
+  if (!move_pages(data_, bytes_, data)) {
+    munmap(mapping, mapping_bytes);
+    refuse(bytes);
+  }
+  // Only what lies around the pages that moved: their old place may be somebody else's by now.
+  auto* const front = static_cast<std::byte*>(mapping_);
+  if (front != nullptr) {
+    if (front < data_) munmap(front, static_cast<std::size_t>(data_ - front));
+    munmap(data_ + bytes_, mapping_bytes_ - static_cast<std::size_t>(data_ - front) - bytes_);
+  }
+  mapping_ = mapping;
+  mapping_bytes_ = mapping_bytes;
+  data_ = data;
+  reserved_ = want;
+}
+
+void GrowableMemory::reset(std::uint64_t bytes) noexcept {
+  if (bytes_ == 0) return;
+  const std::size_t keep =
+      std::min(bytes_, with_margin(std::min<std::size_t>(static_cast<std::size_t>(bytes), bytes_)));
+  if (madvise(data_, bytes_, MADV_DONTNEED) != 0) std::memset(data_, 0, bytes_);
+  // Should the system refuse, the rest stays ours, and zero.
+  if (keep < bytes_ && mprotect(data_ + keep, bytes_ - keep, PROT_NONE) == 0) bytes_ = keep;
+}
+
+GrowableMemory::GrowableMemory(GrowableMemory&& other) noexcept {
+  *this = std::move(other);
+}
+
+GrowableMemory& GrowableMemory::operator=(GrowableMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(reserved_, other.reserved_);
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapping_bytes_, other.mapping_bytes_);
+  return *this;
+}
+
+GrowableMemory::~GrowableMemory() {
+  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+}
+
+}  // namespace sluice

@@ -1,0 +1,47 @@
+// Zeroed memory for a table that grows at its end, without a copy and without a second table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sluice/base/memory.hpp"
+
+namespace sluice {
+
+// A block of zeroed bytes, owned, movable, aligned to cache lines, that can be made longer and
+// shorter. Address space is reserved some way ahead and given memory as the block grows; when the
+// reservation ends, the pages (not their bytes) move to a larger one, so data() may change.
+// Large blocks ask for huge pages.
+class GrowableMemory {
+ public:
+  GrowableMemory() noexcept = default;
+  GrowableMemory(GrowableMemory&& other) noexcept;
+  GrowableMemory& operator=(GrowableMemory&& other) noexcept;
+  GrowableMemory(const GrowableMemory&) = delete;
+  GrowableMemory& operator=(const GrowableMemory&) = delete;
+  ~GrowableMemory();
+
+  // At least `bytes` from now on: somewhat more (at most 1/16, or 64 KiB), so that a table that
+  // grows line by line asks seldom. Throws NoMemory when the system cannot give them; nothing has
+  // changed then.
+  void grow(std::uint64_t bytes);
+  // All bytes zero, and only as many as `bytes` need. What a grow() of this size before has given
+  // is there again; it takes nothing new.
+  void reset(std::uint64_t bytes) noexcept;
+
+  std::byte* data() noexcept { return data_; }
+  const std::byte* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }
+
+ private:
+  void reserve(std::size_t bytes);
+
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;     // that may be used, from data_ on
+  std::size_t reserved_ = 0;  // from data_ on
+  void* mapping_ = nullptr;
+  std::size_t mapping_bytes_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,81 @@
+#include "sluice/base/growable_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+bool all_are(const GrowableMemory& memory, std::size_t from, std::size_t until, std::byte value) {
+  return std::all_of(memory.data() + from, memory.data() + until,
+                     [&](std::byte byte) { return byte == value; });
+}
+
+// Through several reservations and into huge pages: what was written stays, what is new is zero.
+TEST(GrowableMemory, KeepsItsBytesAndAddsZeros) {
+  GrowableMemory memory;
+  std::size_t before = 0;
+  for (std::uint64_t bytes = 1; bytes < (std::uint64_t{80} << 20); bytes = bytes * 3 / 2 + 64) {
+    memory.grow(bytes);
+    ASSERT_GE(memory.size(), bytes);
+    EXPECT_LE(memory.size(), bytes + std::max<std::uint64_t>(bytes / 16, 64 << 10));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % kCacheLineBytes, 0u);
+    ASSERT_TRUE(all_are(memory, 0, before, std::byte{0xAB})) << bytes;
+    ASSERT_TRUE(all_are(memory, before, memory.size(), std::byte{0})) << bytes;
+    std::memset(memory.data() + before, 0xAB, memory.size() - before);
+    before = memory.size();
+  }
+}
+
+TEST(GrowableMemory, ResetGivesBackAndZeroes) {
+  GrowableMemory memory;
+  memory.grow(1000);
+  const std::size_t small = memory.size();
+  memory.grow(50 << 20);
+  std::memset(memory.data(), 1, memory.size());
+  memory.reset(1000);
+  EXPECT_EQ(memory.size(), small);
+  EXPECT_TRUE(all_are(memory, 0, memory.size(), std::byte{0}));
+  memory.grow(50 << 20);
+  EXPECT_TRUE(all_are(memory, 0, memory.size(), std::byte{0}));
+}
+
+TEST(GrowableMemory, MovesWithItsBytes) {
+  GrowableMemory from;
+  from.grow(100);
+  from.data()[99] = std::byte{7};
+  GrowableMemory to(std::move(from));
+  EXPECT_EQ(to.data()[99], std::byte{7});
+  GrowableMemory none;
+  none.reset(0);
+  EXPECT_EQ(none.size(), 0u);
+}
+
+TEST(GrowableMemory, MoreThanThereIsIsRefusedAndNothingIsLost) {
+  GrowableMemory memory;
+  memory.grow(100);
+  memory.data()[99] = std::byte{7};
+  const std::size_t before = memory.size();
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 45, ~std::uint64_t{0}}) {
+    try {
+      memory.grow(bytes);
+      FAIL() << bytes << " bytes were given";
+    } catch (const NoMemory& error) {
+      EXPECT_TRUE(std::string(error.what())
+                      .starts_with("the system cannot give " + std::to_string(bytes) +
+                                   " bytes of memory for a table that grows, it has "))
+          << error.what();
+    }
+    EXPECT_EQ(memory.size(), before);
+    EXPECT_EQ(memory.data()[99], std::byte{7});
+  }
+}
+
+}  // namespace
+}  // namespace sluice

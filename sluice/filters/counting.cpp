@@ -1,0 +1,207 @@
+#include "sluice/filters/counting.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/bloom_sizing.hpp"
+#include "sluice/filters/nibbles.hpp"
+#include "sluice/kernels/prefetch.hpp"
+#include "sluice/model/bloom.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
+constexpr std::uint64_t kWord = 16;  // counters a word
+
+// As in bloom.cpp: each key brings a line a probe.
+constexpr std::size_t kKeysAhead = 3;
+
+constexpr ParameterInfo kKnown[] = {
+    {"bytes", "size of the table, two counters a byte", "8 to 64TiB", "what keys and fpr need"},
+    {"probes", "counters a key", "1 to 64", "the best for the size"},
+    {"keys", "distinct keys it is planned for", "1 to 2^44", "--expect; 8M, or what bytes hold"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+};
+
+const char* what_is_wrong(const Counting::Params& params) {
+  if (params.counters == 0 || params.counters % kWord != 0 || params.counters / 2 > kMostBytes)
+    return "filter 'counting' takes a table of 8 bytes to 64 TiB, in whole words of 8 bytes";
+  if (params.probes == 0 || params.probes > model::kMostProbes)
+    return "filter 'counting' takes 1 to 64 probes";
+  if (params.capacity == 0 || params.capacity > kMostBloomKeys)
+    return "filter 'counting' is planned for 1 to 2^44 keys";
+  if (!(params.target_fpr > 0 && params.target_fpr < 1))
+    return "filter 'counting' takes a target error above 0 and below 1";
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const ParameterInfo> Counting::Params::known() {
+  return kKnown;
+}
+
+Counting::Params Counting::Params::from(const Wish& wish, const Settings& settings) {
+  const SettingsReader reader("counting", settings, kKnown);
+  BloomWish asked{.fpr = reader.probability("fpr").value_or(wish.fpr),
+                  .keys = wish.keys,
+                  .probes = reader.count("probes", 1, model::kMostProbes),
+                  .standard_keys = kStandardCapacity};
+  if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
+  if (const auto bytes = reader.size("bytes", 8, kMostBytes)) asked.places = *bytes * 2;
+  const BloomSize size = bloom_size("counting", asked, kWord, kMostBytes * 2);
+  return {.counters = size.places,
+          .probes = size.probes,
+          .capacity = size.capacity,
+          .target_fpr = asked.fpr};
+}
+
+Settings Counting::Params::settings() const {
+  Settings settings;
+  settings.add("bytes", counters / 2);
+  settings.add("probes", std::uint64_t{probes});
+  settings.add("keys", capacity);
+  settings.add("fpr", target_fpr);
+  return settings;
+}
+
+Counting Counting::make(const Params& params) {
+  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
+  return Counting(params);
+}
+
+Counting::Counting(const Params& params) : params_(params), table_(params.counters / 2) {}
+
+bool Counting::may_contain(const Digest& digest) const noexcept {
+  const auto* words = table_.as<std::uint64_t>();
+  for (unsigned probe = 0; probe < params_.probes; ++probe)
+    if (nibbles::get(words, position(digest, probe)) == 0) return false;
+  return true;
+}
+
+Verdict Counting::observe(const Digest& digest) noexcept {
+  if (may_contain(digest)) return Verdict::duplicate;
+  auto* words = table_.as<std::uint64_t>();
+  for (unsigned probe = 0; probe < params_.probes; ++probe)
+    nibbles::raise(words, position(digest, probe));
+  ++keys_;
+  return Verdict::distinct;
+}
+
+bool Counting::forget(const Digest& digest) noexcept {
+  if (!may_contain(digest)) {
+    ++forget_misses_;
+    return false;
+  }
+  auto* words = table_.as<std::uint64_t>();
+  for (unsigned probe = 0; probe < params_.probes; ++probe)
+    nibbles::lower(words, position(digest, probe));
+  keys_ -= keys_ > 0;
+  ++forgotten_;
+  return true;
+}
+
+void Counting::merge(const Counting& other) {
+  if (params_ != other.params_)
+    throw BadParameters(
+        "filters 'counting' of different bytes, probes, keys or fpr cannot be merged: make both "
+        "with the same ones");
+  if (&other == this) return;  // it holds nothing that this one does not
+  auto* words = table_.as<std::uint64_t>();
+  const auto* others = other.table_.as<std::uint64_t>();
+  for (std::uint64_t at = 0; at < params_.counters / kWord; ++at)
+    words[at] = nibbles::sum(words[at], others[at]);
+  keys_ += other.keys_;
+}
+
+void Counting::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+  assert(digests.size() == verdicts.size());
+  const bool ahead = table_.size() >= kernels::kPrefetchFromBytes;
+  const auto* words = table_.as<std::uint64_t>();
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    if (ahead && i + kKeysAhead < digests.size()) {
+      for (unsigned probe = 0; probe < params_.probes; ++probe)
+        __builtin_prefetch(words + position(digests[i + kKeysAhead], probe) / kWord, 1);
+    }
+    verdicts[i] = observe(digests[i]);
+  }
+}
+
+void Counting::may_contain(std::span<const Digest> digests,
+                           std::span<Verdict> verdicts) const noexcept {
+  assert(digests.size() == verdicts.size());
+  // No prefetch: half of the absent keys are known after one probe, and most after two.
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+}
+
+void Counting::insert(std::span<const Digest> digests) noexcept {
+  for (const Digest& digest : digests) insert(digest);
+}
+
+void Counting::clear() noexcept {
+  table_.clear();
+  keys_ = forgotten_ = forget_misses_ = 0;
+}
+
+// As in bloom.cpp: beyond the plan, where many keys are lost without a trace, the table itself
+// tells more than the count of keys.
+double Counting::sampled_fpr() const {
+  constexpr std::uint64_t kSample = 1 << 14;
+  const auto* words = table_.as<std::uint64_t>();
+  const std::uint64_t count = params_.counters / kWord;
+  const std::uint64_t step = std::max<std::uint64_t>(1, count / kSample);
+  std::uint64_t taken = 0, seen = 0;
+  for (std::uint64_t at = 0; at < count; at += step, seen += kWord)
+    taken += nibbles::nonzero(words[at]);
+  return std::pow(static_cast<double>(taken) / static_cast<double>(seen), params_.probes);
+}
+
+FilterStats Counting::stats() const {
+  const double model = model::bloom_fpr(static_cast<double>(params_.counters), params_.probes,
+                                        static_cast<double>(keys_));
+  return {.keys = keys_,
+          .capacity = params_.capacity,
+          .bytes = table_.size(),
+          .target_fpr = params_.target_fpr,
+          .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model,
+          .forgotten = forgotten_,
+          .forget_misses = forget_misses_};
+}
+
+void Counting::encode_header(Encoder& to) const {
+  to.u64(params_.counters);
+  to.u32(params_.probes);
+  to.u64(params_.capacity);
+  to.f64(params_.target_fpr);
+  to.u64(keys_);
+}
+
+void Counting::encode_payload(Encoder& to) const {
+  to.bytes(table_.bytes());
+}
+
+Counting Counting::decode(Decoder& header, Decoder& payload) {
+  Params params;
+  params.counters = header.u64();
+  params.probes = header.u32();
+  params.capacity = header.u64();
+  params.target_fpr = header.f64();
+  const std::uint64_t keys = header.u64();
+  if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
+  payload.expect_remaining(params.counters / 2, "the table of filter 'counting'");
+  Counting filter(params);
+  payload.bytes(filter.table_.bytes());
+  // A merge counts keys twice, so a table of few counters may hold many; an empty one holds none.
+  if (keys > 0 && filter.table_.count_ones() == 0)
+    throw CorruptSnapshot("filter 'counting' claims keys, and all its counters are zero");
+  filter.keys_ = keys;
+  return filter;
+}
+
+static_assert(ForgettingFilter<Counting> && MergingFilter<Counting>);
+
+}  // namespace sluice

@@ -1,0 +1,174 @@
+#include "sluice/filters/counting.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/filters/nibbles.hpp"
+
+namespace sluice {
+namespace {
+
+std::vector<Digest> digests(std::uint64_t seed, std::size_t count) {
+  SplitMix64 random(seed);
+  std::vector<Digest> made(count);
+  for (Digest& digest : made) digest = {random.next(), random.next()};
+  return made;
+}
+
+std::vector<std::byte> table_of(const Counting& filter) {
+  BytesEncoder to;
+  filter.encode_payload(to);
+  return to.take();
+}
+
+constexpr Counting::Params kSmall{
+    .counters = 1280, .probes = 7, .capacity = 133, .target_fpr = .01};
+
+TEST(Nibbles, SumsEachCounterAndStaysAtFifteen) {
+  for (unsigned a = 0; a < 16; ++a)
+    for (unsigned b = 0; b < 16; ++b)
+      for (std::uint64_t at = 0; at < 16; ++at) {
+        const std::uint64_t x = std::uint64_t{a} << (4 * at), y = std::uint64_t{b} << (4 * at);
+        ASSERT_EQ(nibbles::sum(x, y), std::uint64_t{std::min(a + b, 15u)} << (4 * at));
+        ASSERT_EQ(nibbles::sum(~x, 0), ~x);
+        ASSERT_EQ(nibbles::nonzero(x), a == 0 ? 0u : 1u);
+      }
+}
+
+TEST(Nibbles, ACounterThatLostCountIsNeverLowered) {
+  std::uint64_t words[2] = {};
+  for (int i = 0; i < 14; ++i) nibbles::raise(words, 17);
+  nibbles::lower(words, 17);
+  EXPECT_EQ(nibbles::get(words, 17), 13u);
+  for (int i = 0; i < 9; ++i) nibbles::raise(words, 17);
+  for (int i = 0; i < 99; ++i) nibbles::lower(words, 17);
+  EXPECT_EQ(nibbles::get(words, 17), 15u);
+  nibbles::lower(words, 16);
+  EXPECT_EQ(words[0], 0u);
+  EXPECT_EQ(words[1], 15u << 4) << "a neighbour was touched";
+}
+
+TEST(Counting, ForgettingAllLeavesItEmpty) {
+  Counting filter = Counting::make(kSmall);
+  const std::vector<std::byte> empty = table_of(filter);
+  std::vector<Digest> written;
+  for (const Digest& digest : digests(1, 133))
+    if (filter.observe(digest) == Verdict::distinct) written.push_back(digest);
+  EXPECT_EQ(filter.stats().keys, written.size());
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    ASSERT_TRUE(filter.forget(written[i]));
+    for (std::size_t later = i + 1; later < written.size(); ++later)
+      ASSERT_TRUE(filter.may_contain(written[later]));
+  }
+  EXPECT_EQ(table_of(filter), empty);
+  EXPECT_EQ(filter.stats().keys, 0u);
+  EXPECT_EQ(filter.stats().forgotten, written.size());
+  EXPECT_FALSE(filter.forget(written[0]));
+  EXPECT_EQ(filter.stats().forget_misses, 1u);
+}
+
+// One word of counters: every key's seven probes meet each other.
+TEST(Counting, ProbesThatMeetAreTakenBackAsTheyWereCounted) {
+  Counting filter = Counting::make({.counters = 16, .probes = 7, .capacity = 1, .target_fpr = 0.5});
+  for (const Digest& digest : digests(2, 100)) {
+    ASSERT_EQ(filter.observe(digest), Verdict::distinct);
+    ASSERT_TRUE(filter.forget(digest));
+    ASSERT_EQ(table_of(filter), std::vector<std::byte>(8));
+  }
+}
+
+TEST(Counting, ARepeatIsCountedOnce) {
+  Counting filter = Counting::make(kSmall);
+  const Digest digest{1, 2};
+  for (int i = 0; i < 5; ++i) filter.insert(digest);
+  EXPECT_TRUE(filter.forget(digest));
+  EXPECT_FALSE(filter.may_contain(digest));
+}
+
+// Far beyond capacity, where counters stick: keys that remain are never lost.
+TEST(Counting, NoKeyThatRemainsIsLostAmongStuckCounters) {
+  Counting filter =
+      Counting::make({.counters = 64, .probes = 2, .capacity = 10, .target_fpr = 0.5});
+  SplitMix64 random(3);
+  std::vector<Digest> held;
+  Counting other = Counting::make(filter.params());
+  for (int step = 0; step < 20'000; ++step) {
+    if (held.empty() || random.next() % 2 == 0) {
+      const Digest digest{random.next(), random.next()};
+      if (filter.observe(digest) == Verdict::distinct) held.push_back(digest);
+    } else {
+      std::swap(held[random.next() % held.size()], held.back());
+      ASSERT_TRUE(filter.forget(held.back()));
+      held.pop_back();
+    }
+    if (step % 100 == 0) {  // so that counters do stick
+      Counting more = Counting::make(filter.params());
+      for (const Digest& digest : digests(random.next(), 4))
+        if (more.observe(digest) == Verdict::distinct) held.push_back(digest);
+      filter.merge(more);
+    }
+    for (const Digest& digest : held) ASSERT_TRUE(filter.may_contain(digest)) << step;
+  }
+}
+
+TEST(Counting, AMergeAnswersYesWhereEitherDid) {
+  Counting one = Counting::make(kSmall), two = Counting::make(kSmall);
+  const std::vector<Digest> first = digests(4, 60), second = digests(5, 60);
+  one.insert(first);
+  two.insert(second);
+  const std::uint64_t keys = one.stats().keys + two.stats().keys;
+  one.merge(two);
+  EXPECT_EQ(one.stats().keys, keys);
+  for (const Digest& digest : first) EXPECT_TRUE(one.may_contain(digest));
+  for (const Digest& digest : second) EXPECT_TRUE(one.may_contain(digest));
+  const std::vector<std::byte> before = table_of(one);
+  one.merge(one);
+  EXPECT_EQ(table_of(one), before);
+  Counting::Params larger = kSmall;
+  larger.counters *= 2;
+  EXPECT_THROW(one.merge(Counting::make(larger)), BadParameters);
+  EXPECT_EQ(table_of(one), before);
+}
+
+// Of keys never written, a share of predicted_fpr is found and "forgotten" at another's cost: as
+// docs/filters/counting.md warns.
+TEST(CountingError, ForgettingStrangersErasesAtTheRateOfAFalsePositive) {
+  Counting filter =
+      Counting::make({.counters = 1 << 20, .probes = 7, .capacity = 109'000, .target_fpr = 0.01});
+  filter.insert(digests(6, 109'000));
+  const double fpr = filter.stats().predicted_fpr;
+  filter.forget(Digest{1, 1});
+  for (const Digest& digest : digests(7, 20'000)) filter.forget(digest);
+  const FilterStats stats = filter.stats();
+  const double expected = static_cast<double>(stats.forget_misses) * fpr / (1 - fpr);
+  // Four standard errors of a binomial count, and 5 % as each erasure lowers the rate.
+  EXPECT_NEAR(static_cast<double>(stats.forgotten), expected,
+              4 * std::sqrt(expected) + 0.05 * expected);
+}
+
+TEST(Counting, ASnapshotOfAnotherShapeIsRefused) {
+  const Counting filter = Counting::make(kSmall);
+  BytesEncoder header, payload;
+  filter.encode_header(header);
+  filter.encode_payload(payload);
+  std::vector<std::byte> fields = header.take(), table = payload.take();
+  const auto decode = [&] {
+    BytesDecoder from_header(fields), from_payload(table);
+    return Counting::decode(from_header, from_payload);
+  };
+  EXPECT_EQ(decode().params(), kSmall);
+  fields.back() = std::byte{1};
+  EXPECT_THROW(decode(), CorruptSnapshot) << "2^56 keys in an empty table";
+  fields.back() = std::byte{0};
+  table.pop_back();
+  EXPECT_THROW(decode(), CorruptSnapshot);
+  fields[0] = std::byte{1};
+  EXPECT_THROW(decode(), CorruptSnapshot);
+}
+
+}  // namespace
+}  // namespace sluice

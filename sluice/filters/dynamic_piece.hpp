@@ -1,0 +1,72 @@
+// One filter of the series that `dynamic` is: bits, or counters of four bits, with the number of
+// keys in it. It is also what a snapshot of `dynamic` is read in, one piece at a time.
+#pragma once
+
+#include "sluice/base/codec.hpp"
+#include "sluice/base/memory.hpp"
+#include "sluice/hash/probe.hpp"
+
+namespace sluice {
+
+inline constexpr std::uint64_t kMostDynamicBytes = std::uint64_t{1} << 46;
+
+struct DynamicShape {
+  std::uint64_t bits = 0;      // m: positions, a multiple of 64
+  unsigned probes = 0;         // k
+  std::uint64_t capacity = 0;  // c: keys until it is full
+  bool counted = false;        // four bits a position instead of one
+
+  std::uint64_t bytes() const noexcept { return counted ? bits / 2 : bits / 8; }
+  friend bool operator==(const DynamicShape&, const DynamicShape&) = default;
+};
+
+// What makes a shape impossible, as the end of "filter 'dynamic' …"; nullptr when nothing does.
+const char* what_is_wrong(const DynamicShape& shape) noexcept;
+
+struct DynamicPiece {
+  DynamicShape shape;
+  std::uint64_t keys = 0;  // n_r
+  Memory table;            // empty where the bits lie in slices
+
+  // With a table of zeros. Throws NoMemory.
+  static DynamicPiece make(const DynamicShape& shape) { return {shape, 0, Memory(shape.bytes())}; }
+  // Throws NoMemory.
+  DynamicPiece copy() const;
+
+  bool full() const noexcept { return keys >= shape.capacity; }
+  bool may_contain(const Digest& digest) const noexcept {
+    ProbeWords words(digest);
+    return claims(words);
+  }
+
+  bool claims(ProbeWords& words) const noexcept {
+    const auto* table_words = table.as<std::uint64_t>();
+    // A counter of four bits stands in sixteen a word, a bit in 64.
+    const unsigned shift = shape.counted ? 4 : 6;
+    const std::uint64_t mask = shape.counted ? 15 : 1;
+    for (unsigned probe = 0; probe < shape.probes; ++probe) {
+      const std::uint64_t at = scale_to(words[probe], shape.bits);
+      const std::uint64_t place = (at << (6 - shift)) % 64;
+      if ((table_words[at >> shift] >> place & mask) == 0) return false;
+    }
+    return true;
+  }
+  const std::byte* address(std::uint64_t word) const noexcept {
+    const std::uint64_t at = scale_to(word, shape.bits);
+    return table.data() + (shape.counted ? at / 2 : at / 8);
+  }
+  void write(ProbeWords& words) noexcept;
+  // Only where there are counters.
+  void erase(ProbeWords& words) noexcept;
+  // Takes in what a piece of the same shape holds, or leaves only what both do (bits only).
+  void join(const DynamicPiece& other) noexcept;
+  void meet(const DynamicPiece& other) noexcept;
+};
+
+// The fields that stand before a piece's table in a snapshot, and how many bytes they take.
+inline constexpr std::uint64_t kDynamicPieceFields = 28;
+void encode_piece_fields(const DynamicPiece& piece, Encoder& to);
+// The piece that comes next, its table included. Throws CorruptSnapshot, before it allocates.
+DynamicPiece decode_piece(Decoder& from, bool counted);
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+// Growing filter: a set of any number of keys, at the error that was asked for.
+//
+// Source   Ours. From linear hashing (Litwin 1980) the growth by one bucket at a time; from filters
+//          that expand, the fingerprint that gives up a bit a doubling while new keys get whole
+//          ones; from cuckoo filters the two buckets of a fingerprint.
+// Cost     observe: two cache lines, and one bucket split a dozen keys; now and then an occupant
+//          moves. 44 bits a key with 32-bit slots, at every size (docs/filters/growing.md). The
+//          table grows at its end, without a copy; an insertion may ask the system for memory.
+// Errors   `duplicate` may be wrong: model::growing_fpr, which a doubling raises by a constant, and
+//          growing_fpr_bound bounds for all sizes. `distinct` never is.
+// Use it   when the number of keys is not known: it is the default without a window.
+// Avoid    when it is known: a blocked Bloom filter takes one cache line and fewer bits.
+// Format   snapshot kind 6, version 1.
+//
+// The inner loops and the layout are those of kernels/growing.hpp. A key that finds both of its
+// buckets full moves an occupant to its other one; should a search find no room, the key is kept in
+// a small stash until a split makes some. It never forgets a key that it was not told to.
+#pragma once
+
+#include <array>
+
+#include "sluice/base/growable_memory.hpp"
+#include "sluice/filters/contract.hpp"
+#include "sluice/kernels/growing.hpp"
+
+namespace sluice {
+
+class Growing {
+ public:
+  static constexpr FilterKind kKind = FilterKind::growing;
+  static constexpr std::uint16_t kVersion = 1;
+  static constexpr FilterPromises kPromises{.fixed_memory = false};
+
+  struct Params {
+    unsigned slot_bits = 32;          // 16, 32 or 64
+    std::uint64_t expected_keys = 0;  // room from the start; more is taken as needed
+    double target_fpr = 0;            // the error it is planned for
+
+    static Params from(const Wish& wish, const Settings& settings);
+    static std::span<const ParameterInfo> known();
+    Settings settings() const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Throws BadParameters.
+  static Growing make(const Params& params);
+  Growing(Growing&& other) noexcept;
+  Growing& operator=(Growing&& other) noexcept;
+
+  // observe and insert throw NoMemory when the table cannot grow: keys judged before are
+  // remembered, the others are not, and none is lost.
+  Verdict observe(const Digest& digest);
+  bool may_contain(const Digest& digest) const noexcept;
+  void insert(const Digest& digest) { observe(digest); }
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void insert(std::span<const Digest> digests);
+  void clear() noexcept;
+
+  // Takes a key back: of several traces that agree with it the one of which most is known, which is
+  // its own or stands for its own.
+  bool forget(const Digest& digest) noexcept;
+  // Takes in what `other` remembers, if its slots are as wide. Throws NoMemory before anything has
+  // changed.
+  void merge(const Growing& other);
+
+  const Params& params() const noexcept { return params_; }
+  FilterStats stats() const;
+  std::uint64_t moves() const noexcept { return table_.moves; }
+  // Cache lines read or written so far: two a key, two a split, those searched for room.
+  std::uint64_t lines_touched() const noexcept { return table_.lines_touched; }
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+  static Growing decode(Decoder& header, Decoder& payload);
+
+ private:
+  Growing(const Params& params, std::uint64_t buckets);
+  void allocate(std::uint64_t buckets);
+  void adopt_memory() noexcept;
+  void make_way(unsigned attempt);
+  void add(const kernels::GrowingTrace& trace);
+  void add_all_of(const Growing& other);
+  bool take_count() noexcept;
+
+  Params params_;
+  kernels::GrowingTable table_;
+  std::array<GrowableMemory, 2> memory_;  // of the table's halves
+  std::uint64_t keys_ = 0;
+  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
+};
+
+}  // namespace sluice

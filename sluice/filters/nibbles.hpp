@@ -1,0 +1,50 @@
+// Packed counters of four bits, sixteen a word: what lets a Bloom filter take keys back.
+//
+// Source   Fan, Cao, Almeida, Broder 2000. A counter that reaches 15 has lost count and stays there
+//          for good: it is never lowered, so no key can be lost through it.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace sluice::nibbles {
+
+inline constexpr unsigned kStuck = 15;
+
+inline unsigned shift_of(std::uint64_t at) noexcept {
+  return static_cast<unsigned>(at % 16) * 4;
+}
+
+inline unsigned get(const std::uint64_t* words, std::uint64_t at) noexcept {
+  return static_cast<unsigned>(words[at / 16] >> shift_of(at)) & 15;
+}
+
+inline void raise(std::uint64_t* words, std::uint64_t at) noexcept {
+  words[at / 16] += std::uint64_t{get(words, at) != kStuck} << shift_of(at);
+}
+
+inline void lower(std::uint64_t* words, std::uint64_t at) noexcept {
+  const unsigned count = get(words, at);
+  words[at / 16] -= std::uint64_t{count != 0 && count != kStuck} << shift_of(at);
+}
+
+// Sixteen sums at once, each at most 15: the sum of what is stuck or would pass 15 is stuck.
+constexpr std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {
+  constexpr std::uint64_t kEven = 0x0F0F0F0F0F0F0F0FULL;
+  const auto half = [](std::uint64_t x, std::uint64_t y) {
+    const std::uint64_t raw = x + y;  // each byte at most 30
+    const std::uint64_t over = (raw >> 4) & 0x0101010101010101ULL;
+    return (raw | over * 15) & kEven;
+  };
+  return half(a & kEven, b & kEven) | half(a >> 4 & kEven, b >> 4 & kEven) << 4;
+}
+
+// How many counters of a word are not zero.
+constexpr unsigned nonzero(std::uint64_t word) noexcept {
+  word |= word >> 2;
+  word |= word >> 1;
+  return static_cast<unsigned>(std::popcount(word & 0x1111111111111111ULL));
+}
+
+}  // namespace sluice::nibbles

@@ -1,0 +1,113 @@
+// Reservoir sampling Bloom filter: an endless stream in fixed memory, forgetting at random.
+//
+// Source   Dutta, Bhattacherjee & Narang 2012 (RSBF), Algorithm 1 and eq. 5.27, as variant=paper.
+// Differs  variant=biased, the default, writes what is judged distinct and nothing else, and for it
+//          resets random bits, one or more a filter. A repeat that is recognised then erases
+//          nothing, which cuts false negatives several-fold where many are; and with three or four
+//          resets half the filters do for the same error, and remember farther
+//          (docs/filters/reservoir.md).
+//          variant=paper, where the paper resets a random bit that is set: 64 draws at most. If
+//          none of them is set the filter is all but empty, and nothing needs to go.
+//          The resets of a key fall on the same run of bits in each of its filters, which lie side
+//          by side: one draw and a cache line or two, and the errors are those of separate draws.
+// Cost     observe: a cache line a filter and those of the resets; no allocation. variant=paper:
+// two
+//          lines a filter for what is written, of which half cannot be prefetched.
+// Errors   `duplicate` may be wrong (model::reservoir_fpr), and so may `distinct`: a key is
+//          remembered for a random time (model::reservoir_caught).
+// Use it   when memory is fixed, there is no window, and a repeat let through costs little: it
+//          remembers some keys for far longer than a window of that memory.
+// Avoid    when the recent past must be remembered for sure: use a window filter.
+// Format   snapshot kind 8, version 1.
+#pragma once
+
+#include "sluice/base/memory.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/filters/contract.hpp"
+#include "sluice/hash/probe.hpp"
+#include "sluice/model/reservoir.hpp"
+
+namespace sluice {
+
+class Reservoir {
+ public:
+  static constexpr FilterKind kKind = FilterKind::reservoir;
+  static constexpr std::uint16_t kVersion = 1;
+  static constexpr FilterPromises kPromises{.no_false_negatives = false};
+  using Variant = model::ReservoirVariant;
+
+  struct Params {
+    std::uint64_t bits = 0;  // M: of the table, a multiple of 64
+    unsigned filters = 0;    // k
+    Variant variant = Variant::biased;
+    unsigned resets = 1;      // of variant=biased: bits reset in each filter for the one set
+    double threshold = 0.03;  // p*, of variant=paper
+    double target_fpr = 0;    // FPR_t: the error it is planned for
+    std::uint64_t seed = 1;
+
+    // s: bits a filter, whole words. What is left over stays empty.
+    std::uint64_t size() const noexcept { return bits / 64 / filters * 64; }
+
+    model::ReservoirShape shape() const;
+
+    static Params from(const Wish& wish, const Settings& settings);
+    static std::span<const ParameterInfo> known();
+    Settings settings() const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Throws BadParameters.
+  static Reservoir make(const Params& params);
+
+  Verdict observe(const Digest& digest) noexcept;
+  bool may_contain(const Digest& digest) const noexcept;
+  void insert(const Digest& digest) noexcept { observe(digest); }
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void insert(std::span<const Digest> digests) noexcept;
+  void clear() noexcept;
+
+  const Params& params() const noexcept { return params_; }
+  // `keys` is how many keys the bits that are set could hold without sharing any: which of those
+  // that were written are still remembered is not known. There is no capacity.
+  FilterStats stats() const;
+  double fill() const noexcept;  // the share of bits set
+  std::uint64_t records() const noexcept { return records_; }
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+  static Reservoir decode(Decoder& header, Decoder& payload);
+
+ private:
+  explicit Reservoir(const Params& params);
+
+  // Words of the filters take turns, so that equal places of all filters lie side by side.
+  std::uint64_t table_bit(unsigned filter, std::uint64_t bit) const noexcept {
+    return (bit / 64 * params_.filters + filter) * 64 + bit % 64;
+  }
+  std::uint64_t position(const Digest& digest, unsigned filter) const noexcept {
+    return table_bit(filter, probe_position(digest, filter, size_));
+  }
+  bool has(std::uint64_t at) const noexcept {
+    return (table_.as<std::uint64_t>()[at / 64] >> (at % 64) & 1) != 0;
+  }
+  void set(std::uint64_t at) noexcept;
+  void reset(std::uint64_t at) noexcept;
+  std::uint64_t draw(unsigned filter) noexcept {
+    return table_bit(filter, scale_to(random_.next(), size_));
+  }
+  void reset_a_set_bit(unsigned filter) noexcept;
+  void reset_run(std::uint64_t first) noexcept;
+  void sample(const std::uint64_t* own) noexcept;
+  void swap_in(const std::uint64_t* own) noexcept;
+  bool is_sampled() noexcept;
+
+  Params params_;
+  std::uint64_t size_;
+  std::uint64_t records_ = 0;  // observed so far
+  std::uint64_t ones_ = 0;     // bits set
+  SplitMix64 random_;
+  Memory table_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,306 @@
+#include "sluice/filters/stable.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+#include "sluice/kernels/prefetch.hpp"
+
+namespace sluice {
+namespace {
+
+// As in bloom.cpp: each key brings a line a probe.
+constexpr std::size_t kKeysAhead = 3;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
+constexpr std::uint64_t kStandardBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
+constexpr unsigned kMostMax = 15;
+
+// The fill wanders about its mean: so much room is left that it hardly ever takes the error past
+// its target.
+constexpr double kRoom = 0.98;
+
+constexpr std::string_view kDraws[] = {"run", "independent"};
+
+constexpr ParameterInfo kKnown[] = {
+    {"bytes", "size of the table", "8 to 64TiB",
+     "what a mean distance of --expect keys needs, or 16MiB"},
+    {"probes", "cells a key", "1 to 64", "those that remember farthest"},
+    {"decrements", "cells that each record reduces", "1 to 65536", "the fewest that hold fpr"},
+    {"max", "what a cell is set to; cells have 1, 2 or 4 bits", "1 to 15", "1"},
+    {"draws", "which cells are reduced: neighbours, or each by chance", "run or independent",
+     "run"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"seed", "of the cells that are reduced", "0 to 2^64 − 1", "1"},
+};
+
+const char* what_is_wrong(const Stable::Params& params) {
+  if (params.bits == 0 || params.bits % 64 != 0 || params.bits / 8 > kMostBytes)
+    return "filter 'stable' takes a table of 8 bytes to 64 TiB, in whole words of 8 bytes";
+  if (params.probes == 0 || params.probes > model::kMostStableProbes)
+    return "filter 'stable' takes 1 to 64 probes";
+  if (params.max == 0 || params.max > kMostMax)
+    return "filter 'stable' takes cells with a maximum of 1 to 15";
+  if (params.decrements == 0 || params.decrements > model::kMostStableDecrements ||
+      params.decrements > params.cells())
+    return "filter 'stable' takes 1 to 65536 decrements, and no more than it has cells";
+  if (params.draws > Stable::Draws::independent) return "filter 'stable' has no such draws";
+  if (!(params.target_fpr > 0 && params.target_fpr < 1))
+    return "filter 'stable' takes a target error above 0 and below 1";
+  return nullptr;
+}
+
+// What was not named, of probes and decrements.
+model::StableShape shape_for(const Stable::Params& params) {
+  model::StableShape shape = params.shape();
+  const double fpr = params.target_fpr * kRoom;
+  if (params.probes == 0) {
+    shape = model::stable_shape(shape.cells, shape.max, fpr);
+    if (shape.probes == 0)
+      throw BadParameters("filter 'stable' cannot hold that error with 64 probes: raise fpr");
+  } else if (params.decrements == 0) {
+    shape.decrements = model::stable_decrements(shape, fpr);
+  }
+  return shape;
+}
+
+// Distances grow in proportion to the table.
+std::uint64_t bytes_for(Stable::Params params, double keys) {
+  params.bits = std::uint64_t{1} << 24;
+  const double distance = model::stable_memory(shape_for(params)).mean_distance;
+  const double words = std::ceil(keys / distance * std::ldexp(1.0, 24 - 6));
+  if (!(words * 8 <= static_cast<double>(kMostBytes)))
+    throw BadParameters(
+        "filter 'stable' would need more than 64 TiB to remember so many keys: lower --expect, or "
+        "raise --fpr");
+  return static_cast<std::uint64_t>(std::max(words, 8.0)) * 8;
+}
+
+}  // namespace
+
+std::span<const ParameterInfo> Stable::Params::known() {
+  return kKnown;
+}
+
+model::StableShape Stable::Params::shape() const {
+  return {.cells = static_cast<double>(cells()),
+          .probes = probes,
+          .decrements = decrements,
+          .max = max};
+}
+
+Stable::Params Stable::Params::from(const Wish& wish, const Settings& settings) {
+  const SettingsReader reader("stable", settings, kKnown);
+  Params params;
+  params.target_fpr = reader.probability("fpr").value_or(wish.fpr);
+  params.max = static_cast<unsigned>(reader.count("max", 1, kMostMax).value_or(1));
+  params.probes =
+      static_cast<unsigned>(reader.count("probes", 1, model::kMostStableProbes).value_or(0));
+  params.decrements = static_cast<unsigned>(
+      reader.count("decrements", 1, model::kMostStableDecrements).value_or(0));
+  if (params.decrements != 0 && params.probes == 0)
+    throw BadParameters("filter 'stable' takes decrements only together with probes: name both");
+  params.seed = reader.count("seed", 0, ~std::uint64_t{0}).value_or(1);
+  params.draws =
+      static_cast<Draws>(std::ranges::find(kDraws, reader.choice("draws", kDraws).value_or("run")) -
+                         std::begin(kDraws));
+  const auto bytes = reader.size("bytes", 8, kMostBytes);
+  if (bytes)
+    params.bits = *bytes / 8 * 64;
+  else if (wish.keys)
+    params.bits = 8 * bytes_for(params, static_cast<double>(std::min(*wish.keys, kMostKeys)));
+  else
+    params.bits = kStandardBytes * 8;
+  const model::StableShape shape = shape_for(params);
+  params.probes = shape.probes;
+  params.decrements = shape.decrements;
+  return params;
+}
+
+Settings Stable::Params::settings() const {
+  Settings settings;
+  settings.add("bytes", bits / 8);
+  settings.add("probes", std::uint64_t{probes});
+  settings.add("decrements", std::uint64_t{decrements});
+  settings.add("max", std::uint64_t{max});
+  settings.add("draws", kDraws[static_cast<std::size_t>(draws)]);
+  settings.add("fpr", target_fpr);
+  settings.add("seed", seed);
+  return settings;
+}
+
+Stable Stable::make(const Params& params) {
+  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
+  return Stable(params);
+}
+
+Stable::Stable(const Params& params)
+    : params_(params),
+      cell_bits_(params.cell_bits()),
+      mask_((std::uint64_t{1} << cell_bits_) - 1),
+      cells_(params.cells()),
+      random_(params.seed),
+      table_(params.bits / 8) {}
+
+void Stable::set(std::uint64_t cell) noexcept {
+  const Place at = place(cell);
+  std::uint64_t& word = table_.as<std::uint64_t>()[at.word];
+  live_ += (word >> at.shift & mask_) == 0;
+  word = (word & ~(mask_ << at.shift)) | std::uint64_t{params_.max} << at.shift;
+}
+
+void Stable::reduce(std::uint64_t cell) noexcept {
+  const Place at = place(cell);
+  std::uint64_t& word = table_.as<std::uint64_t>()[at.word];
+  const std::uint64_t old = word >> at.shift & mask_;
+  live_ -= old == 1;
+  word -= std::uint64_t{old != 0} << at.shift;
+}
+
+// Cells from `first` on, and from the beginning where the table ends.
+void Stable::reduce_run(std::uint64_t first) noexcept {
+  std::uint64_t left = params_.decrements;
+  while (left > 0) {
+    const std::uint64_t here = std::min<std::uint64_t>({left, cells_ - first, 64 - first % 64});
+    if (cell_bits_ == 1) {
+      // A word at a time.
+      std::uint64_t& word = table_.as<std::uint64_t>()[first / 64];
+      const std::uint64_t run = ~std::uint64_t{0} >> (64 - here) << (first % 64);
+      live_ -= static_cast<std::uint64_t>(std::popcount(word & run));
+      word &= ~run;
+    } else {
+      for (std::uint64_t cell = first; cell < first + here; ++cell) reduce(cell);
+    }
+    left -= here;
+    first = first + here == cells_ ? 0 : first + here;
+  }
+}
+
+void Stable::reduce_some() noexcept {
+  if (params_.draws == Draws::run) return reduce_run(scale_to(random_.next(), cells_));
+  for (unsigned draw = 0; draw < params_.decrements; ++draw)
+    reduce(scale_to(random_.next(), cells_));
+}
+
+Verdict Stable::observe(const Digest& digest) noexcept {
+  std::array<std::uint64_t, model::kMostStableProbes> own;
+  bool known = true;
+  for (unsigned probe = 0; probe < params_.probes; ++probe) {
+    own[probe] = probe_position(digest, probe, cells_);
+    known &= value(own[probe]) != 0;
+  }
+  reduce_some();
+  for (unsigned probe = 0; probe < params_.probes; ++probe) set(own[probe]);
+  return known ? Verdict::duplicate : Verdict::distinct;
+}
+
+bool Stable::may_contain(const Digest& digest) const noexcept {
+  for (unsigned probe = 0; probe < params_.probes; ++probe)
+    if (value(probe_position(digest, probe, cells_)) == 0) return false;
+  return true;
+}
+
+void Stable::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+  assert(digests.size() == verdicts.size());
+  if (table_.size() < kernels::kPrefetchFromBytes) {
+    for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(digests[i]);
+    return;
+  }
+  const auto* words = table_.as<std::uint64_t>();
+  // Each record draws as often as any other, so what will be drawn is known, too.
+  const unsigned draws = params_.draws == Draws::run ? 1 : params_.decrements;
+  SplitMix64 scout = random_;
+  for (std::size_t i = 0; i < kKeysAhead * draws; ++i) scout.next();
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    if (i + kKeysAhead < digests.size()) {
+      // In place, as in bloom.cpp.
+      for (unsigned probe = 0; probe < params_.probes; ++probe)
+        __builtin_prefetch(
+            words + place(probe_position(digests[i + kKeysAhead], probe, cells_)).word, 1);
+      for (unsigned draw = 0; draw < draws; ++draw)
+        __builtin_prefetch(words + place(scale_to(scout.next(), cells_)).word, 1);
+    }
+    verdicts[i] = observe(digests[i]);
+  }
+}
+
+void Stable::may_contain(std::span<const Digest> digests,
+                         std::span<Verdict> verdicts) const noexcept {
+  assert(digests.size() == verdicts.size());
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+}
+
+void Stable::insert(std::span<const Digest> digests) noexcept {
+  for (const Digest& digest : digests) insert(digest);
+}
+
+void Stable::clear() noexcept {
+  table_.clear();
+  live_ = 0;
+  random_ = SplitMix64(params_.seed);
+}
+
+double Stable::fill() const noexcept {
+  return static_cast<double>(live_) / static_cast<double>(cells_);
+}
+
+FilterStats Stable::stats() const {
+  return {.keys = live_ / params_.probes,
+          .bytes = table_.size(),
+          .target_fpr = params_.target_fpr,
+          .predicted_fpr = std::pow(fill(), params_.probes),
+          .planned_fpr = model::stable_fpr(params_.shape())};
+}
+
+std::uint64_t Stable::count_live() const noexcept {
+  if (cell_bits_ == 1) return table_.count_ones();
+  std::uint64_t live = 0;
+  for (std::uint64_t cell = 0; cell < cells_; ++cell) live += value(cell) != 0;
+  return live;
+}
+
+void Stable::encode_header(Encoder& to) const {
+  to.u64(params_.bits);
+  to.u32(params_.probes);
+  to.u32(params_.decrements);
+  to.u32(params_.max);
+  to.u8(static_cast<std::uint8_t>(params_.draws));
+  to.f64(params_.target_fpr);
+  to.u64(params_.seed);
+  to.u64(random_.state());
+}
+
+void Stable::encode_payload(Encoder& to) const {
+  to.bytes(table_.bytes());
+}
+
+Stable Stable::decode(Decoder& header, Decoder& payload) {
+  Params params;
+  params.bits = header.u64();
+  params.probes = header.u32();
+  params.decrements = header.u32();
+  params.max = header.u32();
+  params.draws = static_cast<Draws>(header.u8());
+  params.target_fpr = header.f64();
+  params.seed = header.u64();
+  const std::uint64_t state = header.u64();
+  if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
+  payload.expect_remaining(params.bits / 8, "the table of filter 'stable'");
+  Stable filter(params);
+  payload.bytes(filter.table_.bytes());
+  if (params.max < filter.mask_)
+    for (std::uint64_t cell = 0; cell < filter.cells_; ++cell)
+      if (filter.value(cell) > params.max)
+        throw CorruptSnapshot("filter 'stable' has a cell above its maximum");
+  filter.live_ = filter.count_live();
+  filter.random_ = SplitMix64(state);
+  return filter;
+}
+
+static_assert(Filter<Stable>);
+
+}  // namespace sluice

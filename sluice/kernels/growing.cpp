@@ -1,0 +1,407 @@
+#include "sluice/kernels/growing.hpp"
+
+// clang-format off
+#include "sluice/kernels/targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sluice/kernels/growing.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+// clang-format on
+
+#include <cstring>
+
+#include "sluice/kernels/prefetch.hpp"
+
+#ifndef SLUICE_KERNELS_GROWING_FORMATS
+#define SLUICE_KERNELS_GROWING_FORMATS
+namespace sluice::kernels {
+
+template <class Slot_, const GrowingShape& kShape_>
+struct GrowingFormat {
+  using Slot = Slot_;
+  static constexpr const GrowingShape& kShape = kShape_;
+  static constexpr unsigned kSlots = kShape.slots();
+  static constexpr unsigned kTagBits = kShape.tag_bits;
+  static constexpr Slot kTagMask = static_cast<Slot>((std::uint64_t{1} << kTagBits) - 1);
+  static constexpr Slot kDelimiter = static_cast<Slot>(Slot{1} << (kShape.slot_bits - 1));
+  static_assert(8 * sizeof(Slot) == kShape.slot_bits);
+};
+
+// Calls run(format) with the format of the table.
+template <class Run>
+inline auto with_format(const GrowingTable& table, Run run) {
+  switch (table.shape.slot_bits) {
+    case 16:
+      return run(GrowingFormat<std::uint16_t, kGrowing16>());
+    case 32:
+      return run(GrowingFormat<std::uint32_t, kGrowing32>());
+    default:
+      return run(GrowingFormat<std::uint64_t, kGrowing64>());
+  }
+}
+
+// Which slots of a bucket agree with a query, and which are free, as bits.
+struct GrowingMatch {
+  std::uint32_t match, free;
+};
+
+// A key's two hashes, the even one first.
+struct GrowingHashes {
+  GrowingHashes(const GrowingShape& shape, const Digest& digest) noexcept
+      : tag(digest.hi >> (64 - shape.tag_bits)) {
+    const std::uint64_t mix = growing_mix(tag);
+    even = digest.lo ^ (mix & (std::uint64_t{0} - (digest.lo & 1)));
+    odd = even ^ mix;
+  }
+  std::uint64_t tag, even, odd;
+};
+
+// Where hashes go in a half that is partly split. Copies of what the table has, in bytes: nothing
+// else can point at them, so they stay in registers while slots are written.
+class PartialHalf {
+ public:
+  explicit PartialHalf(const GrowingHalf& half) noexcept
+      : lines_(half.lines),
+        end_(half.buckets * kGrowingBucketBytes),
+        split_(half.split * kGrowingBucketBytes),
+        near_(half.low_mask * kGrowingBucketBytes),
+        far_((2 * half.low_mask + 1) * kGrowingBucketBytes),
+        level_(half.level) {}
+  std::byte* line(std::uint64_t hash) const noexcept {
+    const std::uint64_t far = scaled(hash) & far_, near = scaled(hash) & near_;
+    return lines_ + (far < end_ ? far : near);
+  }
+  unsigned level(std::uint64_t hash) const noexcept {
+    return level_ + ((scaled(hash) & near_) < split_);
+  }
+
+ private:
+  // hash / 2 times the size of a bucket.
+  static std::uint64_t scaled(std::uint64_t hash) noexcept {
+    static_assert(kGrowingBucketBytes == 64);
+    return hash << 5;
+  }
+  std::byte* lines_;
+  std::uint64_t end_, split_, near_, far_;
+  unsigned level_;
+};
+
+// The same in a half of which no bucket has been split since it last doubled.
+class WholeHalf {
+ public:
+  explicit WholeHalf(const GrowingHalf& half) noexcept
+      : lines_(half.lines), near_(half.low_mask * kGrowingBucketBytes), level_(half.level) {}
+  std::byte* line(std::uint64_t hash) const noexcept { return lines_ + (hash << 5 & near_); }
+  unsigned level(std::uint64_t) const noexcept { return level_; }
+
+ private:
+  std::byte* lines_;
+  std::uint64_t near_;
+  unsigned level_;
+};
+
+// One of a key's two places.
+template <class F>
+struct GrowingSide {
+  template <class Half>
+  GrowingSide(const Half& half, std::uint64_t hash, std::uint64_t tag) noexcept
+      : line(half.line(hash)),
+        level(half.level(hash)),
+        query(static_cast<typename F::Slot>(hash >> level << F::kTagBits | tag)) {}
+  std::byte* line;
+  unsigned level;
+  typename F::Slot query;
+};
+
+inline bool is_stray(const GrowingTable& table, const GrowingTrace& key) noexcept {
+  for (std::size_t i = 0; i < table.stray_count; ++i)
+    if (covers(table.strays[i], key)) return true;
+  return false;
+}
+
+}  // namespace sluice::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if SLUICE_PORTABLE_TARGET
+
+template <class F>
+GrowingMatch probe(const std::byte* line, typename F::Slot query) {
+  using Slot = typename F::Slot;
+  GrowingMatch found{0, 0};
+  for (unsigned i = 0; i < F::kSlots; ++i) {
+    Slot slot;
+    std::memcpy(&slot, line + i * sizeof(Slot), sizeof(Slot));
+    const auto apart = static_cast<Slot>(slot ^ query);
+    const auto agree = static_cast<Slot>(apart ^ static_cast<Slot>(apart - 1));
+    found.match |= std::uint32_t{agree > static_cast<Slot>(slot - 1)} << i;
+    found.free |= std::uint32_t{slot == 0} << i;
+  }
+  return found;
+}
+
+// Returns how many slots had no bit left and are now in both.
+template <class F>
+unsigned split_line(std::byte* source, std::byte* target) {
+  using Slot = typename F::Slot;
+  unsigned both = 0;
+  for (unsigned i = 0; i < F::kSlots; ++i) {
+    Slot slot;
+    std::memcpy(&slot, source + i * sizeof(Slot), sizeof(Slot));
+    const bool spent = slot >> F::kTagBits == 1;
+    const bool far = (slot >> F::kTagBits & 1) != 0;
+    const auto shifted =
+        static_cast<Slot>((slot & F::kTagMask) | (slot >> 1 & static_cast<Slot>(~F::kTagMask)));
+    const Slot next = spent ? slot : shifted;
+    const Slot here = far && !spent ? Slot{0} : next, there = far ? next : Slot{0};
+    std::memcpy(source + i * sizeof(Slot), &here, sizeof(Slot));
+    std::memcpy(target + i * sizeof(Slot), &there, sizeof(Slot));
+    both += spent;
+  }
+  return both;
+}
+
+#else
+
+template <class F>
+using Tag = hn::CappedTag<typename F::Slot, F::kSlots>;
+template <class F>
+constexpr std::size_t kLanes = hn::MaxLanes(Tag<F>());
+
+template <class D>
+HWY_INLINE std::uint32_t bits_of(D d, hn::Mask<D> mask) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(d, mask, bytes);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, bytes, (hn::MaxLanes(D()) + 7) / 8);
+  return bits;
+}
+
+template <class F>
+HWY_INLINE GrowingMatch probe(const std::byte* line, typename F::Slot query) {
+  const Tag<F> d;
+  const auto* slots = reinterpret_cast<const typename F::Slot*>(line);
+  const auto one = hn::Set(d, 1);
+  GrowingMatch found{0, 0};
+  for (std::size_t at = 0; at < F::kSlots; at += kLanes<F>) {
+    const auto slot = hn::Load(d, slots + at);
+    const auto apart = hn::Xor(slot, hn::Set(d, query));
+    const auto agree = hn::Xor(apart, hn::Sub(apart, one));
+    found.match |= bits_of(d, hn::Gt(agree, hn::Sub(slot, one))) << at;
+    found.free |= bits_of(d, hn::Eq(slot, hn::Zero(d))) << at;
+  }
+  return found;
+}
+
+template <class F>
+HWY_INLINE unsigned split_line(std::byte* source, std::byte* target) {
+  const Tag<F> d;
+  auto* from = reinterpret_cast<typename F::Slot*>(source);
+  auto* to = reinterpret_cast<typename F::Slot*>(target);
+  const auto tag = hn::Set(d, F::kTagMask);
+  const auto first = hn::Set(d, static_cast<typename F::Slot>(F::kTagMask + 1));
+  std::size_t both = 0;
+  for (std::size_t at = 0; at < F::kSlots; at += kLanes<F>) {
+    const auto slot = hn::Load(d, from + at);
+    const auto spent = hn::Eq(hn::AndNot(tag, slot), first);
+    const auto far = hn::Ne(hn::And(slot, first), hn::Zero(d));
+    const auto shifted = hn::Or(hn::And(slot, tag), hn::AndNot(tag, hn::ShiftRight<1>(slot)));
+    const auto next = hn::IfThenElse(spent, slot, shifted);
+    hn::Store(hn::IfThenZeroElse(hn::AndNot(spent, far), next), d, from + at);
+    hn::Store(hn::IfThenElseZero(far, next), d, to + at);
+    both += hn::CountTrue(d, spent);
+  }
+  return static_cast<unsigned>(both);
+}
+
+#endif
+
+// How far ahead of a split its lines are asked for, in splits.
+constexpr std::size_t kSplitsAhead = 3;
+
+template <class F>
+HWY_INLINE void split_one(GrowingTable& table) {
+  GrowingHalf& half = table.halves[table.next()];
+  std::byte* const source = half.lines + half.split * kGrowingBucketBytes;
+  std::byte* const target = half.lines + half.buckets * kGrowingBucketBytes;
+  // The lines of the splits to come: they are a dozen keys apart.
+  __builtin_prefetch(source + kSplitsAhead * kGrowingBucketBytes, 1);
+  __builtin_prefetch(target + kSplitsAhead * kGrowingBucketBytes, 1);
+  const std::uint64_t both = split_line<F>(source, target);
+  if (HWY_UNLIKELY(both != 0)) {
+    table.by_bits[half.level] -= both;
+    table.by_bits[half.level + 1] += 2 * both;
+    table.entries += both;
+  }
+  ++half.buckets;
+  ++half.split;
+  if (HWY_UNLIKELY(half.split > half.low_mask)) half.set_buckets(half.buckets);
+  ++table.buckets;
+  table.limit = F::kShape.limit(table.buckets);
+  table.lines_touched += 2;
+  if (HWY_UNLIKELY(table.stray_count != 0)) growing_settle(table);
+}
+
+// A choice without a branch; `which` is all ones for yes, zero for no: with a bool the compiler
+// would rather jump.
+HWY_INLINE std::uint64_t choose(std::uint64_t which, std::uint64_t yes, std::uint64_t no) {
+  return no ^ ((yes ^ no) & which);
+}
+
+// Judges until the end, until it is stuck, or until the other half is the one that is partly split.
+template <class F, class Even, class Odd>
+HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests, std::size_t count,
+                                     Verdict* verdicts, bool& stuck) {
+  Even evens(table.halves[0]);
+  Odd odds(table.halves[1]);
+  alignas(64) std::byte unused[kGrowingBucketBytes];  // where the slot of a duplicate is written
+  const std::size_t turn = table.next();
+  const std::size_t ahead =
+      table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes ? kPrefetchDistance : 0;
+  for (std::size_t i = 0; i < std::min(ahead, count); ++i) {
+    const GrowingHashes next(F::kShape, digests[i]);
+    __builtin_prefetch(evens.line(next.even), 1);
+    __builtin_prefetch(odds.line(next.odd), 1);
+  }
+  const std::size_t fetched = ahead == 0 ? count : ahead;
+  std::uint64_t room = table.limit - table.entries;
+  std::size_t i = 0;
+  const auto leave = [&] { table.entries = table.limit - room; };
+  for (; i < count; ++i) {
+    if (i + fetched < count) {
+      // A hint only: a split until then may change where it goes.
+      const GrowingHashes next(F::kShape, digests[i + fetched]);
+      __builtin_prefetch(evens.line(next.even), 1);
+      __builtin_prefetch(odds.line(next.odd), 1);
+    }
+    const GrowingHashes key(F::kShape, digests[i]);
+    const GrowingSide<F> first(evens, key.even, key.tag), second(odds, key.odd, key.tag);
+    const GrowingMatch one = probe<F>(first.line, first.query);
+    const GrowingMatch two = probe<F>(second.line, second.query);
+    bool duplicate = (one.match | two.match) != 0;
+    if (HWY_UNLIKELY(table.stray_count != 0))
+      duplicate = duplicate || is_stray(table, trace_of(F::kShape, digests[i]));
+    verdicts[i] = static_cast<Verdict>(duplicate);
+    // The emptier takes the key: all ones where that is the second. Neither this nor the verdict is
+    // branched on: both are as good as random.
+    const auto to_second = static_cast<std::uint64_t>(
+        (__builtin_popcount(one.free) - __builtin_popcount(two.free)) >> 31);
+    const auto free = static_cast<std::uint32_t>(choose(to_second, two.free, one.free));
+    if (HWY_LIKELY(duplicate || (free != 0 && room != 0))) {
+      const std::uint64_t bucket = choose(to_second, reinterpret_cast<std::uintptr_t>(second.line),
+                                          reinterpret_cast<std::uintptr_t>(first.line));
+      const std::uint64_t line =
+          choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused), bucket);
+      const auto level = choose(to_second, second.level, first.level);
+      const auto slot = static_cast<typename F::Slot>(choose(to_second, second.query, first.query) |
+                                                      F::kDelimiter);
+      const auto at = static_cast<std::size_t>(__builtin_ctz(free | 1u << (F::kSlots - 1)));
+      std::memcpy(reinterpret_cast<std::byte*>(line) + at * sizeof(slot), &slot, sizeof(slot));
+      room -= !duplicate;
+      table.by_bits[level + F::kShape.hash_bits()] += !duplicate;
+      continue;
+    }
+    leave();
+    stuck = room != 0 ? !growing_place_crowded(table, trace_of(F::kShape, digests[i]))
+                      : !table.can_split();
+    if (stuck) return i;
+    if (room == 0) {
+      split_one<F>(table);
+      if (table.next() != turn) return i;
+      evens = Even(table.halves[0]);
+      odds = Odd(table.halves[1]);
+      --i;  // again, where it goes now
+    }
+    room = table.limit - table.entries;
+  }
+  leave();
+  return i;
+}
+
+template <class F>
+HWY_INLINE std::size_t observe_all(GrowingTable& table, const Digest* digests, std::size_t count,
+                                   Verdict* verdicts) {
+  std::size_t done = 0;
+  for (bool stuck = false; done < count && !stuck;) {
+    const auto run = table.next() == 0 ? observe_run<F, PartialHalf, WholeHalf>
+                                       : observe_run<F, WholeHalf, PartialHalf>;
+    done += run(table, digests + done, count - done, verdicts + done, stuck);
+  }
+  table.lines_touched += 2 * done;
+  return done;
+}
+
+std::size_t observe(GrowingTable& table, const Digest* digests, std::size_t count,
+                    Verdict* verdicts) {
+  return with_format(table, [&](auto format) HWY_ATTR {
+    return observe_all<decltype(format)>(table, digests, count, verdicts);
+  });
+}
+
+template <class F, class Even, class Odd>
+HWY_NOINLINE void ask_run(const GrowingTable& table, const Digest* digests, std::size_t count,
+                          Verdict* verdicts) {
+  const Even evens(table.halves[0]);
+  const Odd odds(table.halves[1]);
+  const std::size_t ahead =
+      table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes ? kPrefetchDistance : 0;
+  // The first `ahead` rounds only prefetch.
+  for (std::size_t round = 0; round < count + ahead; ++round) {
+    if (ahead != 0 && round < count) {
+      const GrowingHashes next(F::kShape, digests[round]);
+      __builtin_prefetch(evens.line(next.even), 0);
+      __builtin_prefetch(odds.line(next.odd), 0);
+    }
+    if (round < ahead) continue;
+    const std::size_t i = round - ahead;
+    const GrowingHashes key(F::kShape, digests[i]);
+    const GrowingSide<F> first(evens, key.even, key.tag), second(odds, key.odd, key.tag);
+    const std::uint32_t match =
+        probe<F>(first.line, first.query).match | probe<F>(second.line, second.query).match;
+    verdicts[i] =
+        static_cast<Verdict>(match != 0 || is_stray(table, trace_of(F::kShape, digests[i])));
+  }
+}
+
+void ask(const GrowingTable& table, const Digest* digests, std::size_t count, Verdict* verdicts) {
+  with_format(table, [&](auto format) HWY_ATTR {
+    using F = decltype(format);
+    const auto run =
+        table.next() == 0 ? ask_run<F, PartialHalf, WholeHalf> : ask_run<F, WholeHalf, PartialHalf>;
+    run(table, digests, count, verdicts);
+  });
+}
+
+void split(GrowingTable& table) {
+  with_format(table, [&](auto format) HWY_ATTR { split_one<decltype(format)>(table); });
+}
+
+}  // namespace sluice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::kernels {
+
+HWY_EXPORT(observe);
+HWY_EXPORT(ask);
+HWY_EXPORT(split);
+
+std::size_t growing_observe(GrowingTable& table, const Digest* digests, std::size_t count,
+                            Verdict* verdicts) noexcept {
+  return HWY_DYNAMIC_DISPATCH(observe)(table, digests, count, verdicts);
+}
+
+void growing_may_contain(const GrowingTable& table, const Digest* digests, std::size_t count,
+                         Verdict* verdicts) noexcept {
+  HWY_DYNAMIC_DISPATCH(ask)(table, digests, count, verdicts);
+}
+
+void growing_split(GrowingTable& table) noexcept {
+  HWY_DYNAMIC_DISPATCH(split)(table);
+}
+
+}  // namespace sluice::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,42 @@
+// Errors and sizes of the stable Bloom filter (Deng & Rafiei 2006): numbers in, numbers out.
+#pragma once
+
+#include "sluice/model/forgetting.hpp"
+
+namespace sluice::model {
+
+struct StableShape {
+  double cells = 0;         // m
+  unsigned probes = 0;      // K
+  unsigned decrements = 0;  // P
+  unsigned max = 1;         // Max: what a cell is set to
+};
+
+inline constexpr unsigned kMostStableProbes = 64;
+inline constexpr unsigned kMostStableDecrements = 1u << 16;
+
+// The stable point: the share of cells that are zero once the stream is long,
+// (1 / (1 + 1/(P(1/K − 1/m))))^Max.
+double stable_zeros(const StableShape& shape);
+
+// Chance that a key never seen is judged duplicate at the stable point: (1 − zeros)^K.
+double stable_fpr(const StableShape& shape);
+
+// The fewest decrements with which the error is at most `fpr` (at most kMostStableDecrements); the
+// inverse of stable_fpr. `decrements` of the shape does not count.
+unsigned stable_decrements(StableShape shape, double fpr);
+
+// Chance that a key is judged duplicate when it repeats after `distance` records. A cell is reduced
+// with rate P/m and set anew with rate K/m a record, so what counts is when it was last set.
+double stable_caught(const StableShape& shape, double distance);
+
+// How far back it remembers.
+ForgettingPlan stable_memory(const StableShape& shape);
+
+// The probes, with the decrements they need for `fpr`, that remember farthest.
+StableShape stable_shape(double cells, unsigned max, double fpr);
+
+// False negatives at the stable point, on a stream that is uniform over `universe` keys.
+double stable_uniform_fnr(const StableShape& shape, double universe);
+
+}  // namespace sluice::model

@@ -1,0 +1,35 @@
+// What stands before the payload of a snapshot, read and checked without making the filter.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sluice/base/codec.hpp"
+#include "sluice/hash/hasher.hpp"
+#include "sluice/snapshot/layout.hpp"
+#include "sluice/snapshot/snapshot.hpp"
+
+namespace sluice {
+
+struct SnapshotHeader {
+  std::vector<std::byte> preamble;  // from the magic to the end of the sections
+  std::uint64_t checksum;           // of the preamble
+  std::uint16_t kind;               // of the filter, perhaps one that this build does not know
+  std::uint16_t version;
+  std::uint64_t fields_at;  // where the filter's own fields stand in the preamble
+  std::uint64_t fields_bytes;
+  Hasher hasher;
+  Labels labels;
+
+  std::span<const std::byte> filter_fields() const {
+    return std::span(preamble).subspan(fields_at, fields_bytes);
+  }
+  // How many bytes stand before the payload.
+  std::uint64_t bytes() const { return preamble.size() + layout::kChecksumBytes; }
+};
+
+// Throws CorruptSnapshot with what is wrong and at which byte.
+SnapshotHeader read_header(Decoder& from);
+
+}  // namespace sluice

@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# sluice dedup --forget: keys taken back before a run.
+load helper
+
+@test "keys taken back are let through again, the others are not" {
+  printf '%s\n' a b c d >input
+  printf '%s\n' b d x >back
+  for flags in '--filter exact' '--window 100' '--window 100 --filter exact' '--window 1h'; do
+    rm -f s s.previous
+    # shellcheck disable=SC2086  # several words
+    sluice dedup $flags --stats none --state s input >/dev/null
+    # shellcheck disable=SC2086
+    sluice dedup $flags --stats json --state s --forget back input >out 2>err
+    holds out 'b\nd\n'
+    [[ $(stat_of '.forget | .forgotten, .missing' | xargs) == '2 1' ]]
+    [[ $(stat_of '.forget.expected_wrong < 1e-6') == true ]]
+    # shellcheck disable=SC2086
+    sluice dedup $flags --stats none --state s input >out
+    holds out ''
+  done
+}
+
+@test "without --forget the statistics do not speak of it" {
+  echo a | sluice dedup --stats json --filter exact >/dev/null 2>err
+  [[ $(stat_of .forget) == null ]]
+  echo a | sluice dedup --filter exact >/dev/null 2>err
+  run ! grep forgotten err
+  echo a >back
+  echo a | sluice dedup --filter exact --forget back >/dev/null 2>err
+  grep -E 'forgotten +0  taken back; 1 were not there' err
+}
+
+@test "the file is cut and keyed like the input, with a header of its own" {
+  printf 'id,name\n1,ann\n2,bob\n3,eve\n' >input
+  printf 'reason,id\ncancelled,2\n' >back
+  sluice dedup --csv --key id --filter exact --stats none --state s input >/dev/null
+  sluice dedup --csv --key id --stats none --state s --forget back input >out
+  holds out 'id,name\n2,bob\n'
+  printf '{"id":1}\n{"id":2}\nbroken\n' >back.json
+  printf '{"id":2.0,"n":"x"}\n{"id":3}\n' >in.json
+  sluice dedup --json --key /id --filter exact --stats none --state j in.json >/dev/null
+  run -0 --separate-stderr sluice dedup --json --key /id --stats none --state j \
+    --forget back.json in.json
+  [[ $output == '{"id":2.0,"n":"x"}' ]]
+  says warning "'back.json'" "1 of 3 records"
+}
+
+@test "event time is not needed in it" {
+  printf '1 10 a\n1 11 b\n' >input
+  printf 'x x a\n' >back
+  flags=(--key 3 --window 1h --event-time 2 --stats none --state s)
+  sluice dedup "${flags[@]}" input >/dev/null
+  sluice dedup "${flags[@]}" --forget back input >out
+  holds out '1 10 a\n'
+}
+
+@test "no input is fine: the state is changed and saved" {
+  printf '%s\n' a b | sluice dedup --filter exact --stats none --state s >/dev/null
+  echo a >back
+  sluice dedup --stats none --state s --forget back </dev/null >out
+  holds out ''
+  printf '%s\n' a b | sluice dedup --stats none --state s >out
+  holds out 'a\n'
+  echo b | sluice dedup --stats none --state s --forget - /dev/null
+  printf '%s\n' a b | sluice dedup --stats none --state s >out
+  holds out 'b\n'
+}
+
+@test "a filter that cannot is refused before anything is read or changed" {
+  echo a >back
+  echo old >kept
+  sluice dedup "${quiet[@]}" --state s back >/dev/null
+  cp s before
+  for flags in '' '--filter none' '--window 100 --filter apbf' '--state s'; do
+    # shellcheck disable=SC2086  # several words
+    refused 2 dedup $flags --forget back --output kept back
+    says "--forget 'back'" "cannot take keys back"
+  done
+  holds kept 'old\n'
+  cmp s before
+}
+
+@test "wrong uses are refused" {
+  echo a >back
+  refused 2 dedup --filter exact --forget - </dev/null
+  says "--forget -" "standard input"
+  refused 2 dedup --filter exact --forget - - </dev/null
+  refused 1 dedup --filter exact --forget gone back
+  says gone
+  refused 2 dedup --filter exact --forget back -o back /dev/null
+  says back "another file"
+  holds back 'a\n'
+}
+
+@test "a run that fails while it takes back changes nothing" {
+  printf '{"id":1}\n{"id":2}\n' >input
+  printf '{"id":1}\n{}\n' >back
+  flags=(--json --key /id --stats none --state s)
+  sluice dedup "${flags[@]}" --filter exact input >/dev/null
+  cp s before
+  refused 1 dedup "${flags[@]}" --strict --forget back input
+  says back "record 2 lacks the key" "leave it out"
+  cmp s before
+}
+
+@test "interrupted while it takes back: nothing is changed" {
+  printf '%s\n' a b | sluice dedup --filter exact --stats none --state s >/dev/null
+  cp s before
+  mkfifo pipe
+  start dedup --stats none --state s --forget pipe /dev/null
+  exec 9>pipe
+  echo a >&9
+  eventually test -e s.lock
+  kill -INT "$pid"
+  ends_with 130
+  exec 9>&-
+  grep "nothing was changed" err
+  cmp s before
+}
+
+# What a crash leaves: the state is saved when all keys are taken back, before the input is read.
+@test "killed behind the taking back: the keys are gone for good" {
+  printf '%s\n' a b | sluice dedup --filter exact --stats none --state s >/dev/null
+  cp s before
+  echo a >back
+  mkfifo pipe
+  start dedup --stats none --state s --forget back pipe
+  exec 9>pipe
+  changed() { ! cmp -s s before; }
+  eventually changed
+  kill -KILL "$pid"
+  ends_with 137
+  exec 9>&-
+  printf '%s\n' a b | sluice dedup --stats none --state s >out
+  holds out 'a\n'
+}
+
+@test "keys that were never there, and what they cost" {
+  lines_of 20000 1 >input
+  lines_of 20000 2 >back
+  sluice dedup --window 20k --filter cohort,slot=16 --fpr 0.01 --stats none --state s input >/dev/null
+  sluice dedup --window 20k --stats json --state s --forget back </dev/null 2>err
+  [[ $(stat_of '.forget.missing > 10000 and .forget.forgotten < 500') == true ]]
+  # What was found by chance is about what was predicted.
+  [[ $(stat_of '.forget | (.forgotten - .expected_wrong) / (1 + .expected_wrong) |
+    . < 0.5 and . > -0.5') == true ]]
+}

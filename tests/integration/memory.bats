@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# --memory: a budget for the whole process, and what it is spent on.
+load helper
+
+# within_budget MIB ARG...: a run over ./input whose peak resident size, as the kernel tells it, is
+# the budget or less, a tenth more at most, and not half of it unused.
+within_budget() {
+  local mib=$1
+  shift
+  sluice dedup --stats json --memory "${mib}MiB" "$@" input >out 2>err
+  echo "--memory ${mib}MiB $*: $(stat_of '.memory_bytes / 1048576') MiB at the peak"
+  stat_of ".memory_bytes <= 1.1 * $mib * 1048576 and .memory_bytes >= 0.5 * $mib * 1048576" |
+    grep -qx true
+}
+
+@test "the whole process keeps within its budget, whatever the records and the filter" {
+  grep -q __asan_init "$SLUICE" && skip "the sanitizer takes memory of its own"
+  lines_of "$(count 1M 10M)" >input
+  within_budget 16
+  within_budget "$(count 40 64)"
+  within_budget 32 --fpr 0.1
+  within_budget 24 --fpr 1e-4 --state s --checkpoint-every 300k
+  # And again, from the state: loading needs no second copy.
+  within_budget 24 --fpr 1e-4 --state s
+}
+
+@test "the budget holds for CSV and JSON, too" {
+  grep -q __asan_init "$SLUICE" && skip "the sanitizer takes memory of its own"
+  (echo id,x && lines_of 200k) >input
+  within_budget 16 --csv --key 1
+  sluice generate clicks --records 300k --seed 3 >input 2>log
+  within_budget 16 --json --key /user,/ad
+}
+
+@test "what fits is remembered for sure, and what no longer fits is forgotten" {
+  # 9 MiB leave 1 MiB for a filter, some 230,000 keys of the most recent past.
+  lines_of 100k >once
+  sluice generate lines --records 400k --duplicates 0 --seed 7 >others 2>log
+  cat once once others once >input
+  sluice dedup --stats json --memory 9MiB input >out 2>err
+  stat_of '.window.kind == "count" and .filter.name == "cohort" and .window.growths == 0' |
+    grep -qx true
+  # Twice in a row is known; with 400,000 others in between nearly nothing is.
+  distinct=$(sort -u once | wc -l)
+  passed_again=$(stat_of ".distinct - $distinct - 400000")
+  echo "passed again: $passed_again of $distinct"
+  [ "$passed_again" -ge "$((distinct * 99 / 100))" ]
+  [ "$passed_again" -le "$distinct" ]
+}
+
+@test "which way of forgetting was chosen is said, and why" {
+  lines_of 1000 >input
+  run -0 --separate-stderr sluice dedup --memory 64MiB input
+  says "cohort" "because" "the last" "in the mean"
+  run -0 --separate-stderr sluice dedup --memory 64MiB --fpr 20% input
+  says "reservoir" "because" "at random"
+  sluice dedup --stats json --memory 64MiB --fpr 20% input >out 2>err
+  stat_of '.plan.memory == 67108864 and .plan.random_keys > .plan.window_keys and
+           .filter.name == "reservoir" and (.plan.reason | contains("at random"))' | grep -qx true
+}
+
+@test "budgets that cannot be kept, and flags that say the same, are refused" {
+  touch input
+  refused 2 dedup input --memory 4MiB
+  says "--memory 4 MiB" "9 MiB or more"
+  refused 2 dedup input --memory 64M
+  says "--memory"
+  for flags in "--window 1M" "--expect 10k" "--filter exact"; do
+    # shellcheck disable=SC2086  # a flag and its value
+    refused 2 dedup input --memory 64MiB $flags
+    says "--memory" "${flags%% *}"
+  done
+}
+
+@test "a state made under a budget serves the same budget, and no other" {
+  lines_of 1000 >input
+  sluice dedup --stats none --memory 16MiB --state s input >out
+  sluice dedup --stats none --memory 16MiB --state s input >out
+  [ ! -s out ]
+  refused 2 dedup input --memory 32MiB --state s
+  says "--state" "the last"
+}
