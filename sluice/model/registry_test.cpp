@@ -116,6 +116,49 @@ TEST(ModelRegistry, SaysWhatIsWrong) {
   EXPECT_NE(refusal("sliced", too_many).find("--failed"), std::string::npos);
 }
 
+// Rows of Shtul's tables by their names: no output stands in another's place.
+TEST(ModelRegistry, TablesByName) {
+  struct Cell {
+    const char* name;
+    double printed, step;
+  };
+  const auto check = [](const ModelResults& results, std::initializer_list<Cell> cells) {
+    for (const Cell& cell : cells)
+      EXPECT_NEAR(output(results, cell.name), cell.printed, cell.step) << cell.name;
+  };
+  check(model_named("slices").run(Pairs{{"fpr", "0.01"}}), {{"k", 7, 0},
+                                                            {"bits_a_key", 10.09, 0.01},
+                                                            {"fpr", 0.0078125, 1e-12},
+                                                            {"accesses_positive", 7, 0},
+                                                            {"accesses_negative", 1.94, 0.006}});
+  check(model_named("apbf").run(Pairs{{"k", "14"}, {"l", "40"}}),
+        {{"fpr_linear", 0.000988, 0.51e-6},
+         {"efficiency", 0.53, 0.0051},
+         {"accesses_window", 16.85, 0.0051},
+         {"accesses_positive", 16.16, 0.0051},
+         {"accesses_negative", 6.75, 0.0051},
+         {"npws", 0.05, 0.0051},
+         {"slack", 0.35, 1e-9},
+         {"fpr_exact", 0.00100751, 0.51e-8},
+         {"fpr_best", 0.000977005, 0.51e-9},
+         {"fpr_mean", 0.000991625, 1e-7},
+         {"accesses_window_exact", 16.846, 0.00051},
+         {"accesses_positive_exact", 16.213, 0.00051},
+         {"accesses_negative_exact", 6.785, 0.00051},
+         {"efficiency_exact", 0.5267, 0.000051},
+         {"bits_a_key", 27.27, 0.0051}});
+  check(model_named("apbbf").run(Pairs{{"k", "2"}, {"l", "5"}, {"block", "512"}, {"bits", "8"}}),
+        {{"fpr", 0.0001226, 0.51e-7},
+         {"fpr_slices", 0.0002342, 0.51e-7},
+         {"capacity_share", 0.992, 0.00051},
+         {"accesses_window", 3.80, 0.0051},
+         {"accesses_positive", 3.21, 0.0051},
+         {"accesses_negative", 3.03, 0.0051},
+         {"npws", 0.20, 0.0051},
+         {"bits_a_key", 32.6, 0.051},
+         {"fpr_column", 1.6e-4, 1e-5}});
+}
+
 TEST(ModelRegistry, TheFormulasAnswer) {
   const ModelResults apbf = model_named("apbf").run(Pairs{{"k", "10"}, {"l", "7"}});
   EXPECT_EQ(output(apbf, "fpr_linear"), apbf_fpr(10, 7, Fills::linear));
