@@ -150,7 +150,8 @@ ModelResults ModelInfo::run(Given given) const {
   const std::vector<double> values = compute(arguments);
   assert(values.size() == outputs.size() && "a model tells other than it declares");
   ModelResults results;
-  for (std::size_t i = 0; i < outputs.size(); ++i) results.emplace_back(outputs[i].name, values.at(i));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.emplace_back(outputs[i].name, values.at(i));
   return results;
 }
 
