@@ -23,8 +23,8 @@ class GrowableMemory {
   ~GrowableMemory();
 
   // At least `bytes` from now on: somewhat more (at most 1/16, or 64 KiB), so that a table that
-  // grows line by line asks seldom. Throws NoMemory when the system cannot give them; nothing has
-  // changed then.
+  // grows line by line asks seldom. Throws NoMemory when the system cannot give them; the bytes are
+  // then as they were, but data() may have changed.
   void grow(std::uint64_t bytes);
   // All bytes zero, and only as many as `bytes` need. What a grow() of this size before has given
   // is there again; it takes nothing new.

@@ -51,20 +51,13 @@ constexpr KindInfo kind_info(std::string_view name) {
 }
 
 constexpr KindInfo kKinds[] = {
-    kind_info<Exact>("exact"),
-    kind_info<Bloom>("bloom"),
-    kind_info<BlockedBloom>("bloom"),
-    kind_info<Counting>("counting"),
-    kind_info<Dynamic>("dynamic"),
-    kind_info<Stable>("stable"),
-    kind_info<Reservoir>("reservoir"),
-    kind_info<Growing>("growing"),
-    kind_info<Cohort>("cohort"),
-    kind_info<ExactWindow>("exact-window"),
-    kind_info<Timing>("timing"),
-    kind_info<Timer>("timer"),
-    kind_info<Apbf>("apbf"),
-    kind_info<Apbbf>("apbbf"),
+    kind_info<Exact>("exact"),         kind_info<Bloom>("bloom"),
+    kind_info<BlockedBloom>("bloom"),  kind_info<Counting>("counting"),
+    kind_info<Dynamic>("dynamic"),     kind_info<Stable>("stable"),
+    kind_info<Reservoir>("reservoir"), kind_info<Growing>("growing"),
+    kind_info<Cohort>("cohort"),       kind_info<ExactWindow>("exact-window"),
+    kind_info<Timing>("timing"),       kind_info<Timer>("timer"),
+    kind_info<Apbf>("apbf"),           kind_info<Apbbf>("apbbf"),
     kind_info<None>("none"),
 };
 

@@ -156,8 +156,14 @@ void Growing::allocate(std::uint64_t buckets) {
     throw NoMemory("filter 'growing' takes a table of at most 512 GiB");
   GrowingTable then;
   then.set_buckets(buckets);
-  for (std::size_t i = 0; i < 2; ++i)
-    memory_[i].grow(then.halves[i].buckets * kernels::kGrowingBucketBytes);
+  // A half may have moved before the other, or it itself, was refused more.
+  try {
+    for (std::size_t i = 0; i < 2; ++i)
+      memory_[i].grow(then.halves[i].buckets * kernels::kGrowingBucketBytes);
+  } catch (...) {
+    adopt_memory();
+    throw;
+  }
   adopt_memory();
 }
 

@@ -4,7 +4,7 @@
 //          that expand, the fingerprint that gives up a bit a doubling while new keys get whole
 //          ones; from cuckoo filters the two buckets of a fingerprint.
 // Cost     observe: two cache lines, and one bucket split a dozen keys; now and then an occupant
-//          moves. 44 bits a key with 32-bit slots, at every size (docs/filters/growing.md). The
+//          moves. 47 bits a key with 32-bit slots, at every size (docs/filters/growing.md). The
 //          table grows at its end, without a copy; an insertion may ask the system for memory.
 // Errors   `duplicate` may be wrong: model::growing_fpr, which a doubling raises by a constant, and
 //          growing_fpr_bound bounds for all sizes. `distinct` never is.

@@ -1,6 +1,7 @@
 #include "sluice/filters/growing.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -38,6 +39,12 @@ std::size_t missing(const Growing& filter, std::span<const Digest> held) {
   std::vector<Verdict> verdicts(held.size());
   filter.may_contain(held, verdicts);
   return static_cast<std::size_t>(std::ranges::count(verdicts, Verdict::distinct));
+}
+
+// Without a vector of its own.
+std::size_t missing_one_by_one(const Growing& filter, std::span<const Digest> held) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      held, [&](const Digest& digest) { return !filter.may_contain(digest); }));
 }
 
 std::vector<std::byte> payload_of(const Growing& filter) {
@@ -186,6 +193,38 @@ TEST(Growing, TheNarrowestSlotsThatHoldTheErrorAreTaken) {
   EXPECT_EQ(slot(1e-8), 64u);
   EXPECT_THROW(slot(1e-18), BadParameters);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The sanitizers take more address space than any limit leaves.
+TEST(Growing, WithoutMemoryNothingIsLostAndItGoesOnWhenThereIsSome) {
+  Growing filter = Growing::make({.slot_bits = 32, .expected_keys = 0, .target_fpr = 1e-6});
+  std::vector<Digest> held = fill(filter, drawn(1, 400'000));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit tight{std::min<rlim_t>(before.rlim_cur, 1 << 20), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  SplitMix64 random(2);
+  Digest refused;
+  bool full = false;
+  std::size_t more = 0;
+  for (; more < 3'000'000 && !full; ++more) {
+    refused = {random.next(), random.next()};
+    try {
+      filter.observe(refused);
+    } catch (const NoMemory&) {
+      full = true;
+    }
+  }
+  const bool absent = !filter.may_contain(refused);
+  const std::size_t lost = missing_one_by_one(filter, held);
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_TRUE(full);
+  EXPECT_TRUE(absent);
+  EXPECT_EQ(lost, 0u);
+  const std::vector<Digest> later = fill(filter, drawn(3, 500'000));
+  EXPECT_EQ(missing(filter, held) + missing(filter, later), 0u);
+}
+#endif
 
 class HostileGrowing : public testing::Test {
  protected:

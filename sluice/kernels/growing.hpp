@@ -54,8 +54,8 @@ struct GrowingShape {
   }
 };
 
-// The loads: about one key in twenty finds both buckets full, averaged over a doubling, and then
-// one more line is enough (docs/filters/growing.md).
+// The loads: what leaves a free slot in one of two buckets for all but about one key in a thousand,
+// averaged over a doubling (docs/filters/growing.md).
 inline constexpr GrowingShape kGrowing16{16, 6, 184};
 inline constexpr GrowingShape kGrowing32{32, 12, 174};
 inline constexpr GrowingShape kGrowing64{64, 32, 160};

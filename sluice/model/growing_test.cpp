@@ -41,9 +41,9 @@ TEST(GrowingModel, AHundredfoldOfKeysCostsAFewUnits) {
   EXPECT_LT(at(std::exp2(33)), 1e-6);
 }
 
-// What docs/filters/growing.md says of a series of Bloom filters that doubles from 1 M keys on, each
-// with 0.8 of the error of the one before, at 10⁻⁶: best when the newest is full, worst when it is
-// new.
+// What docs/filters/growing.md says of a series of Bloom filters that doubles from 1 M keys on,
+// each with 0.8 of the error of the one before, at 10⁻⁶: best when the newest is full, worst when
+// it is new.
 TEST(GrowingModel, ATighteningSeriesTakesMore) {
   const auto bits = [](double keys) {
     return tightening_series_bits_a_key(1e6, 2, 0.8, 1e-6, keys);
