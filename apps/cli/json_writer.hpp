@@ -58,8 +58,9 @@ class JsonWriter {
     return raw(name, fmt::format("{}", value));
   }
   // Six significant digits; what is no number has no place in JSON and becomes null.
-  JsonWriter& field(std::string_view name, double value) {
-    return raw(name, std::isfinite(value) ? fmt::format("{:.6g}", value) : "null");
+  JsonWriter& field(std::string_view name, double value) { return number(name, value, 6); }
+  JsonWriter& number(std::string_view name, double value, int digits) {
+    return raw(name, std::isfinite(value) ? fmt::format("{:.{}g}", value, digits) : "null");
   }
 
   // [["name","value"],…]

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numbers>
 
 #include "sluice/base/random.hpp"
@@ -44,35 +43,46 @@ Outcome blend(double match, const Outcome& hit, const Outcome& miss) {
 }
 
 // The paper's query as a tree: at segment `at`, after `current` matches in a row and `previous`
-// ones before the jump.
+// ones before the jump. What is known of a state is kept for one round of match chances.
 class QueryTree {
  public:
-  QueryTree(std::span<const double> matches, unsigned k)
-      : matches_(matches), k_(static_cast<int>(k)) {}
+  QueryTree(std::size_t segments, unsigned k)
+      : k_(static_cast<int>(k)), known_(segments * k * k), round_of_(known_.size()) {}
 
-  Outcome from(int previous, int current, int at) {
-    if (previous + current == k_) return {.yes = 1};
-    if (at < 0) return {.no = 1};
-    const long key = (at * long{k_} + previous) * k_ + current;
-    if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    const Outcome all = blend(matches_[static_cast<std::size_t>(at)],
-                              from(previous, current + 1, at + 1), from(current, 0, at - k_));
-    known_.emplace(key, all);
-    return all;
+  Outcome ask(std::span<const double> matches) {
+    matches_ = matches;
+    ++round_;
+    return from(0, 0, static_cast<int>(matches.size()) - k_);
   }
 
  private:
+  Outcome from(int previous, int current, int at) {
+    if (previous + current == k_) return {.yes = 1};
+    if (at < 0) return {.no = 1};
+    const auto state = static_cast<std::size_t>((at * k_ + previous) * k_ + current);
+    if (round_of_[state] == round_) return known_[state];
+    const double match = matches_[static_cast<std::size_t>(at)];
+    // A segment that holds the key always matches: no need to follow the rest.
+    known_[state] = blend(match, from(previous, current + 1, at + 1),
+                          match >= 1 ? Outcome{} : from(current, 0, at - k_));
+    round_of_[state] = round_;
+    return known_[state];
+  }
+
   std::span<const double> matches_;
   int k_;
-  std::map<long, Outcome> known_;
+  std::vector<Outcome> known_;
+  std::vector<unsigned> round_of_;
+  unsigned round_ = 0;
 };
 
 }  // namespace
 
-std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices) {
+std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices,
+                                  double phase) {
   std::vector<double> matches;
   for (unsigned i = 0; i < k + l; ++i) {
-    const double share = static_cast<double>(std::min(i + 1, k)) / k;
+    const double share = i < k ? (i + phase) / k : 1;
     const double fill = fills == Fills::linear ? share / 2 : 1 - std::exp2(-share);
     matches.push_back(std::pow(fill, slices));
   }
@@ -98,15 +108,50 @@ double apbf_fpr(unsigned k, unsigned l, Fills fills, unsigned slices) {
   return run_of_matches(slice_matches(k, l, fills, slices), k);
 }
 
+double apbf_mean_fpr(unsigned k, unsigned l, Fills fills, unsigned slices) {
+  // Smooth in the phase: Simpson's rule is exact far beyond what is printed.
+  constexpr int kSteps = 32;
+  double sum = 0;
+  for (int step = 0; step <= kSteps; ++step) {
+    const double weight = step == 0 || step == kSteps ? 1 : step % 2 == 1 ? 4 : 2;
+    const double phase = static_cast<double>(step) / kSteps;
+    sum += weight * run_of_matches(slice_matches(k, l, fills, slices, phase), k);
+  }
+  return sum / (3 * kSteps);
+}
+
+unsigned apbf_generations(unsigned k, double fpr, Fills fills) {
+  if (apbf_fpr(k, 1, fills) > fpr) return 0;
+  unsigned low = 1, high = kMostGenerations;  // the error rises with l
+  while (low < high) {
+    const unsigned middle = low + (high - low + 1) / 2;
+    if (apbf_fpr(k, middle, fills) <= fpr)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+unsigned half_full_slices(double fpr) {
+  return static_cast<unsigned>(std::max(1.0, std::ceil(-std::log2(fpr))));
+}
+
+double half_full_negative_accesses(unsigned k) {
+  // Σ i·2^−i up to k, of those that miss: (2 − (k+2)/2^k) / (1 − 2^−k).
+  return (2 - std::ldexp(k + 2.0, -static_cast<int>(k))) /
+         (1 - std::ldexp(1.0, -static_cast<int>(k)));
+}
+
 QueryAccesses query_accesses(std::span<const double> matches, unsigned k) {
   const unsigned l = static_cast<unsigned>(matches.size()) - k;
-  const auto start = static_cast<int>(l);
-  const Outcome absent = QueryTree(matches, k).from(0, 0, start);
+  QueryTree tree(matches.size(), k);
+  const Outcome absent = tree.ask(matches);
   double window = 0;
   for (unsigned age = 0; age < l; ++age) {
     std::vector<double> held(matches.begin(), matches.end());
     std::fill_n(held.begin() + age, k, 1.0);
-    window += QueryTree(held, k).from(0, 0, start).yes_accesses;
+    window += tree.ask(held).yes_accesses;
   }
   return {window / std::max(l, 1u), absent.yes_accesses / absent.yes,
           absent.no_accesses / absent.no};

@@ -17,14 +17,28 @@ namespace sluice::model {
 // 1 − 2^−(i+1)/k.
 enum class Fills : std::uint8_t { linear, exact };
 
-// Match chances of all k + l segments just before a shift, each of `slices` slices.
-std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices = 1);
+// Match chances of all k + l segments when a share `phase` of the youngest generation is written,
+// each segment of `slices` slices. By default just before a shift, when all of it is.
+std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices = 1,
+                                  double phase = 1);
 
 // F(k, l, 0, 0): the chance that somewhere k segments in a row match, for independent segments.
 double run_of_matches(std::span<const double> matches, unsigned k);
 
 // The worst-case error of slices: run_of_matches over slice_matches.
 double apbf_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned slices = 1);
+// Its mean from one shift to the next.
+double apbf_mean_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned slices = 1);
+
+// The most generations l with a worst-case error of at most `fpr`: the inverse of apbf_fpr in l. 0
+// when one is too many; at most kMostGenerations.
+unsigned apbf_generations(unsigned k, double fpr, Fills fills = Fills::exact);
+inline constexpr unsigned kMostGenerations = 4096;
+
+// A plain Bloom filter of k half-full slices (§4.2, Table 1): the fewest slices for an error of
+// `fpr`, and how many are looked at when it says `distinct`. When it says `duplicate`, all k are.
+unsigned half_full_slices(double fpr);
+double half_full_negative_accesses(unsigned k);
 
 // Segments that a query looks at, on average (recursion A and its two likes).
 struct QueryAccesses {

@@ -20,14 +20,24 @@ double counter_overflow(double counters, unsigned probes, double keys, unsigned 
   const double throws = probes * keys;
   if (throws < limit) return 0;
   const double mean = throws / counters;
-  const double miss = std::log1p(-1 / counters);
-  double term =
-      std::exp(log_ways(throws, limit) - limit * std::log(counters) + (throws - limit) * miss);
-  // Past the mean, terms fall: stop where they no longer count.
+  const auto chance_of = [&](unsigned raised) {
+    return std::exp(log_ways(throws, raised) - raised * std::log(counters) +
+                    (throws - raised) * std::log1p(-1 / counters));
+  };
   double sum = 0;
-  for (double raised = limit; raised <= throws; ++raised) {
+  if (limit <= mean) {
+    // Few values are below the limit, and falling from it: the rest is above.
+    double term = chance_of(limit - 1);
+    for (double raised = limit - 1; raised >= 0 && term > 1e-17 * sum; --raised) {
+      sum += term;
+      term *= raised * (counters - 1) / (throws - raised + 1);
+    }
+    return 1 - std::min(sum, 1.0);
+  }
+  // Past the mean, terms fall: stop where they no longer count.
+  double term = chance_of(limit);
+  for (double raised = limit; raised <= throws && term > 1e-17 * sum; ++raised) {
     sum += term;
-    if (raised > mean && term < 1e-17 * sum) break;
     term *= (throws - raised) / ((raised + 1) * (counters - 1));
   }
   return std::min(sum, 1.0);

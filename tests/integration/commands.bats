@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The other commands: help, version, filters, inspect, generate.
+# The other commands: help, version, filters, inspect, model, generate.
 load helper
 
 @test "help: with nothing to read on a terminal, on request, and for nothing at all" {
@@ -37,7 +37,7 @@ load helper
 
 @test "answers that cannot be written are errors" {
   echo a | sluice dedup "${quiet[@]}" --state s >/dev/null
-  for command in filters --version --help "inspect s" "generate lines" "generate clicks"; do
+  for command in filters model "model apbf --k 2 --l 3" --version --help "inspect s" "generate lines" "generate clicks"; do
     run -1 --separate-stderr bash -c "\"\$SLUICE\" $command >/dev/full"
     says "No space left"
   done
@@ -90,6 +90,48 @@ load helper
   refused 2 inspect no-such-file
   says no-such-file
   refused 2 inspect
+}
+
+@test "model: the list, one model, for people and for programs" {
+  run -0 --separate-stderr sluice model
+  [[ $output == *apbf:*--k*--l*tells*fpr_linear*sliced:*--rule* ]]
+  [ -z "$stderr" ]
+  run -0 --separate-stderr sluice model apbf --k 10 --l 7
+  [[ $output =~ fpr_linear\ +0\.00121104.*fpr_exact\ +0\.00147354.*bits_a_key\ +35\.03 ]]
+  sluice model apbf --k=10 --l 7 --json >out
+  jq --exit-status '.model == "apbf" and (.fpr_exact * 1e8 | round) == 147355 and .slack > 1.42' out
+  sluice model --json apbf --l 7 --k 10 >two
+  cmp out two
+  sluice model --json >out
+  jq --exit-status --slurp 'length > 20 and all(.[]; (.summary | length > 0) and (.outputs | length > 0))' out
+  # What has no value is no number.
+  run -0 sluice model sliced --m 1k --k 4 --n 900 --slices 4 --failed 1 --limit 0.01
+  [[ $output =~ sites_for_fpr\ +none ]]
+  run -0 sluice model sliced --m 1k --k 4 --n 900 --slices 4 --failed 1 --limit 0.01 --json
+  [[ $output == *'"sites_for_fpr":null'* ]]
+  run -0 sluice model lower-bound --help
+  [[ $output == "lower-bound: "*--slack* ]]
+}
+
+@test "model: what is wrong is refused with what would be right" {
+  refused 2 model no-such
+  says "'no-such'" bloom apbf sliced
+  refused 2 model apbf --k 10
+  says apbf --l
+  refused 2 model apbf --k 10 --q 7
+  says --q "--k, --l"
+  refused 2 model apbf --k 10 --l
+  says "--l has no value"
+  refused 2 model apbf --k 10 --k 3 --l 7
+  says twice
+  refused 2 model apbf --k 1.5 --l 7
+  says --k "'1.5'" "whole number from 1 to"
+  refused 2 model sliced --layout tall --m 1k --k 4 --n 10 --slices 2
+  says "'tall'" "horizontal, vertical"
+  refused 2 model apbf ten
+  says "'ten'"
+  refused 2 model --k 10 apbf
+  says NAME
 }
 
 @test "generate: the same seed gives the same bytes, another seed others" {

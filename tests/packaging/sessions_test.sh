@@ -43,4 +43,5 @@ sessions() {
 sessions README.md 3
 sessions docs/windows.md 9
 sessions docs/merging.md 12
+sessions docs/models.md 8
 finish

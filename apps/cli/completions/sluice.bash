@@ -11,7 +11,7 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect merge delta apply $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply model $common --version"
     return
   fi
 
@@ -37,6 +37,16 @@ _sluice() {
       clicks,*) _sluice_complete "$stream --skew --users --malformed $common" ;;
       lines,*) _sluice_complete "$stream --length $common" ;;
     esac
+    return
+  fi
+  if [[ $command == model ]]; then
+    if ((COMP_CWORD == 2)); then
+      _sluice_complete "$(sluice model 2>/dev/null | sed -n 's/^\([a-z-]*\): .*/\1/p') --json $common"
+    elif [[ $cur == -* ]]; then
+      # Each model has flags of its own.
+      _sluice_complete "$(sluice model "${COMP_WORDS[2]}" --help 2>/dev/null |
+        sed -n 's/^  \(--[^ ]*\) .*/\1/p') --json --help"
+    fi
     return
   fi
   if [[ $cur == -* ]]; then

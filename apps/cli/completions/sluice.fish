@@ -4,7 +4,18 @@ function __sluice_filters
     sluice filters 2>/dev/null | string replace -rf '^([a-z_-]+): (.*)' '$1\t$2'
 end
 
-set -l commands dedup generate filters inspect merge delta apply
+function __sluice_models
+    sluice model 2>/dev/null | string replace -rf '^([a-z-]+): (.*)' '$1\t$2'
+end
+
+# The flags of the model that is named: each has its own.
+function __sluice_model_flags
+    set -l words (commandline -opc)
+    test (count $words) -ge 3; and sluice model $words[3] --help 2>/dev/null |
+        string replace -rf '^  (--[^ ]+) +(.*)' '$1\t$2'
+end
+
+set -l commands dedup generate filters inspect merge delta apply model
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l dedup '__fish_seen_subcommand_from dedup'
 set -l generate '__fish_seen_subcommand_from generate'
@@ -22,6 +33,7 @@ complete -c sluice -n $none -a inspect -d 'Describe a snapshot and check it whol
 complete -c sluice -n $none -a merge -d 'Make one state that remembers what several do'
 complete -c sluice -n $none -a delta -d 'Write what changed between two states of one filter'
 complete -c sluice -n $none -a apply -d 'Bring a state up to date by a delta'
+complete -c sluice -n $none -a model -d 'Predict errors, sizes and costs'
 
 complete -c sluice -n $dedup -F
 complete -c sluice -n $dedup -s 0 -l null -d 'Records end with a NUL byte'
@@ -79,3 +91,8 @@ set -l exchange '__fish_seen_subcommand_from merge delta apply'
 complete -c sluice -n $exchange -F
 complete -c sluice -n $exchange -s o -l output -r -F -d 'The file to write'
 complete -c sluice -n $exchange -l json -d 'One JSON object'
+
+set -l model '__fish_seen_subcommand_from model'
+complete -c sluice -n "$model; and test (count (commandline -opc)) -eq 2" -a '(__sluice_models)'
+complete -c sluice -n $model -a '(__sluice_model_flags)'
+complete -c sluice -n $model -l json -d 'One JSON object'

@@ -1,0 +1,168 @@
+// `sluice model NAME --parameter value ...`: the formulas behind every number that we state.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "json_writer.hpp"
+#include "printable.hpp"
+#include "sluice/model/registry.hpp"
+
+namespace sluice::cli {
+namespace {
+
+using model::ModelInfo;
+using model::ModelOutput;
+using model::ModelParameter;
+
+// Widths in characters, not bytes: names are ASCII, meanings come last.
+template <class Items>
+std::size_t widest(const Items& items) {
+  std::size_t width = 0;
+  for (const auto& item : items) width = std::max(width, item.name.size());
+  return width;
+}
+
+void describe(const ModelInfo& info) {
+  fmt::print("{}: {}\n", info.name, info.summary);
+  const std::size_t flags = widest(info.parameters);
+  for (const ModelParameter& parameter : info.parameters) {
+    fmt::print("  --{:<{}}  {}\n", parameter.name, flags, parameter.meaning);
+    fmt::print("    {:<{}}  {}; {}\n", "", flags, range_of(parameter),
+               parameter.standard.empty() ? "needed"
+                                          : fmt::format("if not given: {}", parameter.standard));
+  }
+  const std::size_t names = widest(info.outputs);
+  fmt::print("  tells\n");
+  for (const ModelOutput& output : info.outputs)
+    fmt::print("    {:<{}}  {}\n", output.name, names, output.meaning);
+}
+
+void describe_json(const ModelInfo& info) {
+  JsonWriter json;
+  json.begin().field("name", info.name).field("summary", info.summary).begin("parameters");
+  for (const ModelParameter& parameter : info.parameters) {
+    json.begin(parameter.name)
+        .field("meaning", parameter.meaning)
+        .field("range", range_of(parameter))
+        .field("needed", parameter.standard.empty());
+    if (!parameter.standard.empty()) json.field("default", parameter.standard);
+    json.end();
+  }
+  json.end().begin("outputs");
+  for (const ModelOutput& output : info.outputs) json.field(output.name, output.meaning);
+  json.end().end();
+  fmt::print("{}\n", json.text());
+}
+
+void list(bool as_json) {
+  for (const ModelInfo& info : model::models()) {
+    if (as_json) {
+      describe_json(info);
+    } else {
+      describe(info);
+      fmt::print("\n");
+    }
+  }
+  if (!as_json) fmt::print("Use one with: sluice model NAME --PARAMETER VALUE ...\n");
+}
+
+// What stands behind NAME.
+struct Request {
+  std::vector<std::pair<std::string, std::string>> given;
+  bool json = false;
+  bool help = false;
+};
+
+Request request_of(const ModelInfo& info, const std::vector<std::string>& words) {
+  Request request;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    // Brackets are marked with a NUL behind them, so that the parser leaves them alone.
+    const std::string_view word(words[i].c_str());
+    if (word == "--json") {
+      request.json = true;
+    } else if (word == "--help" || word == "-h") {
+      request.help = true;
+    } else if (!word.starts_with("--") || word.size() == 2) {
+      throw BadParameters(fmt::format("model '{}': '{}' is no flag; write --PARAMETER VALUE",
+                                      info.name, printable(word)));
+    } else if (const std::size_t equals = word.find('='); equals != word.npos) {
+      request.given.emplace_back(word.substr(2, equals - 2), word.substr(equals + 1));
+    } else if (i + 1 == words.size() || words[i + 1].starts_with("--")) {
+      throw BadParameters(
+          fmt::format("model '{}': --{} has no value", info.name, printable(word.substr(2))));
+    } else {
+      request.given.emplace_back(word.substr(2), words[++i].c_str());
+    }
+  }
+  return request;
+}
+
+// Eight digits for people, twelve for programs. What is not finite is none.
+std::string shown(double value) {
+  return std::isfinite(value) ? fmt::format("{:.8g}", value) : "none";
+}
+
+void print_results(const ModelInfo& info, const Request& request) {
+  const model::ModelResults results = info.run(request.given);
+  if (request.json) {
+    JsonWriter json;
+    json.begin().field("model", info.name);
+    for (const auto& [name, value] : results) json.number(name, value, 12);
+    json.end();
+    fmt::print("{}\n", json.text());
+    return;
+  }
+  const std::size_t names = widest(info.outputs);
+  std::size_t values = 0;
+  for (const auto& [name, value] : results) values = std::max(values, shown(value).size());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    fmt::print("{}\n", fmt::format("{:<{}}  {:<{}}  {}", results[i].first, names,
+                                   shown(results[i].second), values, info.outputs[i].meaning));
+}
+
+int run(const std::vector<std::string>& words, bool json) {
+  if (words.empty()) {
+    list(json);
+    return kDone;
+  }
+  if (words.front().starts_with("-"))
+    throw BadParameters("the model comes first: sluice model NAME --PARAMETER VALUE ...");
+  const ModelInfo& info = model::model_named(words.front().c_str());
+  Request request = request_of(info, words);
+  request.json |= json;
+  if (request.help)
+    request.json ? describe_json(info) : describe(info);
+  else
+    print_results(info, request);
+  return kDone;
+}
+
+}  // namespace
+
+void add_model(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand(
+      "model", "Predict errors, sizes and costs: any formula behind the filters");
+  const auto json = std::make_shared<bool>(false);
+  command.add_flag("--json", *json, "One JSON object; without NAME, one a model");
+  command.footer(
+      "sluice model NAME --PARAMETER VALUE ...: what the model tells.\n"
+      "sluice model NAME --help: its parameters. Without NAME: every model with its own.\n"
+      "Example: sluice model apbf --k 10 --l 7");
+  // Each model has flags of its own: from NAME on, nothing is the parser's.
+  command.prefix_command();
+  command.callback([&command, json, &exit_code] {
+    exit_code = guarded("model", [&] { return run(command.remaining(), *json); });
+  });
+}
+
+}  // namespace sluice::cli
