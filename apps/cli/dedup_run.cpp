@@ -367,13 +367,16 @@ void Run::look_at_error() {
   if (warned_ || stats.target_fpr == 0 || stats.predicted_fpr <= stats.target_fpr) return;
   warned_ = true;
   progress_.clear();
+  // A series of filters errs more with each that it adds, though none is overfull.
+  const bool overfull = stats.keys > stats.capacity;
   warn("dedup",
        fmt::format(
            "the filter holds {} keys and was planned for {}: its predicted false-positive rate "
-           "is now {}, above the target of {}, and rises; run again with --expect set to the "
-           "number of distinct keys",
+           "is now {}, above the target of {}, and rises; run again with {}",
            format_count(stats.keys), format_count(stats.capacity),
-           format_probability(stats.predicted_fpr), format_probability(stats.target_fpr)));
+           format_probability(stats.predicted_fpr), format_probability(stats.target_fpr),
+           overfull ? "--expect set to the number of distinct keys"
+                    : "the default filter, which holds it at any number of keys"));
 }
 
 bool Run::checkpoint_due() const {

@@ -355,9 +355,25 @@ void Growing::encode_header(Encoder& to) const {
   }
 }
 
+// In the order in which buckets are added, so that a later snapshot has an earlier one's buckets
+// where that has them, and a delta between the two is small.
+template <class Part>
+void Growing::in_order_of_growth(Part part) const {
+  const auto from_to = [&](std::uint64_t begin, std::uint64_t end) {
+    for (const kernels::GrowingHalf& half : table_.halves) {
+      const std::uint64_t until = std::min(end, half.buckets);
+      if (begin < until)
+        part(half.lines + begin * kernels::kGrowingBucketBytes,
+             (until - begin) * kernels::kGrowingBucketBytes);
+    }
+  };
+  from_to(0, 1);
+  for (std::uint64_t begin = 1; begin < table_.halves[0].buckets; begin *= 2)
+    from_to(begin, 2 * begin);
+}
+
 void Growing::encode_payload(Encoder& to) const {
-  for (const kernels::GrowingHalf& half : table_.halves)
-    to.bytes({half.lines, half.buckets * kernels::kGrowingBucketBytes});
+  in_order_of_growth([&](const std::byte* lines, std::size_t bytes) { to.bytes({lines, bytes}); });
 }
 
 Growing Growing::decode(Decoder& header, Decoder& payload) {
@@ -383,8 +399,9 @@ Growing Growing::decode(Decoder& header, Decoder& payload) {
            (stray.bits < 64 && stray.hash >> stray.bits != 0));
     table.strays[table.stray_count] = stray;
   }
-  for (const kernels::GrowingHalf& half : table.halves)
-    payload.bytes({half.lines, half.buckets * kernels::kGrowingBucketBytes});
+  filter.in_order_of_growth([&](std::byte* lines, std::size_t bytes) {
+    payload.bytes({lines, bytes});
+  });
   refuse(!filter.take_count() || table.entries > table.limit || keys > table.entries);
   filter.keys_ = keys;
   return filter;

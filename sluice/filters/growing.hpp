@@ -82,6 +82,8 @@ class Growing {
   void add(const kernels::GrowingTrace& trace);
   void add_all_of(const Growing& other);
   bool take_count() noexcept;
+  template <class Part>
+  void in_order_of_growth(Part part) const;
 
   Params params_;
   kernels::GrowingTable table_;
