@@ -1,0 +1,75 @@
+#include "sluice/infer/age_reader.hpp"
+
+#include <cmath>
+
+#include "sluice/model/cohort.hpp"
+
+namespace sluice {
+
+TimingReader::TimingReader(const Timing& filter, const Pace& pace, Anchor anchor,
+                           std::optional<model::DistinctKeys> distinct)
+    : anchor_(anchor), distinct_(std::move(distinct)) {
+  const auto timers = static_cast<double>(filter.params().timers);
+  log_untouched_ = timers > 1 ? filter.params().probes * std::log1p(-1 / timers) : -1e9;
+  cache(anchor == Anchor::refreshed && distinct_ ? (*distinct_)(pace.block) : pace.block);
+}
+
+void TimingReader::cache(double distinct) {
+  block_keys_ = distinct;
+  const double touched = -std::expm1(distinct * log_untouched_);
+  touched_[0] = 1;
+  for (std::size_t i = 1; i < touched_.size(); ++i) touched_[i] = touched_[i - 1] * touched;
+}
+
+void TimingReader::before_rotate(const Timing& filter) {
+  if (anchor_ == Anchor::refreshed && !distinct_) cache(static_cast<double>(filter.keys_aged(0)));
+}
+
+double TimingReader::touched(const Timing& filter, const StampedWindow::Trace& trace,
+                             double position) const {
+  double keys = block_keys_;
+  if (trace.age == 0 && distinct_ && anchor_ == Anchor::refreshed)
+    keys = (*distinct_)(position);
+  else if (trace.age == 0 || anchor_ == Anchor::delivered)
+    keys = static_cast<double>(filter.keys_aged(trace.age));
+  if (keys == block_keys_) return touched_[trace.oldest];
+  const double one = -std::expm1(keys * log_untouched_);
+  double all = one;
+  for (unsigned i = 1; i < trace.oldest; ++i) all *= one;
+  return all;
+}
+
+std::optional<model::AgeEvidence> TimingReader::read(const Timing& filter, const Digest& digest,
+                                                     const Pace& pace) const noexcept {
+  const auto trace = filter.age_of(digest);
+  if (!trace) return std::nullopt;
+  return model::timing_evidence({.window = pace.window,
+                                 .block = pace.block,
+                                 .position = pace.position,
+                                 .age = trace->age,
+                                 .touched = touched(filter, *trace, pace.position)});
+}
+
+CohortReader::CohortReader(const Cohort& filter, const Pace&, Anchor anchor,
+                           std::optional<model::DistinctKeys>)
+    : anchor_(anchor),
+      match_(model::cohort_match(filter.params().buckets,
+                                 filter.params().slot_bits - filter.params().generation_bits)) {}
+
+// With the anchor `delivered` a key that looks like ours is not written while ours is held: then
+// the slot is ours, or ours has left the window.
+std::optional<model::AgeEvidence> CohortReader::read(const Cohort& filter, const Digest& digest,
+                                                     const Pace& pace) const noexcept {
+  const auto age = filter.age_of(digest);
+  if (!age) return std::nullopt;
+  model::AgeEvidence evidence =
+      model::timing_evidence({.window = pace.window,
+                              .block = pace.block,
+                              .position = pace.position,
+                              .age = *age,
+                              .touched = match_ * static_cast<double>(filter.keys_aged(*age))});
+  if (anchor_ == Anchor::delivered) evidence.inside = 0;
+  return evidence;
+}
+
+}  // namespace sluice

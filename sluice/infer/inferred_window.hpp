@@ -1,0 +1,79 @@
+// A count window whose verdicts are those of least cost: a window filter, its pace, and what it
+// shows of a key weighed against what was known of it before.
+//
+// Source   Dautrich & Ravishankar 2013 for the anchor `refreshed`, where every arrival is inserted;
+//          for `delivered` the same with a renewal age (docs/inference.md).
+// Errors   With costs given there may be false negatives: a key that is likely to be another's
+//          shadow is let through where that is the cheaper error. What the filter knows to be
+//          distinct is always let through, and without a prior the verdict is the filter's own.
+// Cost     observe: a look at the filter, one exponential, and a write where there is one to make.
+#pragma once
+
+#include "sluice/infer/costs.hpp"
+#include "sluice/infer/posterior_cache.hpp"
+
+namespace sluice {
+
+template <class F>
+class InferredWindow {
+ public:
+  struct Params {
+    std::uint64_t window = 0;  // w, in ticks
+    std::uint64_t block = 0;  // B: ticks of a generation; 0: the window by the filter's generations
+    Anchor anchor = Anchor::delivered;
+    std::optional<model::DistinctKeys> distinct = {};  // D(j), where it is known
+  };
+
+  // Since it was made.
+  struct Stats {
+    std::uint64_t arrivals = 0;
+    std::uint64_t delivered = 0;  // verdicts `distinct`
+    std::uint64_t inferred = 0;   // duplicates of the filter's that had a prior
+    std::uint64_t passed = 0;     // of these, judged distinct
+    // By the posteriors: what the verdicts on those are expected to cost, and what the filter's own
+    // would.
+    double cost = 0;
+    double filter_cost = 0;
+  };
+
+  struct Age {
+    double mean;  // E[age], in ticks
+    double mode;  // the most likely age; of several the least
+  };
+
+  // Throws BadParameters.
+  InferredWindow(F filter, const Params& params);
+
+  // Asks and remembers. Throws BadParameters when the filter is full.
+  Judgement observe(const Digest& digest, const Prior& prior, const Costs& costs);
+  // Asks only: the chance that the key is younger than `ticks`, at most the window. Nothing where
+  // it takes a prior and none is known.
+  std::optional<double> within(const Digest& digest, const Prior& prior, std::uint64_t ticks);
+  std::optional<double> posterior(const Digest& digest, const Prior& prior) {
+    return within(digest, prior, params_.window);
+  }
+  std::optional<Age> age(const Digest& digest, const Prior& prior) const;
+
+  const F& filter() const noexcept { return filter_; }
+  const Stats& stats() const noexcept { return stats_; }
+  Pace pace() const noexcept;
+
+ private:
+  void write(const Digest& digest);
+  void tick();
+
+  F filter_;
+  Params params_;
+  typename AgeReaderOf<F>::Type reader_;
+  PosteriorCache posteriors_;
+  std::uint64_t position_ = 0;
+  Stats stats_;
+  // How many arrivals a tick has, of late.
+  std::uint64_t recent_arrivals_ = 0, recent_ticks_ = 0;
+  double arrivals_a_tick_ = 1;
+};
+
+extern template class InferredWindow<Timing>;
+extern template class InferredWindow<Cohort>;
+
+}  // namespace sluice
