@@ -39,17 +39,15 @@ Pace InferredWindow<F>::pace() const noexcept {
 
 template <class F>
 void InferredWindow<F>::tick() {
-  if (params_.anchor == Anchor::delivered) ++recent_ticks_;
+  ticks_ += 1;
   if (++position_ < params_.block) return;
   reader_.before_rotate(filter_);
   filter_.rotate();
   position_ = 0;
   if (params_.anchor == Anchor::refreshed) return;
-  arrivals_a_tick_ = static_cast<double>(recent_arrivals_) / static_cast<double>(recent_ticks_);
-  if (recent_ticks_ >= params_.window) {
-    recent_arrivals_ /= 2;
-    recent_ticks_ /= 2;
-  }
+  if (outside_ > 0) writes_a_tick_ = arrivals_ / ticks_ * (outside_passed_ / outside_);
+  if (ticks_ < static_cast<double>(params_.window)) return;
+  for (double* recent : {&arrivals_, &ticks_, &outside_, &outside_passed_}) *recent /= 2;
 }
 
 // Whatever the filter thinks of it, the key is written now.
@@ -63,29 +61,62 @@ void InferredWindow<F>::write(const Digest& digest) {
 }
 
 template <class F>
-Judgement InferredWindow<F>::observe(const Digest& digest, const Prior& prior, const Costs& costs) {
-  ++stats_.arrivals;
-  ++recent_arrivals_;
-  Judgement judgement{Verdict::distinct, 0.0};
-  if (const auto evidence = reader_.read(filter_, digest, pace())) {
-    if (prior.known()) {
-      const double posterior =
-          posteriors_.within(prior, *evidence, static_cast<double>(position_),
-                             static_cast<double>(params_.window), arrivals_a_tick_);
-      judgement = {least_cost(posterior, costs), posterior};
-      const double held_back = costs.lost * (1 - posterior);
-      ++stats_.inferred;
-      stats_.filter_cost += held_back;
-      stats_.passed += judgement.verdict == Verdict::distinct;
-      stats_.cost +=
-          judgement.verdict == Verdict::distinct ? costs.duplicate * posterior : held_back;
-    } else {
-      judgement = {Verdict::duplicate, std::nullopt};
-    }
-  }
+double InferredWindow<F>::posterior_of(const model::AgeEvidence& evidence,
+                                       const Prior& prior) noexcept {
+  return posteriors_.within(prior, evidence, static_cast<double>(position_),
+                            static_cast<double>(params_.window), writes_a_tick_);
+}
+
+template <class F>
+Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evidence,
+                                   const Prior& prior, const Costs& costs) noexcept {
+  if (!evidence) return {Verdict::distinct, 0.0};
+  if (!prior.known()) return {Verdict::duplicate, std::nullopt};
+  const double posterior = posterior_of(*evidence, prior);
+  const Verdict verdict = least_cost(posterior, costs);
+  const double held_back = costs.lost * (1 - posterior);
+  ++stats_.inferred;
+  stats_.passed += verdict == Verdict::distinct;
+  stats_.filter_cost += held_back;
+  stats_.cost += verdict == Verdict::distinct ? costs.duplicate * posterior : held_back;
+  return {verdict, posterior};
+}
+
+template <class F>
+void InferredWindow<F>::remember(const Digest& digest, const Judgement& judgement) {
   const bool delivered = judgement.verdict == Verdict::distinct;
+  const double outside = judgement.posterior ? 1 - *judgement.posterior : 0;
+  ++stats_.arrivals;
   stats_.delivered += delivered;
+  arrivals_ += 1;
+  outside_ += outside;
+  outside_passed_ += delivered ? outside : 0;
   if (delivered || params_.anchor == Anchor::refreshed) write(digest);
+}
+
+template <class F>
+Judgement InferredWindow<F>::observe(const Digest& digest, const Prior& prior, const Costs& costs) {
+  const Judgement judgement = judge(reader_.read(filter_, digest, pace()), prior, costs);
+  remember(digest, judgement);
+  return judgement;
+}
+
+template <class F>
+Judgement InferredWindow<F>::observe(const Digest& digest, LearntPriors& priors,
+                                     const Costs& costs) {
+  const auto evidence = reader_.read(filter_, digest, pace());
+  const Prior prior = priors.of(digest);
+  const Judgement judgement = judge(evidence, prior, costs);
+  LearntPriors::Outcome outcome{.delivered = judgement.verdict == Verdict::distinct,
+                                .filter = static_cast<Verdict>(evidence.has_value()),
+                                .inferred = judgement.verdict,
+                                .costs = costs};
+  // While priors are withheld, what they would have said is still to be known.
+  if (evidence && !prior.known())
+    if (const Prior estimate = priors.estimate(digest); estimate.known())
+      outcome.inferred = least_cost(posterior_of(*evidence, estimate), costs);
+  priors.learn(digest, outcome);
+  remember(digest, judgement);
   return judgement;
 }
 
@@ -98,7 +129,7 @@ std::optional<double> InferredWindow<F>::within(const Digest& digest, const Prio
   if (!evidence || ticks == 0) return 0.0;
   if (!prior.known()) return std::nullopt;
   return posteriors_.within(prior, *evidence, static_cast<double>(position_),
-                            static_cast<double>(ticks), arrivals_a_tick_);
+                            static_cast<double>(ticks), writes_a_tick_);
 }
 
 // Without a trace the key is at least as old as the filter remembers.
@@ -107,7 +138,7 @@ std::optional<typename InferredWindow<F>::Age> InferredWindow<F>::age(const Dige
                                                                       const Prior& prior) const {
   if (!prior.known()) return std::nullopt;
   const auto position = static_cast<double>(position_);
-  const model::AgePrior ages = posteriors_.age_prior(prior, position, arrivals_a_tick_);
+  const model::AgePrior ages = posteriors_.age_prior(prior, position, writes_a_tick_);
   const auto read = reader_.read(filter_, digest, pace());
   const model::AgeEvidence evidence = read.value_or(model::AgeEvidence{
       .from = static_cast<double>(params_.block) * filter_.generations() + position,

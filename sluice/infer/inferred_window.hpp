@@ -10,6 +10,7 @@
 #pragma once
 
 #include "sluice/infer/costs.hpp"
+#include "sluice/infer/learnt_priors.hpp"
 #include "sluice/infer/posterior_cache.hpp"
 
 namespace sluice {
@@ -46,6 +47,8 @@ class InferredWindow {
 
   // Asks and remembers. Throws BadParameters when the filter is full.
   Judgement observe(const Digest& digest, const Prior& prior, const Costs& costs);
+  // The same with a prior that is learnt on the way.
+  Judgement observe(const Digest& digest, LearntPriors& priors, const Costs& costs);
   // Asks only: the chance that the key is younger than `ticks`, at most the window. Nothing where
   // it takes a prior and none is known.
   std::optional<double> within(const Digest& digest, const Prior& prior, std::uint64_t ticks);
@@ -59,6 +62,10 @@ class InferredWindow {
   Pace pace() const noexcept;
 
  private:
+  double posterior_of(const model::AgeEvidence& evidence, const Prior& prior) noexcept;
+  Judgement judge(const std::optional<model::AgeEvidence>& evidence, const Prior& prior,
+                  const Costs& costs) noexcept;
+  void remember(const Digest& digest, const Judgement& judgement);
   void write(const Digest& digest);
   void tick();
 
@@ -68,9 +75,12 @@ class InferredWindow {
   PosteriorCache posteriors_;
   std::uint64_t position_ = 0;
   Stats stats_;
-  // How many arrivals a tick has, of late.
-  std::uint64_t recent_arrivals_ = 0, recent_ticks_ = 0;
-  double arrivals_a_tick_ = 1;
+  // Of late, with `delivered`: arrivals and ticks; by the posteriors, how many keys came that were
+  // outside the window, and how many of these were let through.
+  double arrivals_ = 0, ticks_ = 0, outside_ = 0, outside_passed_ = 0;
+  // What a key's chance is multiplied with: arrivals of a tick, of which those outside the window
+  // count that are let through, as only these begin its age anew.
+  double writes_a_tick_ = 1;
 };
 
 extern template class InferredWindow<Timing>;

@@ -20,9 +20,9 @@ PosteriorCache::PosteriorCache(double window, double block, double generations,
 
 // A chance to be in the window becomes that of a tick by the inverse of what the prior over ages
 // says: 1 − (1 − p)^w, or w / (hold + 1/p) with the hold of a block's middle.
-double PosteriorCache::chance_a_tick(const Prior& prior, double arrivals_a_tick) const noexcept {
+double PosteriorCache::chance_a_tick(const Prior& prior, double writes_a_tick) const noexcept {
   if (prior.kind == Prior::Kind::arrival)
-    return std::min(prior.chance * arrivals_a_tick, kMostChance);
+    return std::min(prior.chance * writes_a_tick, kMostChance);
   if (anchor_ == Anchor::refreshed)
     return std::min(-std::expm1(std::log1p(-prior.chance) / window_), kMostChance);
   const double wait = window_ / prior.chance - (generations_ + 0.5) * block_;
@@ -30,13 +30,13 @@ double PosteriorCache::chance_a_tick(const Prior& prior, double arrivals_a_tick)
 }
 
 const PosteriorCache::Powers& PosteriorCache::powers_of(const Prior& prior,
-                                                        double arrivals_a_tick) noexcept {
+                                                        double writes_a_tick) noexcept {
   const auto bits = std::bit_cast<std::uint64_t>(prior.chance);
   Powers& powers = powers_[fold_multiply(bits, 0x9E3779B97F4A7C15ULL) % powers_.size()];
-  if (powers.prior == prior && powers.arrivals_a_tick == arrivals_a_tick) return powers;
-  const double chance = chance_a_tick(prior, arrivals_a_tick);
+  if (powers.prior == prior && powers.writes_a_tick == writes_a_tick) return powers;
+  const double chance = chance_a_tick(prior, writes_a_tick);
   powers.prior = prior;
-  powers.arrivals_a_tick = arrivals_a_tick;
+  powers.writes_a_tick = writes_a_tick;
   powers.log = std::log1p(-chance);
   powers.block = anchor_ == Anchor::refreshed ? std::exp(block_ * powers.log)
                                               : block_ / -std::expm1(block_ * powers.log);
@@ -44,9 +44,9 @@ const PosteriorCache::Powers& PosteriorCache::powers_of(const Prior& prior,
 }
 
 double PosteriorCache::within(const Prior& prior, const model::AgeEvidence& evidence,
-                              double position, double ticks, double arrivals_a_tick) noexcept {
+                              double position, double ticks, double writes_a_tick) noexcept {
   if (ticks <= evidence.from) return 0;
-  const Powers& powers = powers_of(prior, arrivals_a_tick);
+  const Powers& powers = powers_of(prior, writes_a_tick);
   const double length = evidence.to - evidence.from;
   if (anchor_ == Anchor::refreshed) {
     // Theorems 3 to 5, with everything divided by (1 − p)^from.
@@ -65,8 +65,8 @@ double PosteriorCache::within(const Prior& prior, const model::AgeEvidence& evid
 }
 
 model::AgePrior PosteriorCache::age_prior(const Prior& prior, double position,
-                                          double arrivals_a_tick) const noexcept {
-  const double chance = chance_a_tick(prior, arrivals_a_tick);
+                                          double writes_a_tick) const noexcept {
+  const double chance = chance_a_tick(prior, writes_a_tick);
   return anchor_ == Anchor::refreshed ? model::refreshed_age(chance)
                                       : model::renewal_age(chance, generations_, block_, position);
 }

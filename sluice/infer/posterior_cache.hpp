@@ -18,24 +18,25 @@ class PosteriorCache {
   // `generations` as of the filter: for how long a delivered key is held back.
   PosteriorCache(double window, double block, double generations, Anchor anchor) noexcept;
 
-  // The chance that the key is younger than `ticks`, at most the window. `arrivals_a_tick` turns
-  // chances of arrivals into those of ticks; it is 1 where ticks are arrivals. The prior is known.
+  // The chance that the key is younger than `ticks`, at most the window. `writes_a_tick` turns
+  // chances of arrivals into those of ticks that write; it is 1 where ticks are arrivals. The prior
+  // is known.
   double within(const Prior& prior, const model::AgeEvidence& evidence, double position,
-                double ticks, double arrivals_a_tick) noexcept;
+                double ticks, double writes_a_tick) noexcept;
 
   // The prior over ages behind it.
   model::AgePrior age_prior(const Prior& prior, double position,
-                            double arrivals_a_tick) const noexcept;
+                            double writes_a_tick) const noexcept;
 
  private:
   struct Powers {
     Prior prior = {};
-    double arrivals_a_tick = 0;
+    double writes_a_tick = 0;
     double log = 0;    // ln(1 − p)
     double block = 0;  // (1 − p)^B; with `delivered`, B / (1 − (1 − p)^B)
   };
-  const Powers& powers_of(const Prior& prior, double arrivals_a_tick) noexcept;
-  double chance_a_tick(const Prior& prior, double arrivals_a_tick) const noexcept;
+  const Powers& powers_of(const Prior& prior, double writes_a_tick) noexcept;
+  double chance_a_tick(const Prior& prior, double writes_a_tick) const noexcept;
 
   double window_, block_, generations_;
   Anchor anchor_;

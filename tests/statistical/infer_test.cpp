@@ -65,6 +65,10 @@ class Calibration {
     ++asked_[bin];
     true_[bin] += in_window;
   }
+  void print() const {
+    for (std::size_t bin = 0; bin < 20; ++bin) if (asked_[bin]) std::printf("%.3f:%.3f(%lu) ", (double(bin)+.5)/20, double(true_[bin])/double(asked_[bin]), asked_[bin]);
+    std::printf("\n");
+  }
   double error() const {
     double sum = 0, all = 0;
     for (std::size_t bin = 0; bin < 20; ++bin) {
@@ -173,6 +177,64 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{true, 11, 32, 6, 6, .314}, Case{true, 18, 2, 3, 3, .764},
                     Case{true, 18, 4, 4, 4, .795}, Case{true, 18, 8, 6, 5, .886},
                     Case{true, 18, 16, 8, 8, .945}, Case{true, 18, 32, 12, 12, .997}));
+
+
+template <class F>
+Outcome run_delivered(bool power_law, F made, std::uint64_t window, bool least, std::uint64_t asked) {
+  Stream stream(power_law, 3);
+  SplitMix64 penalties(4);
+  InferredWindow<F> filter(std::move(made), {.window = window});
+  std::vector<std::uint64_t> last(kKeys + 1);
+  Outcome outcome;
+  Calibration calibration;
+  std::uint64_t ticks = 0, warm = 0, ask = 0, lost = 0, passed = 0, in = 0;
+  for (std::uint64_t n = 0; ask < asked && n < 3000000; ++n) {
+    const std::uint64_t key = stream.next();
+    const Costs costs{1 + 9 * penalties.next_unit(), 1 + 9 * penalties.next_unit()};
+    const bool in_window = last[key] != 0 && ticks - last[key] < window;
+    const Prior prior = stream.prior(key);
+    const Judgement judgement =
+        filter.observe(digest_of(key), prior, least ? costs : Costs{0, 1});
+    if (judgement.verdict == Verdict::distinct) last[key] = ++ticks;
+    if (ticks < 3 * window) {
+      ++warm;
+      continue;
+    }
+    ++ask;
+    in += in_window;
+    const auto cost = [&](bool duplicate) {
+      return duplicate == in_window ? 0 : duplicate ? costs.lost : costs.duplicate;
+    };
+    const bool duplicate = judgement.verdict == Verdict::duplicate;
+    lost += duplicate && !in_window;
+    passed += !duplicate && in_window;
+    outcome.standard += cost(*judgement.posterior > 0);
+    outcome.inferred += cost(duplicate);
+    calibration.add(*judgement.posterior, in_window);
+  }
+  outcome.posterior_error = calibration.error();
+  std::printf("warm %lu in %.3f lost %.4f passed %.4f arrivals/tick\n", warm, double(in) / double(ask), double(lost) / double(ask-in), double(passed) / double(in));
+  calibration.print();
+  return outcome;
+}
+
+TEST(InferredDeliveredError, Try) {
+  for (bool power : {false, true})
+    for (bool least : {false, true})
+      for (unsigned bits : {6u, 8u, 16u}) {
+        const std::uint64_t window = 1u << (power ? 11 : 14);
+        unsigned k = bits == 6 ? 2 : bits == 8 ? 3 : 4;
+        Timing::Params params = shape_of(window, bits, k);
+        const Outcome o = run_delivered(power, Timing::make(params), window, least, 1 << 20);
+        std::printf("%d %d %u G %u: std %.0f inf %.0f error %.4f\n", power, least, bits, params.generations, o.standard, o.inferred, o.posterior_error);
+        }
+  for (bool power : {false, true})
+    for (bool least : {false, true}) {
+        const std::uint64_t window = 1u << (power ? 11 : 14);
+        const Outcome o = run_delivered(power, Cohort::make(Cohort::Params::from({.keys = window}, Settings::parse("slot=16"))), window, least, 1 << 20);
+        std::printf("cohort %d %d : std %.0f inf %.0f error %.4f\n", power, least, o.standard, o.inferred, o.posterior_error);
+        }
+}
 
 }  // namespace
 }  // namespace sluice
