@@ -12,9 +12,12 @@ namespace {
 
 constexpr double kLong =
     4096;  // sampled arrivals of a class that the steady estimate looks back on
-constexpr double kShort = 128;    // and the quick one
-constexpr double kFewest = 64;    // fewer say nothing
-constexpr double kMargin = 2;     // standard errors
+constexpr double kShort = 128;  // and the quick one
+constexpr double kFewest = 64;  // fewer say nothing
+constexpr double kMargin = 2;   // standard errors
+// What a likelihood is trusted with: it is a model's, and a class is not all alike. Odds are raised
+// by this factor.
+constexpr double kDoubt = 1.5;
 constexpr double kAccount = 256;  // mean errors of the filter that the account looks back on
 
 // Priors below are not worth telling apart, and 0 is no prior.
@@ -28,11 +31,12 @@ LearntPriors::LearntPriors(const Params& params) : params_(params) {
   if (params.bytes < (4u << 10) || params.bytes > (std::size_t{1} << 40))
     throw BadParameters("learning priors takes 4 KiB to 1 TiB of memory");
   const std::size_t half = std::bit_floor(params.bytes) / 2;
-  counters_.resize(half);
+  // More than a few counters an arrival of the window tell nothing more, and are to be halved.
+  const std::uint64_t enough = std::bit_ceil(std::min<std::uint64_t>(params.window, half)) * 4;
+  counters_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(half, enough)));
   // The spare takes part in every thinning, so it is memory like the other.
   shadow_.resize(half / 2 / sizeof(Shadow));
   spare_.resize(shadow_.size());
-  until_halving_ = params.window;
 }
 
 std::size_t LearntPriors::bytes() const noexcept {
@@ -63,9 +67,13 @@ void LearntPriors::count(std::uint64_t mixed) noexcept {
     if (first == least) ++first;
     if (second == least) ++second;
   }
-  if (--until_halving_ > 0) return;
-  until_halving_ = params_.window;
-  for (std::uint8_t& counter : counters_) counter = static_cast<std::uint8_t>(counter / 2);
+  // One after the other, so that at no time all have just been halved.
+  for (halving_due_ += counters_.size(); halving_due_ >= params_.window;
+       halving_due_ -= params_.window) {
+    std::uint8_t& counter = counters_[hand_];
+    counter = static_cast<std::uint8_t>(counter / 2);
+    hand_ = (hand_ + 1) & (counters_.size() - 1);
+  }
 }
 
 void LearntPriors::Share::add(bool inside) noexcept {
@@ -80,7 +88,8 @@ void LearntPriors::Share::add(bool inside) noexcept {
   const double mean = (in_window + 1) / (asked + 2);
   const double steady = mean + kMargin * std::sqrt(mean * (1 - mean) / asked);
   const double quick = in_window_lately / asked_lately;
-  chance = std::clamp(std::max(steady, quick), kLeastChance, kMostChance);
+  const double share = std::clamp(std::max(steady, quick), kLeastChance, kMostChance);
+  chance = kDoubt * share / (1 + (kDoubt - 1) * share);
 }
 
 Prior LearntPriors::estimate(const Digest& digest) const noexcept {

@@ -3,7 +3,8 @@
 // What a verdict needs is the chance that an arrival's key is in the window. It is counted rather
 // than modelled:
 //
-//   sketch   8-bit counters, two a key, halved once a window, say how often a key came of late.
+//   sketch   8-bit counters, two a key, each halved once a window, say how often a key came of
+//   late.
 //            Arrivals fall into classes by the power of two of that number.
 //   shadow   of a sample of the key space it is known exactly when each key was last written. For
 //            each class, the share of sampled arrivals whose key was in the window is the prior of
@@ -93,7 +94,8 @@ class LearntPriors {
   std::size_t shadows_ = 0;             // not empty
   std::uint64_t sample_mask_ = 0;
   std::uint64_t tick_ = 0;
-  std::uint64_t until_halving_ = 0;
+  std::uint64_t halving_due_ = 0;               // counters to be halved, times the window
+  std::size_t hand_ = 0;                        // the next of them
   double filter_cost_ = 0, inferred_cost_ = 0;  // of late
   bool withheld_ = false;
 };

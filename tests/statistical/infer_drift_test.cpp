@@ -1,11 +1,13 @@
 // Priors learnt from streams that change: whatever they do, verdicts of least cost must not cost
 // more than 5 % above the filter's own. Seeds are fixed; costs are uniform in [1, 10).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "sluice/base/random.hpp"
 #include "sluice/infer/inferred_window.hpp"
@@ -33,11 +35,11 @@ class DriftingStream {
 
   std::uint64_t next() {
     const std::uint64_t now = now_++;
-    const std::uint64_t phase = now / (3 * kWindow);
+    const std::uint64_t phase = now / (4 * kWindow);
     const std::uint64_t fresh = (std::uint64_t{1} << 40) + now;
     if (name_ == "uniform") return random_.next() >> 50;
     if (name_ == "power") return zipf_.draw(random_);
-    // Nothing repeats for three windows, then nearly everything.
+    // Nothing repeats for four windows, then nearly everything.
     if (name_ == "phases") return phase % 2 == 0 ? fresh : random_.next() % 3000;
     // The same, but fading over from one to the other.
     if (name_ == "fading") {
@@ -65,8 +67,6 @@ class DriftingStream {
 
 struct Total {
   double cost = 0;
-  std::uint64_t lost = 0, passed = 0;
-  std::uint64_t sample = 0;
 };
 
 // The cost of all errors, each process by its own truth.
@@ -79,39 +79,58 @@ Total run(const std::string& stream_name, F made, Anchor anchor, bool learn, Cos
   std::unordered_map<std::uint64_t, std::uint64_t> last;
   std::uint64_t ticks = 0;
   Total total;
-  const std::uint64_t arrivals = kWindow * (full_counts() ? 200 : 24);
+  const std::uint64_t arrivals = kWindow * (full_counts() ? 100 : 10);
   for (std::uint64_t i = 0; i < arrivals; ++i) {
     const std::uint64_t key = stream.next();
-    const Costs costs = fixed.lost > 0 ? fixed : Costs{1 + 9 * penalties.next_unit(), 1 + 9 * penalties.next_unit()};
+    const Costs costs = fixed.lost > 0
+                            ? fixed
+                            : Costs{1 + 9 * penalties.next_unit(), 1 + 9 * penalties.next_unit()};
     const auto known = last.find(key);
     const bool in_window = known != last.end() && ticks - known->second < kWindow;
     const Digest digest = digest_of(key);
     const Judgement judgement =
         learn ? filter.observe(digest, priors, costs) : filter.observe(digest, Prior{}, costs);
     const bool duplicate = judgement.verdict == Verdict::duplicate;
-    if (duplicate && !in_window) total.cost += costs.lost, ++total.lost;
-    if (!duplicate && in_window) total.cost += costs.duplicate, ++total.passed;
+    if (duplicate != in_window) total.cost += duplicate ? costs.lost : costs.duplicate;
     if (!duplicate || anchor == Anchor::refreshed) last[key] = ++ticks;
   }
-  total.sample = priors.sample();
   return total;
+}
+
+struct Filter {
+  const char* name;  // or settings of a timing filter
+  Costs costs;       // 0: uniform in [1, 10) each
+};
+
+Total run(const char* stream, const Filter& filter, Anchor anchor, bool learn) {
+  if (std::string(filter.name) == "cohort")
+    return run(stream, Cohort::make(Cohort::Params::from({.keys = kWindow, .fpr = 0.02}, {})),
+               anchor, learn, filter.costs);
+  // Room for the false duplicates that are written anew.
+  const Settings settings = Settings::parse(filter.name);
+  return run(stream, Timing::make(Timing::Params::from({.keys = kWindow * 3 / 2}, settings)),
+             anchor, learn, filter.costs);
 }
 
 class InferredDriftError : public testing::TestWithParam<const char*> {};
 
+// Beyond the 5 % a hundred is allowed for chance, some twenty errors: some cases have fewer in all.
 TEST_P(InferredDriftError, NeverCostsMuchMoreThanTheFilter) {
+  const char* small = "bytes=8KiB,probes=3,generations=4,timer=3";
+  const char* large = "bytes=32KiB,probes=5,generations=12";
+  std::vector<Filter> filters = {{small, {0, 0}}, {"cohort", {0, 0}}};
+  if (full_counts())
+    filters = {{small, {0, 0}},  {large, {0, 0}},  {"cohort", {0, 0}},
+               {small, {1, 20}}, {large, {1, 20}}, {"cohort", {1, 20}},
+               {small, {20, 1}}, {large, {20, 1}}, {"cohort", {20, 1}}};
   for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed}) {
-    for (const Costs fixed : {Costs{0, 0}, Costs{1, 20}, Costs{20, 1}})
-    for (const char* settings : {"bytes=8KiB,probes=3,generations=4,timer=3", "bytes=32KiB,probes=5,generations=12", "cohort"}) {
-      const auto once = [&](bool learn) {
-        if (std::string(settings) == "cohort")
-          return run(GetParam(), Cohort::make(Cohort::Params::from({.keys = kWindow, .fpr = 0.02}, {})), anchor, learn, fixed);
-        return run(GetParam(), Timing::make(Timing::Params::from({.keys = kWindow * 3 / 2}, Settings::parse(settings))), anchor, learn, fixed);
-      };
-      const Total standard = once(false), learnt = once(true);
-      std::printf("%-9s %-9s %-28s %2.0f:%2.0f standard %9.0f learnt %9.0f (%lu lost, %lu passed), %.3f sample %lu\n", GetParam(),
-                  anchor == Anchor::delivered ? "delivered" : "refreshed", settings, fixed.lost, fixed.duplicate, standard.cost,
-                  learnt.cost, learnt.lost, learnt.passed, learnt.cost / standard.cost, learnt.sample);
+    for (const Filter& filter : filters) {
+      const Total standard = run(GetParam(), filter, anchor, false);
+      const Total learnt = run(GetParam(), filter, anchor, true);
+      fmt::print("{:9} {:9} {:41} {:2}:{:<2} standard {:8.0f} learnt {:8.0f} ratio {:.3f}\n",
+                 GetParam(), anchor == Anchor::delivered ? "delivered" : "refreshed", filter.name,
+                 filter.costs.lost, filter.costs.duplicate, standard.cost, learnt.cost,
+                 learnt.cost / standard.cost);
       EXPECT_LE(learnt.cost, standard.cost * 1.05 + 100);
     }
   }

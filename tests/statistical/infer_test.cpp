@@ -4,6 +4,7 @@
 // Every arrival is asked for and inserted. Costs of both errors are uniform in [1, 10). The numbers
 // of probes are the best of 1 to 30, found once. Seeds are fixed. With full counts it is the
 // paper's experiment: 2^20 arrivals to fill the filter, 2^22 to ask.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,10 +66,6 @@ class Calibration {
     ++asked_[bin];
     true_[bin] += in_window;
   }
-  void print() const {
-    for (std::size_t bin = 0; bin < 20; ++bin) if (asked_[bin]) std::printf("%.3f:%.3f(%lu) ", (double(bin)+.5)/20, double(true_[bin])/double(asked_[bin]), asked_[bin]);
-    std::printf("\n");
-  }
   double error() const {
     double sum = 0, all = 0;
     for (std::size_t bin = 0; bin < 20; ++bin) {
@@ -83,8 +80,15 @@ class Calibration {
 };
 
 struct Outcome {
-  double standard = 0, inferred = 0, prior_only = 0;
-  double posterior_error = 0;
+  double standard = 0, inferred = 0, prior_only = 0;  // costs
+  double posterior_error = 0;                         // of several runs the greatest
+
+  void operator+=(const Outcome& other) {
+    standard += other.standard;
+    inferred += other.inferred;
+    prior_only += other.prior_only;
+    posterior_error = std::max(posterior_error, other.posterior_error);
+  }
 };
 
 Timing::Params shape_of(std::uint64_t window, double bits_a_key, unsigned probes) {
@@ -101,9 +105,9 @@ Timing::Params shape_of(std::uint64_t window, double bits_a_key, unsigned probes
 }
 
 Outcome run(bool power_law, std::uint64_t window, double bits_a_key, unsigned probes,
-            std::uint64_t asked) {
-  Stream stream(power_law, 1);
-  SplitMix64 penalties(2);
+            std::uint64_t asked, int seed) {
+  Stream stream(power_law, 1 + 10 * static_cast<std::uint64_t>(seed));
+  SplitMix64 penalties(2 + 10 * static_cast<std::uint64_t>(seed));
   const Timing::Params params = shape_of(window, bits_a_key, probes);
   InferredWindow<Timing> filter(Timing::make(params),
                                 {.window = window,
@@ -140,100 +144,128 @@ struct Case {
   unsigned window_bits;
   unsigned bits_a_key;
   unsigned standard_probes, inferred_probes;
-  double ratio;  // of the costs, inferred over standard
+  double ratio;  // of the costs, inferred over standard, of an independent run
+  double cost;   // inferred, of that run
 };
 
 class InferredTimingError : public testing::TestWithParam<Case> {};
 
+// Within .02 of the independent run where its cost is above 10^4 at full counts;
+// below, that run itself is no better than two standard errors of its number of errors.
 TEST_P(InferredTimingError, CostsAreThePapers) {
   const Case& c = GetParam();
+  const unsigned asked_bits = full_counts() ? 22 : 18;
+  if (std::ldexp(c.cost, static_cast<int>(asked_bits) - 22) < 1e4 && !full_counts())
+    GTEST_SKIP() << "too few errors at short counts";
   const std::uint64_t window = std::uint64_t{1} << c.window_bits;
-  const std::uint64_t asked = std::uint64_t{1} << (full_counts() ? 22 : 18);
-  const Outcome inferred = run(c.power_law, window, c.bits_a_key, c.inferred_probes, asked);
+  const std::uint64_t asked = std::uint64_t{1} << asked_bits;
+  const auto with = [&](unsigned probes) {
+    Outcome sum;
+    // More runs where errors are few.
+    const int runs = full_counts() ? std::clamp(static_cast<int>(1e5 / c.cost), 1, 8) : 1;
+    for (int i = 0; i < runs; ++i) sum += run(c.power_law, window, c.bits_a_key, probes, asked, i);
+    return sum;
+  };
+  const Outcome inferred = with(c.inferred_probes);
   const double standard =
-      c.standard_probes == c.inferred_probes
-          ? inferred.standard
-          : run(c.power_law, window, c.bits_a_key, c.standard_probes, asked).standard;
+      c.standard_probes == c.inferred_probes ? inferred.standard : with(c.standard_probes).standard;
   const double ratio = inferred.inferred / standard;
-  std::printf(
-      "%s w=2^%u %2u bits: standard %.0f inferred %.0f ratio %.3f (%.3f) std/prior %.3f inf/prior "
-      "%.3f error %.4f\n",
-      c.power_law ? "power" : "uniform", c.window_bits, c.bits_a_key, standard, inferred.inferred,
-      ratio, c.ratio, standard / inferred.prior_only, inferred.inferred / inferred.prior_only,
-      inferred.posterior_error);
-  EXPECT_NEAR(ratio, c.ratio, .02);
+  fmt::print(
+      "{} w=2^{} {:2} bits: standard {:.0f} inferred {:.0f} ratio {:.3f} ({:.3f}), of the prior "
+      "alone {:.3f} {:.3f}, posterior error {:.4f}\n",
+      c.power_law ? "power law" : "uniform", c.window_bits, c.bits_a_key, standard,
+      inferred.inferred, ratio, c.ratio, standard / inferred.prior_only,
+      inferred.inferred / inferred.prior_only, inferred.posterior_error);
+  constexpr double kMeanCost = 5.5;
+  const double chance = c.cost > 2e4 ? 0 : 2 * c.ratio * std::sqrt(kMeanCost / c.cost);
+  EXPECT_NEAR(ratio, c.ratio, std::max(.02, chance));
   EXPECT_LE(inferred.posterior_error, 0.045);
+  // With so few bits the filter's verdicts are worse than those by the prior alone.
+  if (c.power_law && c.window_bits == 11) {
+    EXPECT_EQ(standard > inferred.prior_only, c.bits_a_key <= 4);
+  }
+  EXPECT_LT(inferred.inferred, inferred.prior_only);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Paper, InferredTimingError,
-    testing::Values(Case{false, 16, 2, 1, 1, .876}, Case{false, 16, 4, 2, 2, .811},
-                    Case{false, 16, 8, 3, 3, .685}, Case{false, 16, 16, 4, 4, .667},
-                    Case{false, 16, 32, 6, 6, .771}, Case{false, 18, 2, 3, 2, .809},
-                    Case{false, 18, 4, 4, 4, .866}, Case{false, 18, 8, 6, 5, .753},
-                    Case{false, 18, 16, 7, 7, .809}, Case{false, 18, 32, 10, 9, .919},
-                    Case{true, 11, 2, 1, 2, .211}, Case{true, 11, 4, 2, 3, .229},
-                    Case{true, 11, 8, 3, 3, .297}, Case{true, 11, 16, 4, 4, .338},
-                    Case{true, 11, 32, 6, 6, .314}, Case{true, 18, 2, 3, 3, .764},
-                    Case{true, 18, 4, 4, 4, .795}, Case{true, 18, 8, 6, 5, .886},
-                    Case{true, 18, 16, 8, 8, .945}, Case{true, 18, 32, 12, 12, .997}));
+    testing::Values(Case{false, 16, 2, 1, 1, .876, 5175886},
+                    Case{false, 16, 4, 2, 2, .811, 3449395},
+                    Case{false, 16, 8, 3, 3, .685, 1636671},
+                    Case{false, 16, 16, 4, 4, .667, 666909},
+                    Case{false, 16, 32, 6, 6, .771, 217503}, Case{false, 18, 2, 3, 2, .809, 185348},
+                    Case{false, 18, 4, 4, 4, .866, 106909}, Case{false, 18, 8, 6, 5, .753, 39926},
+                    Case{false, 18, 16, 7, 7, .809, 10905}, Case{false, 18, 32, 10, 9, .919, 1554},
+                    Case{true, 11, 2, 1, 2, .211, 1376297}, Case{true, 11, 4, 2, 3, .229, 927736},
+                    Case{true, 11, 8, 3, 3, .297, 467997}, Case{true, 11, 16, 4, 4, .338, 175293},
+                    Case{true, 11, 32, 6, 6, .314, 40817}, Case{true, 18, 2, 3, 3, .764, 240914},
+                    Case{true, 18, 4, 4, 4, .795, 95858}, Case{true, 18, 8, 6, 5, .886, 28009},
+                    Case{true, 18, 16, 8, 8, .945, 4856}, Case{true, 18, 32, 12, 12, .997, 388}),
+    [](const auto& test) {
+      return fmt::format("{}Window{}Bits{}", test.param.power_law ? "Power" : "Uniform",
+                         test.param.window_bits, test.param.bits_a_key);
+    });
 
-
+// The anchor `delivered`: only what is let through is inserted, and ages are renewal ages. Verdicts
+// are those of least cost, or the filter's own where `least` is not set.
 template <class F>
-Outcome run_delivered(bool power_law, F made, std::uint64_t window, bool least, std::uint64_t asked) {
+Outcome run_delivered(bool power_law, F made, std::uint64_t window, bool least,
+                      std::uint64_t asked) {
   Stream stream(power_law, 3);
   SplitMix64 penalties(4);
   InferredWindow<F> filter(std::move(made), {.window = window});
   std::vector<std::uint64_t> last(kKeys + 1);
   Outcome outcome;
   Calibration calibration;
-  std::uint64_t ticks = 0, warm = 0, ask = 0, lost = 0, passed = 0, in = 0;
-  for (std::uint64_t n = 0; ask < asked && n < 3000000; ++n) {
+  std::uint64_t ticks = 0;
+  while (asked > 0) {
     const std::uint64_t key = stream.next();
     const Costs costs{1 + 9 * penalties.next_unit(), 1 + 9 * penalties.next_unit()};
     const bool in_window = last[key] != 0 && ticks - last[key] < window;
-    const Prior prior = stream.prior(key);
+    // Lost events that cost nothing leave every verdict to the filter.
     const Judgement judgement =
-        filter.observe(digest_of(key), prior, least ? costs : Costs{0, 1});
-    if (judgement.verdict == Verdict::distinct) last[key] = ++ticks;
-    if (ticks < 3 * window) {
-      ++warm;
-      continue;
-    }
-    ++ask;
-    in += in_window;
-    const auto cost = [&](bool duplicate) {
-      return duplicate == in_window ? 0 : duplicate ? costs.lost : costs.duplicate;
-    };
+        filter.observe(digest_of(key), stream.prior(key), least ? costs : Costs{0, 1});
     const bool duplicate = judgement.verdict == Verdict::duplicate;
-    lost += duplicate && !in_window;
-    passed += !duplicate && in_window;
-    outcome.standard += cost(*judgement.posterior > 0);
-    outcome.inferred += cost(duplicate);
+    if (!duplicate) last[key] = ++ticks;
+    if (ticks < 3 * window) continue;
+    --asked;
+    if (duplicate != in_window) outcome.inferred += duplicate ? costs.lost : costs.duplicate;
     calibration.add(*judgement.posterior, in_window);
   }
   outcome.posterior_error = calibration.error();
-  std::printf("warm %lu in %.3f lost %.4f passed %.4f arrivals/tick\n", warm, double(in) / double(ask), double(lost) / double(ask-in), double(passed) / double(in));
-  calibration.print();
   return outcome;
 }
 
-TEST(InferredDeliveredError, Try) {
-  for (bool power : {false, true})
-    for (bool least : {false, true})
-      for (unsigned bits : {6u, 8u, 16u}) {
-        const std::uint64_t window = 1u << (power ? 11 : 14);
-        unsigned k = bits == 6 ? 2 : bits == 8 ? 3 : 4;
-        Timing::Params params = shape_of(window, bits, k);
-        const Outcome o = run_delivered(power, Timing::make(params), window, least, 1 << 20);
-        std::printf("%d %d %u G %u: std %.0f inf %.0f error %.4f\n", power, least, bits, params.generations, o.standard, o.inferred, o.posterior_error);
-        }
-  for (bool power : {false, true})
-    for (bool least : {false, true}) {
-        const std::uint64_t window = 1u << (power ? 11 : 14);
-        const Outcome o = run_delivered(power, Cohort::make(Cohort::Params::from({.keys = window}, Settings::parse("slot=16"))), window, least, 1 << 20);
-        std::printf("cohort %d %d : std %.0f inf %.0f error %.4f\n", power, least, o.standard, o.inferred, o.posterior_error);
-        }
+Outcome run_delivered(bool power_law, unsigned bits, bool least) {
+  const std::uint64_t window = 1u << (power_law ? 11 : 13);
+  const std::uint64_t asked = 1u << (full_counts() ? 22 : 17);
+  if (bits == 0)
+    return run_delivered(
+        power_law, Cohort::make(Cohort::Params::from({.keys = window}, Settings::parse("slot=16"))),
+        window, least, asked);
+  const Timing::Params params = shape_of(window, bits, bits <= 8 ? 3 : 4);
+  return run_delivered(power_law, Timing::make(params), window, least, asked);
+}
+
+// Eq. 28 where only delivered events are inserted, for timing filters of 8 and 16 bits a key and
+// cohorts of 16-bit slots (`bits` 0). A filter that judges by itself at 8 bits a key loses two of
+// three events outside the window; its keys' ages are no renewals then, so it is left out.
+TEST(InferredDeliveredError, PosteriorsAreRight) {
+  for (const bool power_law : {false, true}) {
+    for (const unsigned bits : {8u, 16u, 0u}) {
+      const Outcome least = run_delivered(power_law, bits, true);
+      EXPECT_LE(least.posterior_error, 0.045) << power_law << ' ' << bits;
+      if (bits == 8) continue;
+      const Outcome own = run_delivered(power_law, bits, false);
+      EXPECT_LE(own.posterior_error, 0.045) << power_law << ' ' << bits;
+      EXPECT_LT(least.inferred, own.inferred);
+      fmt::print(
+          "{} {}: filter {:.0f} least cost {:.0f} ratio {:.3f}, posterior error {:.4f} {:.4f}\n",
+          power_law ? "power law" : "uniform",
+          bits == 0 ? "cohort" : fmt::format("timing {} bits", bits), own.inferred, least.inferred,
+          least.inferred / own.inferred, own.posterior_error, least.posterior_error);
+    }
+  }
 }
 
 }  // namespace
