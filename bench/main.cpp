@@ -28,6 +28,7 @@ constexpr Part kParts[] = {
     {"filters", "every filter against the machine's limit", run_filters},
     {"windows", "window filters at steady state", run_windows},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
+    {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
     {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
     {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
 };

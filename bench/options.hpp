@@ -19,6 +19,7 @@ void run_layouts(const Options& options, Report& report);
 void run_prefetch(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
+void run_infer(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);
 
 }  // namespace sluice::bench

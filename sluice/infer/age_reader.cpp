@@ -8,10 +8,10 @@ namespace sluice {
 
 TimingReader::TimingReader(const Timing& filter, const Pace& pace, Anchor anchor,
                            std::optional<model::DistinctKeys> distinct)
-    : anchor_(anchor), distinct_(std::move(distinct)) {
+    : distinct_(anchor == Anchor::refreshed ? std::move(distinct) : std::nullopt) {
   const auto timers = static_cast<double>(filter.params().timers);
   log_untouched_ = timers > 1 ? filter.params().probes * std::log1p(-1 / timers) : -1e9;
-  cache(anchor == Anchor::refreshed && distinct_ ? (*distinct_)(pace.block) : pace.block);
+  cache(distinct_ ? (*distinct_)(pace.block) : pace.block);
 }
 
 void TimingReader::cache(double distinct) {
@@ -22,16 +22,14 @@ void TimingReader::cache(double distinct) {
 }
 
 void TimingReader::before_rotate(const Timing& filter) {
-  if (anchor_ == Anchor::refreshed && !distinct_) cache(static_cast<double>(filter.keys_aged(0)));
+  if (!distinct_) cache(static_cast<double>(filter.keys_aged(0)));
 }
 
 double TimingReader::touched(const Timing& filter, const StampedWindow::Trace& trace,
                              double position) const {
   double keys = block_keys_;
-  if (trace.age == 0 && distinct_ && anchor_ == Anchor::refreshed)
-    keys = (*distinct_)(position);
-  else if (trace.age == 0 || anchor_ == Anchor::delivered)
-    keys = static_cast<double>(filter.keys_aged(trace.age));
+  if (trace.age == 0)
+    keys = distinct_ ? (*distinct_)(position) : static_cast<double>(filter.keys_aged(0));
   if (keys == block_keys_) return touched_[trace.oldest];
   const double one = -std::expm1(keys * log_untouched_);
   double all = one;

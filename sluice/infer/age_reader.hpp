@@ -45,7 +45,6 @@ class TimingReader {
   double touched(const Timing& filter, const StampedWindow::Trace& trace, double position) const;
   void cache(double distinct);
 
-  Anchor anchor_;
   std::optional<model::DistinctKeys> distinct_;
   double log_untouched_;   // ln of the chance that one key leaves a timer alone
   double block_keys_ = 0;  // distinct keys of a block that the cache below is for

@@ -1,11 +1,25 @@
 #include "sluice/infer/inferred_window.hpp"
 
+#include <algorithm>
+#include <cassert>
 #include <limits>
 
 #include "sluice/base/error.hpp"
 
 namespace sluice {
 namespace {
+
+constexpr std::size_t kAhead = 256;  // keys that the filter judges before any is looked at again
+
+[[noreturn]] void refuse_full() {
+  throw BadParameters("the filter is full before its generation ends: plan it for more keys");
+}
+
+// Of a span that is for each, or of one element that is for all.
+template <class T>
+const T& one_of(std::span<const T> all, std::size_t i) {
+  return all[all.size() == 1 ? 0 : i];
+}
 
 template <class F>
 typename InferredWindow<F>::Params completed(const F& filter,
@@ -37,10 +51,12 @@ Pace InferredWindow<F>::pace() const noexcept {
           static_cast<double>(position_)};
 }
 
+// At most to the end of the block.
 template <class F>
-void InferredWindow<F>::tick() {
-  ticks_ += 1;
-  if (++position_ < params_.block) return;
+void InferredWindow<F>::advance(std::uint64_t ticks) {
+  ticks_ += static_cast<double>(ticks);
+  position_ += ticks;
+  if (position_ < params_.block) return;
   reader_.before_rotate(filter_);
   filter_.rotate();
   position_ = 0;
@@ -56,8 +72,8 @@ void InferredWindow<F>::write(const Digest& digest) {
   Verdict unread;
   std::uint64_t budget = 1;
   if (filter_.admit(std::span(&digest, 1), std::span(&unread, 1), budget, Anchor::refreshed) == 0)
-    throw BadParameters("the filter is full before its generation ends: plan it for more keys");
-  tick();
+    refuse_full();
+  advance(1);
 }
 
 template <class F>
@@ -82,30 +98,12 @@ Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evid
   return {verdict, posterior};
 }
 
+// With a prior that is learnt from what comes of it.
 template <class F>
-void InferredWindow<F>::remember(const Digest& digest, const Judgement& judgement) {
-  const bool delivered = judgement.verdict == Verdict::distinct;
-  const double outside = judgement.posterior ? 1 - *judgement.posterior : 0;
-  ++stats_.arrivals;
-  stats_.delivered += delivered;
-  arrivals_ += 1;
-  outside_ += outside;
-  outside_passed_ += delivered ? outside : 0;
-  if (delivered || params_.anchor == Anchor::refreshed) write(digest);
-}
-
-template <class F>
-Judgement InferredWindow<F>::observe(const Digest& digest, const Prior& prior, const Costs& costs) {
-  const Judgement judgement = judge(reader_.read(filter_, digest, pace()), prior, costs);
-  remember(digest, judgement);
-  return judgement;
-}
-
-template <class F>
-Judgement InferredWindow<F>::observe(const Digest& digest, LearntPriors& priors,
-                                     const Costs& costs) {
-  const auto evidence = reader_.read(filter_, digest, pace());
-  const Prior prior = priors.of(digest);
+Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evidence,
+                                   LearntPriors& priors, const Digest& digest,
+                                   const Costs& costs) noexcept {
+  const Prior prior = evidence ? priors.of(digest) : Prior{};
   const Judgement judgement = judge(evidence, prior, costs);
   LearntPriors::Outcome outcome{.delivered = judgement.verdict == Verdict::distinct,
                                 .filter = static_cast<Verdict>(evidence.has_value()),
@@ -116,8 +114,117 @@ Judgement InferredWindow<F>::observe(const Digest& digest, LearntPriors& priors,
     if (const Prior estimate = priors.estimate(digest); estimate.known())
       outcome.inferred = least_cost(posterior_of(*evidence, estimate), costs);
   priors.learn(digest, outcome);
-  remember(digest, judgement);
   return judgement;
+}
+
+template <class F>
+void InferredWindow<F>::account(const Judgement& judgement) noexcept {
+  const bool delivered = judgement.verdict == Verdict::distinct;
+  const double outside = judgement.posterior ? 1 - *judgement.posterior : 0;
+  ++stats_.arrivals;
+  stats_.delivered += delivered;
+  arrivals_ += 1;
+  outside_ += outside;
+  outside_passed_ += delivered ? outside : 0;
+}
+
+template <class F>
+void InferredWindow<F>::account_distinct(std::uint64_t keys) noexcept {
+  stats_.arrivals += keys;
+  stats_.delivered += keys;
+  for (double* recent : {&arrivals_, &outside_, &outside_passed_})
+    *recent += static_cast<double>(keys);
+}
+
+template <class F>
+template <class Judge>
+Judgement InferredWindow<F>::observe_one(const Digest& digest, const Judge& judge) {
+  const Judgement judgement = judge(reader_.read(filter_, digest, pace()));
+  account(judgement);
+  if (judgement.verdict == Verdict::distinct || params_.anchor == Anchor::refreshed) write(digest);
+  return judgement;
+}
+
+template <class F>
+Judgement InferredWindow<F>::observe(const Digest& digest, const Prior& prior, const Costs& costs) {
+  return observe_one(digest, [&](const auto& evidence) { return judge(evidence, prior, costs); });
+}
+
+template <class F>
+Judgement InferredWindow<F>::observe(const Digest& digest, LearntPriors& priors,
+                                     const Costs& costs) {
+  return observe_one(digest,
+                     [&](const auto& evidence) { return judge(evidence, priors, digest, costs); });
+}
+
+template <class F>
+template <class Judge>
+void InferredWindow<F>::observe_all(std::span<const Digest> digests,
+                                    std::span<Judgement> judgements, const Judge& judge) {
+  assert(digests.size() == judgements.size());
+  if (params_.anchor == Anchor::delivered) return observe_ahead(digests, judgements, judge);
+  // What is written would be seen by the keys that follow: one by one.
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    judgements[i] =
+        observe_one(digests[i], [&](const auto& evidence) { return judge(evidence, i); });
+}
+
+template <class F>
+template <class Judge>
+void InferredWindow<F>::observe_ahead(std::span<const Digest> digests,
+                                      std::span<Judgement> judgements, const Judge& judge) {
+  std::array<Verdict, kAhead> verdicts;
+  const std::size_t most = std::clamp<std::uint64_t>(params_.block / 8, 1, kAhead);
+  for (std::size_t done = 0; done < digests.size();) {
+    const std::uint64_t left = params_.block - position_;
+    std::uint64_t budget = left;
+    const std::size_t asked = std::min(most, digests.size() - done);
+    const std::size_t count = filter_.admit(
+        digests.subspan(done, asked), std::span(verdicts).first(asked), budget, Anchor::delivered);
+    if (count < asked && budget > 0) refuse_full();
+    advance(left - budget);
+    // Which they are, without a branch that nobody could foretell.
+    std::array<std::uint16_t, kAhead> duplicates;
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      duplicates[found] = static_cast<std::uint16_t>(i);
+      found += verdicts[i] == Verdict::duplicate;
+      judgements[done + i] = {Verdict::distinct, 0.0};
+    }
+    account_distinct(count - found);
+    for (std::size_t next = 0; next < found; ++next) {
+      const std::size_t i = done + duplicates[next];
+      judgements[i] = judge(reader_.read(filter_, digests[i], pace()), i);
+      account(judgements[i]);
+      // Also one whose trace has left with the generation that has just ended.
+      if (judgements[i].verdict == Verdict::distinct) write(digests[i]);
+    }
+    done += count;
+  }
+}
+
+template <class F>
+void InferredWindow<F>::observe(std::span<const Digest> digests, std::span<const Prior> priors,
+                                std::span<const Costs> costs, std::span<Judgement> judgements) {
+  observe_all(digests, judgements, [&](const auto& evidence, std::size_t i) {
+    return judge(evidence, one_of(priors, i), one_of(costs, i));
+  });
+}
+
+template <class F>
+void InferredWindow<F>::observe(std::span<const Digest> digests, const PriorTable& priors,
+                                std::span<const Costs> costs, std::span<Judgement> judgements) {
+  observe_all(digests, judgements, [&](const auto& evidence, std::size_t i) {
+    return judge(evidence, evidence ? priors.of(digests[i]) : Prior{}, one_of(costs, i));
+  });
+}
+
+template <class F>
+void InferredWindow<F>::observe(std::span<const Digest> digests, LearntPriors& priors,
+                                std::span<const Costs> costs, std::span<Judgement> judgements) {
+  // In order: what is learnt of one arrival is known to the next.
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    judgements[i] = observe(digests[i], priors, one_of(costs, i));
 }
 
 template <class F>

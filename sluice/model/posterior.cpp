@@ -136,14 +136,12 @@ unsigned timing_last_age(double window, double block, double position) {
   return window <= position ? 0 : static_cast<unsigned>(std::ceil((window - position) / block));
 }
 
+// Expired, age > ⌈(w − b)/B⌉, is the same as (age − 1)·B + b ≥ w.
 AgeEvidence timing_evidence(const TimingSight& sight) {
   const double to = sight.age * sight.block + sight.position;
-  if (sight.age > timing_last_age(sight.window, sight.block, sight.position))
-    return {.from = std::max(to - sight.block, 0.0), .to = kForever};
-  return {.from = std::max(to - sight.block, 0.0) * (sight.age > 0),
-          .to = to,
-          .inside = sight.touched,
-          .beyond = sight.touched};
+  const double from = sight.age > 0 ? to - sight.block : 0;
+  if (from >= sight.window) return {.from = from, .to = kForever};
+  return {.from = from, .to = to, .inside = sight.touched, .beyond = sight.touched};
 }
 
 double timing_posterior(double p, const TimingSight& sight) {
