@@ -1,5 +1,6 @@
 #include "sluice/infer/age_reader.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sluice/model/cohort.hpp"
@@ -48,6 +49,12 @@ std::optional<model::AgeEvidence> TimingReader::read(const Timing& filter, const
                                  .touched = touched(filter, *trace, pace.position)});
 }
 
+void TimingReader::read(const Timing& filter, std::span<const Digest> digests, const Pace& pace,
+                        std::span<model::AgeEvidence> evidence) const noexcept {
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    evidence[i] = read(filter, digests[i], pace).value_or(model::AgeEvidence{});
+}
+
 CohortReader::CohortReader(const Cohort& filter, const Pace&, Anchor anchor,
                            std::optional<model::DistinctKeys>)
     : anchor_(anchor),
@@ -56,18 +63,33 @@ CohortReader::CohortReader(const Cohort& filter, const Pace&, Anchor anchor,
 
 // With the anchor `delivered` a key that looks like ours is not written while ours is held: then
 // the slot is ours, or ours has left the window.
-std::optional<model::AgeEvidence> CohortReader::read(const Cohort& filter, const Digest& digest,
-                                                     const Pace& pace) const noexcept {
-  const auto age = filter.age_of(digest);
-  if (!age) return std::nullopt;
+model::AgeEvidence CohortReader::of_age(const Cohort& filter, unsigned age,
+                                        const Pace& pace) const noexcept {
   model::AgeEvidence evidence =
       model::timing_evidence({.window = pace.window,
                               .block = pace.block,
                               .position = pace.position,
-                              .age = *age,
-                              .touched = match_ * static_cast<double>(filter.keys_aged(*age))});
+                              .age = age,
+                              .touched = match_ * static_cast<double>(filter.keys_aged(age))});
   if (anchor_ == Anchor::delivered) evidence.inside = 0;
   return evidence;
+}
+
+std::optional<model::AgeEvidence> CohortReader::read(const Cohort& filter, const Digest& digest,
+                                                     const Pace& pace) const noexcept {
+  const auto age = filter.age_of(digest);
+  if (!age) return std::nullopt;
+  return of_age(filter, *age, pace);
+}
+
+void CohortReader::read(const Cohort& filter, std::span<const Digest> digests, const Pace& pace,
+                        std::span<model::AgeEvidence> evidence) const noexcept {
+  std::array<std::uint8_t, 256> ages;
+  for (std::size_t done = 0; done < digests.size(); done += ages.size()) {
+    const std::size_t count = std::min(ages.size(), digests.size() - done);
+    filter.ages_of(digests.subspan(done, count), std::span(ages).first(count));
+    for (std::size_t i = 0; i < count; ++i) evidence[done + i] = of_age(filter, ages[i], pace);
+  }
 }
 
 }  // namespace sluice

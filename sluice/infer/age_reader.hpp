@@ -38,6 +38,9 @@ class TimingReader {
   // Nothing: the filter has no trace, the key is not in the window.
   std::optional<model::AgeEvidence> read(const Timing& filter, const Digest& digest,
                                          const Pace& pace) const noexcept;
+  // The same for many that the filter has a trace of.
+  void read(const Timing& filter, std::span<const Digest> digests, const Pace& pace,
+            std::span<model::AgeEvidence> evidence) const noexcept;
   // To be called before each rotation of the filter.
   void before_rotate(const Timing& filter);
 
@@ -58,9 +61,13 @@ class CohortReader {
                std::optional<model::DistinctKeys> distinct = {});
   std::optional<model::AgeEvidence> read(const Cohort& filter, const Digest& digest,
                                          const Pace& pace) const noexcept;
+  void read(const Cohort& filter, std::span<const Digest> digests, const Pace& pace,
+            std::span<model::AgeEvidence> evidence) const noexcept;
   void before_rotate(const Cohort&) {}
 
  private:
+  model::AgeEvidence of_age(const Cohort& filter, unsigned age, const Pace& pace) const noexcept;
+
   Anchor anchor_;
   double match_;  // chance that one live key elsewhere looks like this one
 };

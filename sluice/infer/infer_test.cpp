@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
@@ -124,6 +125,78 @@ TEST(InferredWindow, WithoutAPriorVerdictsAreTheFilters) {
   for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed}) {
     expect_the_filters_verdicts(timing(settings), timing(settings), anchor);
     expect_the_filters_verdicts(cohort(), cohort(), anchor);
+  }
+}
+
+// Batches judge some keys ahead: without priors exactly as the filter does, with them as right as
+// one by one.
+template <class F>
+void expect_batches_to_agree(const F& make) {
+  using Window = InferredWindow<decltype(make())>;
+  Window plain(make(), {.window = 3000}), batched(make(), {.window = 3000});
+  Window inferred(make(), {.window = 3000}), one_by_one(make(), {.window = 3000});
+  const std::vector<Prior> none(1), priors{Prior::arrival(1.0 / 8000)};
+  const std::vector<Costs> costs{{10, 1}};
+  SplitMix64 random(5);
+  std::vector<Digest> digests(1000);
+  std::vector<Judgement> judgements(1000);
+  for (int round = 0; round < 60; ++round) {
+    for (Digest& digest : digests) digest = digest_of(random.next() % 8000);
+    batched.observe(digests, none, costs, judgements);
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      ASSERT_EQ(judgements[i].verdict, plain.observe(digests[i], {}, costs[0]).verdict);
+      one_by_one.observe(digests[i], priors[0], costs[0]);
+    }
+    inferred.observe(digests, priors, costs, judgements);
+  }
+  const auto share = [](const Window& window) {
+    EXPECT_EQ(window.stats().arrivals, 60'000u);
+    EXPECT_GT(window.stats().passed, 100u);
+    return window.stats().cost / double(window.stats().arrivals);
+  };
+  EXPECT_NEAR(share(inferred) / share(one_by_one), 1, 0.05);
+}
+
+TEST(InferredWindow, BatchesAreAsRight) {
+  expect_batches_to_agree([] { return timing("keys=3000,fpr=0.2,generations=6"); });
+  expect_batches_to_agree(
+      [] { return Cohort::make(Cohort::Params::from({.keys = 3000, .fpr = 0.02}, {})); });
+}
+
+TEST(InferredWindow, ATableIsAskedForTheDuplicates) {
+  const auto make = [] { return timing("keys=1000,fpr=0.3,generations=5"); };
+  InferredWindow<Timing> by_table(make(), {.window = 1000}), by_prior(make(), {.window = 1000});
+  PriorTable table(Prior::Kind::arrival);
+  std::vector<Digest> digests;
+  std::vector<Prior> priors;
+  SplitMix64 random(6);
+  for (int i = 0; i < 5000; ++i) {
+    const std::uint64_t key = random.next() % 2000;
+    digests.push_back(digest_of(key));
+    priors.push_back(key % 2 == 0 ? Prior::arrival(1e-5) : Prior{});
+    if (key % 2 == 0) table.add(digests.back(), 1e-5);
+  }
+  const std::vector<Costs> costs{{1, 1}};
+  std::vector<Judgement> first(5000), second(5000);
+  by_table.observe(digests, table, costs, first);
+  by_prior.observe(digests, priors, costs, second);
+  for (std::size_t i = 0; i < digests.size(); ++i) ASSERT_EQ(first[i].verdict, second[i].verdict);
+  EXPECT_GT(by_table.stats().passed, 10u);
+}
+
+TEST(InferredWindow, AgesOfManyAreThoseOfEach) {
+  for (const char* slot : {"slot=16", "slot=24", "slot=32", "slot=40", "slot=48"}) {
+    Cohort filter = Cohort::make(Cohort::Params::from({.keys = 2000}, Settings::parse(slot)));
+    std::vector<Digest> digests(4000);
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      digests[i] = digest_of(i);
+      if (i % 3 != 0) filter.insert(digests[i]);
+      if (i % 100 == 99) filter.rotate();
+    }
+    std::vector<std::uint8_t> ages(digests.size());
+    filter.ages_of(digests, ages);
+    for (std::size_t i = 0; i < digests.size(); ++i)
+      ASSERT_EQ(ages[i], filter.age_of(digests[i]).value_or(kernels::kNoAge)) << slot << ' ' << i;
   }
 }
 

@@ -9,8 +9,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kAhead = 256;  // keys that the filter judges before any is looked at again
-
 [[noreturn]] void refuse_full() {
   throw BadParameters("the filter is full before its generation ends: plan it for more keys");
 }
@@ -43,7 +41,8 @@ InferredWindow<F>::InferredWindow(F filter, const Params& params)
       params_(completed(filter_, params)),
       reader_(filter_, pace(), params_.anchor, params_.distinct),
       posteriors_(static_cast<double>(params_.window), static_cast<double>(params_.block),
-                  filter_.generations(), params_.anchor) {}
+                  filter_.generations(), params_.anchor),
+      scratch_(std::make_unique<Scratch>()) {}
 
 template <class F>
 Pace InferredWindow<F>::pace() const noexcept {
@@ -51,7 +50,6 @@ Pace InferredWindow<F>::pace() const noexcept {
           static_cast<double>(position_)};
 }
 
-// At most to the end of the block.
 template <class F>
 void InferredWindow<F>::advance(std::uint64_t ticks) {
   ticks_ += static_cast<double>(ticks);
@@ -59,21 +57,22 @@ void InferredWindow<F>::advance(std::uint64_t ticks) {
   if (position_ < params_.block) return;
   reader_.before_rotate(filter_);
   filter_.rotate();
-  position_ = 0;
+  // What was passed beyond the end belongs to the next: the filter has room for so many and no
+  // more.
+  position_ -= params_.block;
   if (params_.anchor == Anchor::refreshed) return;
   if (outside_ > 0) writes_a_tick_ = arrivals_ / ticks_ * (outside_passed_ / outside_);
   if (ticks_ < static_cast<double>(params_.window)) return;
   for (double* recent : {&arrivals_, &ticks_, &outside_, &outside_passed_}) *recent /= 2;
 }
 
-// Whatever the filter thinks of it, the key is written now.
+// Whatever the filter thinks of it.
 template <class F>
-void InferredWindow<F>::write(const Digest& digest) {
+void InferredWindow<F>::write_now(const Digest& digest) {
   Verdict unread;
   std::uint64_t budget = 1;
   if (filter_.admit(std::span(&digest, 1), std::span(&unread, 1), budget, Anchor::refreshed) == 0)
     refuse_full();
-  advance(1);
 }
 
 template <class F>
@@ -141,7 +140,10 @@ template <class Judge>
 Judgement InferredWindow<F>::observe_one(const Digest& digest, const Judge& judge) {
   const Judgement judgement = judge(reader_.read(filter_, digest, pace()));
   account(judgement);
-  if (judgement.verdict == Verdict::distinct || params_.anchor == Anchor::refreshed) write(digest);
+  if (judgement.verdict == Verdict::distinct || params_.anchor == Anchor::refreshed) {
+    write_now(digest);
+    advance(1);
+  }
   return judgement;
 }
 
@@ -169,6 +171,7 @@ void InferredWindow<F>::observe_all(std::span<const Digest> digests,
         observe_one(digests[i], [&](const auto& evidence) { return judge(evidence, i); });
 }
 
+// The generation ends only after all that were judged ahead have been looked at.
 template <class F>
 template <class Judge>
 void InferredWindow<F>::observe_ahead(std::span<const Digest> digests,
@@ -178,28 +181,50 @@ void InferredWindow<F>::observe_ahead(std::span<const Digest> digests,
   for (std::size_t done = 0; done < digests.size();) {
     const std::uint64_t left = params_.block - position_;
     std::uint64_t budget = left;
-    const std::size_t asked = std::min(most, digests.size() - done);
-    const std::size_t count = filter_.admit(
-        digests.subspan(done, asked), std::span(verdicts).first(asked), budget, Anchor::delivered);
-    if (count < asked && budget > 0) refuse_full();
-    advance(left - budget);
-    // Which they are, without a branch that nobody could foretell.
-    std::array<std::uint16_t, kAhead> duplicates;
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      duplicates[found] = static_cast<std::uint16_t>(i);
-      found += verdicts[i] == Verdict::duplicate;
-      judgements[done + i] = {Verdict::distinct, 0.0};
-    }
-    account_distinct(count - found);
-    for (std::size_t next = 0; next < found; ++next) {
-      const std::size_t i = done + duplicates[next];
-      judgements[i] = judge(reader_.read(filter_, digests[i], pace()), i);
-      account(judgements[i]);
-      // Also one whose trace has left with the generation that has just ended.
-      if (judgements[i].verdict == Verdict::distinct) write(digests[i]);
-    }
+    const std::span<const Digest> next =
+        digests.subspan(done, std::min(most, digests.size() - done));
+    const std::size_t count =
+        filter_.admit(next, std::span(verdicts).first(next.size()), budget, Anchor::delivered);
+    if (count < next.size() && budget > 0) refuse_full();
+    position_ += left - budget;
+    ticks_ += static_cast<double>(left - budget);
+    look_again(next.first(count), verdicts.data(), judgements.subspan(done, count),
+               [&](const auto& evidence, std::size_t i) { return judge(evidence, done + i); });
+    advance(0);
     done += count;
+  }
+}
+
+template <class F>
+template <class Judge>
+void InferredWindow<F>::look_again(std::span<const Digest> digests, const Verdict* verdicts,
+                                   std::span<Judgement> judgements, const Judge& judge) {
+  auto& [at, duplicates, evidence] = *scratch_;
+  std::size_t found = 0;
+  // Without a branch that nobody could foretell.
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    at[found] = static_cast<std::uint16_t>(i);
+    duplicates[found] = digests[i];
+    found += verdicts[i] == Verdict::duplicate;
+    judgements[i] = {Verdict::distinct, 0.0};
+  }
+  account_distinct(digests.size() - found);
+  reader_.read(filter_, std::span(duplicates).first(found), pace(),
+               std::span(evidence).first(found));
+  std::size_t passed = 0;  // gathered at the front of `duplicates`, which is no longer needed
+  for (std::size_t i = 0; i < found; ++i) {
+    const Digest digest = duplicates[i];
+    const auto written = duplicates.begin() + static_cast<std::ptrdiff_t>(passed);
+    if (passed > 0 && std::find(duplicates.begin(), written, digest) != written)
+      evidence[i] = *reader_.read(filter_, digest, pace());
+    Judgement& judgement = judgements[at[i]];
+    judgement = judge(std::optional(evidence[i]), at[i]);
+    account(judgement);
+    if (judgement.verdict == Verdict::duplicate) continue;
+    write_now(digest);
+    ++position_;
+    ticks_ += 1;
+    duplicates[passed++] = digest;
   }
 }
 

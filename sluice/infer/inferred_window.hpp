@@ -9,6 +9,9 @@
 // Cost     observe: a look at the filter, one exponential, and a write where there is one to make.
 #pragma once
 
+#include <array>
+#include <memory>
+
 #include "sluice/infer/costs.hpp"
 #include "sluice/infer/learnt_priors.hpp"
 #include "sluice/infer/posterior_cache.hpp"
@@ -72,6 +75,13 @@ class InferredWindow {
   Pace pace() const noexcept;
 
  private:
+  static constexpr std::size_t kAhead = 256;  // keys judged before any is looked at again
+  struct Scratch {
+    std::array<std::uint16_t, kAhead> at;  // which of the batch they are
+    std::array<Digest, kAhead> duplicates;
+    std::array<model::AgeEvidence, kAhead> evidence;
+  };
+
   double posterior_of(const model::AgeEvidence& evidence, const Prior& prior) noexcept;
   Judgement judge(const std::optional<model::AgeEvidence>& evidence, const Prior& prior,
                   const Costs& costs) noexcept;
@@ -85,9 +95,12 @@ class InferredWindow {
   template <class Judge>
   void observe_ahead(std::span<const Digest> digests, std::span<Judgement> judgements,
                      const Judge& judge);
+  template <class Judge>
+  void look_again(std::span<const Digest> digests, const Verdict* verdicts,
+                  std::span<Judgement> judgements, const Judge& judge);
   void account(const Judgement& judgement) noexcept;
   void account_distinct(std::uint64_t keys) noexcept;
-  void write(const Digest& digest);
+  void write_now(const Digest& digest);
   void advance(std::uint64_t ticks);
 
   F filter_;
@@ -102,6 +115,8 @@ class InferredWindow {
   // What a key's chance is multiplied with: arrivals of a tick, of which those outside the window
   // count that are let through, as only these begin its age anew.
   double writes_a_tick_ = 1;
+  // Kept, as it would be cleared each time on the stack.
+  std::unique_ptr<Scratch> scratch_;
 };
 
 extern template class InferredWindow<Timing>;
