@@ -8,29 +8,30 @@
 namespace sluice {
 
 TimingReader::TimingReader(const Timing& filter, const Pace& pace, Anchor anchor,
-                           std::optional<model::DistinctKeys> distinct)
-    : distinct_(anchor == Anchor::refreshed ? std::move(distinct) : std::nullopt) {
+                           std::optional<model::DistinctKeys> distinct, bool printed)
+    : distinct_(anchor == Anchor::refreshed ? std::move(distinct) : std::nullopt),
+      printed_(printed) {
   const auto timers = static_cast<double>(filter.params().timers);
   log_untouched_ = timers > 1 ? filter.params().probes * std::log1p(-1 / timers) : -1e9;
-  cache(distinct_ ? (*distinct_)(pace.block) : pace.block);
-}
-
-void TimingReader::cache(double distinct) {
-  block_keys_ = distinct;
-  const double touched = -std::expm1(distinct * log_untouched_);
+  block_keys_ = distinct_ ? (*distinct_)(pace.block) : pace.block;
+  const double touched = -std::expm1(block_keys_ * log_untouched_);
   touched_[0] = 1;
   for (std::size_t i = 1; i < touched_.size(); ++i) touched_[i] = touched_[i - 1] * touched;
 }
 
-void TimingReader::before_rotate(const Timing& filter) {
-  if (!distinct_) cache(static_cast<double>(filter.keys_aged(0)));
+// How many keys' timers are `age` blocks old.
+double TimingReader::keys_of(const Timing& filter, unsigned age, const Pace& pace) const {
+  if (!distinct_)
+    return printed_ && age > 0 ? block_keys_ : static_cast<double>(filter.keys_aged(age));
+  if (age == 0) return (*distinct_)(pace.position);
+  if (printed_) return block_keys_;
+  const double until = (age - 1) * pace.block + pace.position;
+  return (*distinct_)(until + pace.block) - (*distinct_)(until);
 }
 
 double TimingReader::touched(const Timing& filter, const StampedWindow::Trace& trace,
-                             double position) const {
-  double keys = block_keys_;
-  if (trace.age == 0)
-    keys = distinct_ ? (*distinct_)(position) : static_cast<double>(filter.keys_aged(0));
+                             const Pace& pace) const {
+  const double keys = keys_of(filter, trace.age, pace);
   if (keys == block_keys_) return touched_[trace.oldest];
   const double one = -std::expm1(keys * log_untouched_);
   double all = one;
@@ -46,7 +47,7 @@ std::optional<model::AgeEvidence> TimingReader::read(const Timing& filter, const
                                  .block = pace.block,
                                  .position = pace.position,
                                  .age = trace->age,
-                                 .touched = touched(filter, *trace, pace.position)});
+                                 .touched = touched(filter, *trace, pace)});
 }
 
 void TimingReader::read(const Timing& filter, std::span<const Digest> digests, const Pace& pace,
@@ -56,7 +57,7 @@ void TimingReader::read(const Timing& filter, std::span<const Digest> digests, c
 }
 
 CohortReader::CohortReader(const Cohort& filter, const Pace&, Anchor anchor,
-                           std::optional<model::DistinctKeys>)
+                           std::optional<model::DistinctKeys>, bool)
     : anchor_(anchor),
       match_(model::cohort_match(filter.params().buckets,
                                  filter.params().slot_bits - filter.params().generation_bits)) {}

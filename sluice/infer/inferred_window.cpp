@@ -39,7 +39,7 @@ template <class F>
 InferredWindow<F>::InferredWindow(F filter, const Params& params)
     : filter_(std::move(filter)),
       params_(completed(filter_, params)),
-      reader_(filter_, pace(), params_.anchor, params_.distinct),
+      reader_(filter_, pace(), params_.anchor, params_.distinct, params_.printed),
       posteriors_(static_cast<double>(params_.window), static_cast<double>(params_.block),
                   filter_.generations(), params_.anchor),
       scratch_(std::make_unique<Scratch>()) {}
@@ -55,7 +55,6 @@ void InferredWindow<F>::advance(std::uint64_t ticks) {
   ticks_ += static_cast<double>(ticks);
   position_ += ticks;
   if (position_ < params_.block) return;
-  reader_.before_rotate(filter_);
   filter_.rotate();
   // What was passed beyond the end belongs to the next: the filter has room for so many and no
   // more.

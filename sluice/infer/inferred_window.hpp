@@ -27,6 +27,7 @@ class InferredWindow {
     std::uint64_t block = 0;  // B: ticks of a generation; 0: the window by the filter's generations
     Anchor anchor = Anchor::delivered;
     std::optional<model::DistinctKeys> distinct = {};  // D(j), where it is known
+    bool printed = false;  // posteriors of timing filters as printed (age_reader.hpp)
   };
 
   // Since it was made.
