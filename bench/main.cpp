@@ -30,6 +30,7 @@ constexpr Part kParts[] = {
     {"windows", "window filters at steady state", run_windows},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"growing", "growing from empty against a filter of known size", run_growing},
+    {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
     {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
     {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
 };

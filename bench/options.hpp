@@ -21,6 +21,7 @@ void run_dynamic(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
 void run_growing(const Options& options, Report& report);
+void run_infer(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);
 
 }  // namespace sluice::bench

@@ -356,6 +356,14 @@ std::optional<unsigned> Cohort::age_of(const Digest& digest) const noexcept {
   return age_of_generation(trace->generation);
 }
 
+void Cohort::ages_of(std::span<const Digest> digests, std::span<std::uint8_t> ages) const noexcept {
+  assert(digests.size() == ages.size());
+  kernels::cohort_ages(table(), digests.data(), digests.size(), ages.data());
+  if (strays_.empty()) return;
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    ages[i] = static_cast<std::uint8_t>(age_of(digests[i]).value_or(kernels::kNoAge));
+}
+
 bool Cohort::forget(const Digest& digest) noexcept {
   const std::optional<Trace> trace = find(digest);
   ++(trace ? forgotten_ : forget_misses_);

@@ -78,6 +78,12 @@ class Cohort {
   // How many generations ago the key was written, if it is remembered. Of several slots with its
   // fingerprint, the youngest.
   std::optional<unsigned> age_of(const Digest& digest) const noexcept;
+  // The same for many: kernels::kNoAge for keys that are not remembered.
+  void ages_of(std::span<const Digest> digests, std::span<std::uint8_t> ages) const noexcept;
+  // Keys last written `age` generations ago, at most generations().
+  std::uint64_t keys_aged(unsigned age) const noexcept {
+    return written_[(now_ - age) & ((1u << params_.generation_bits) - 1)];
+  }
   // Takes a key back. Forgetting one that was never written may erase another's trace, at the rate
   // of a false positive. Returns whether there was a trace.
   bool forget(const Digest& digest) noexcept;

@@ -76,6 +76,8 @@ class StampedWindow {
   std::uint64_t live_keys() const noexcept { return counts_.live(); }
 
   std::optional<Trace> age_of(const Digest& digest) const noexcept;
+  // Keys last written `age` generations ago, at most generations().
+  std::uint64_t keys_aged(unsigned age) const noexcept { return counts_.at(age); }
   const Shape& shape() const noexcept { return shape_; }
 
  protected:
@@ -86,7 +88,6 @@ class StampedWindow {
   static const char* what_is_wrong(const Shape& shape);
 
   std::uint64_t bytes() const noexcept { return memory_.size() + counts_.bytes(); }
-  std::uint64_t keys_aged(unsigned age) const noexcept { return counts_.at(age); }
 
   void encode_state(Encoder& to) const;
   void encode_tables(Encoder& to) const;

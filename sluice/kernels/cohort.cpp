@@ -511,6 +511,35 @@ void ask(const CohortTable& table, const CohortBatch& batch) {
   });
 }
 
+template <class F>
+HWY_INLINE unsigned youngest(const CohortTable& table, const Ages<F>& ages, const std::byte* line,
+                             std::uint64_t fingerprint) {
+  unsigned age = kNoAge;
+  for (std::uint32_t match = probe<F>(table, ages, line, fingerprint).match; match != 0;
+       match &= match - 1) {
+    const auto slot = static_cast<unsigned>(__builtin_ctz(match));
+    const unsigned generation = get<F>(table, line, slot).generation;
+    age = std::min(age, (table.now - generation) & table.generation_mask());
+  }
+  return age;
+}
+
+void ages(const CohortTable& given, const Digest* digests, std::size_t count, std::uint8_t* found) {
+  with_format(given, [&](auto format) HWY_ATTR {
+    using F = decltype(format);
+    const CohortTable table = given;
+    const Ages<F> shared(table);
+    for (std::size_t i = 0; i < count; ++i) {
+      const CohortPlace place = place_of(table, digests[i]);
+      const unsigned first =
+          youngest<F>(table, shared, line_of(table, place.first), place.fingerprint);
+      const unsigned second =
+          youngest<F>(table, shared, line_of(table, place.second), place.fingerprint);
+      found[i] = static_cast<std::uint8_t>(std::min(first, second));
+    }
+  });
+}
+
 void sweep(const CohortTable& table, std::uint64_t bucket, std::uint64_t count) {
   with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
@@ -535,6 +564,7 @@ namespace sluice::kernels {
 
 HWY_EXPORT(admit);
 HWY_EXPORT(ask);
+HWY_EXPORT(ages);
 HWY_EXPORT(sweep);
 HWY_EXPORT(probe_one);
 
@@ -544,6 +574,11 @@ std::size_t cohort_admit(const CohortTable& table, CohortBatch& batch) noexcept 
 
 void cohort_may_contain(const CohortTable& table, const CohortBatch& batch) noexcept {
   HWY_DYNAMIC_DISPATCH(ask)(table, batch);
+}
+
+void cohort_ages(const CohortTable& table, const Digest* digests, std::size_t count,
+                 std::uint8_t* found) noexcept {
+  HWY_DYNAMIC_DISPATCH(ages)(table, digests, count, found);
 }
 
 void cohort_sweep(const CohortTable& table, std::uint64_t bucket, std::uint64_t count) noexcept {

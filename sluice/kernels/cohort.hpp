@@ -127,6 +127,12 @@ std::size_t cohort_admit(const CohortTable& table, CohortBatch& batch) noexcept;
 // Ask only.
 void cohort_may_contain(const CohortTable& table, const CohortBatch& batch) noexcept;
 
+// How old the youngest live slot of each of `count` digests is, kNoAge where there is none. Strays
+// are not looked at.
+inline constexpr std::uint8_t kNoAge = 255;
+void cohort_ages(const CohortTable& table, const Digest* digests, std::size_t count,
+                 std::uint8_t* ages) noexcept;
+
 // Stamps the free slots of `count` buckets from `bucket` on with the generation that has just left
 // the window, so that its number can come round again without waking the dead.
 void cohort_sweep(const CohortTable& table, std::uint64_t bucket, std::uint64_t count) noexcept;

@@ -9,6 +9,10 @@ double cohort_fpr(unsigned slots_a_bucket, unsigned fingerprint_bits, double loa
   return one * (2 - one);
 }
 
+double cohort_match(std::uint64_t buckets, unsigned fingerprint_bits) {
+  return std::ldexp(2 / static_cast<double>(buckets), -static_cast<int>(fingerprint_bits));
+}
+
 double cohort_load(unsigned slot_bits) {
   switch (slot_bits) {
     case 16:

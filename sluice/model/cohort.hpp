@@ -11,6 +11,10 @@ namespace sluice::model {
 // share.
 double cohort_fpr(unsigned slots_a_bucket, unsigned fingerprint_bits, double load);
 
+// Chance that one given live key has the fingerprint of another and stands in one of its two
+// buckets.
+double cohort_match(std::uint64_t buckets, unsigned fingerprint_bits);
+
 // How full a table of this slot size is planned to be: what leaves a free slot in one of two
 // buckets for nearly every key, so that moves stay rare (measured: docs/filters/cohort.md).
 double cohort_load(unsigned slot_bits);

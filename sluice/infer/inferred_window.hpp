@@ -1,0 +1,126 @@
+// A count window whose verdicts are those of least cost: a window filter, its pace, and what it
+// shows of a key weighed against what was known of it before.
+//
+// Source   Dautrich & Ravishankar 2013 for the anchor `refreshed`, where every arrival is inserted;
+//          for `delivered` the same with a renewal age (docs/inference.md).
+// Errors   With costs given there may be false negatives: a key that is likely to be another's
+//          shadow is let through where that is the cheaper error. What the filter knows to be
+//          distinct is always let through, and without a prior the verdict is the filter's own.
+// Cost     observe: a look at the filter, one exponential, and a write where there is one to make.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "sluice/infer/costs.hpp"
+#include "sluice/infer/learnt_priors.hpp"
+#include "sluice/infer/posterior_cache.hpp"
+#include "sluice/infer/prior_table.hpp"
+
+namespace sluice {
+
+template <class F>
+class InferredWindow {
+ public:
+  struct Params {
+    std::uint64_t window = 0;  // w, in ticks
+    std::uint64_t block = 0;  // B: ticks of a generation; 0: the window by the filter's generations
+    Anchor anchor = Anchor::delivered;
+    std::optional<model::DistinctKeys> distinct = {};  // D(j), where it is known
+    bool printed = false;  // posteriors of timing filters as printed (age_reader.hpp)
+  };
+
+  // Since it was made.
+  struct Stats {
+    std::uint64_t arrivals = 0;
+    std::uint64_t delivered = 0;  // verdicts `distinct`
+    std::uint64_t inferred = 0;   // duplicates of the filter's that had a prior
+    std::uint64_t passed = 0;     // of these, judged distinct
+    // By the posteriors: what the verdicts on those are expected to cost, and what the filter's own
+    // would.
+    double cost = 0;
+    double filter_cost = 0;
+  };
+
+  struct Age {
+    double mean;  // E[age], in ticks
+    double mode;  // the most likely age; of several the least
+  };
+
+  // Throws BadParameters.
+  InferredWindow(F filter, const Params& params);
+
+  // Asks and remembers. Throws BadParameters when the filter is full.
+  Judgement observe(const Digest& digest, const Prior& prior, const Costs& costs);
+  // The same with a prior that is learnt on the way.
+  Judgement observe(const Digest& digest, LearntPriors& priors, const Costs& costs);
+  // Batches, in order. A span of one prior or of one pair of costs is for all. With `delivered` the
+  // filter judges some keys ahead and only its duplicates are looked at again, when up to an eighth
+  // of a block of those that follow them is written: quicker, and as right.
+  void observe(std::span<const Digest> digests, std::span<const Prior> priors,
+               std::span<const Costs> costs, std::span<Judgement> judgements);
+  void observe(std::span<const Digest> digests, const PriorTable& priors,
+               std::span<const Costs> costs, std::span<Judgement> judgements);
+  void observe(std::span<const Digest> digests, LearntPriors& priors, std::span<const Costs> costs,
+               std::span<Judgement> judgements);
+  // Asks only: the chance that the key is younger than `ticks`, at most the window. Nothing where
+  // it takes a prior and none is known.
+  std::optional<double> within(const Digest& digest, const Prior& prior, std::uint64_t ticks);
+  std::optional<double> posterior(const Digest& digest, const Prior& prior) {
+    return within(digest, prior, params_.window);
+  }
+  std::optional<Age> age(const Digest& digest, const Prior& prior) const;
+
+  const F& filter() const noexcept { return filter_; }
+  const Stats& stats() const noexcept { return stats_; }
+  Pace pace() const noexcept;
+
+ private:
+  static constexpr std::size_t kAhead = 256;  // keys judged before any is looked at again
+  struct Scratch {
+    std::array<std::uint16_t, kAhead> at;  // which of the batch they are
+    std::array<Digest, kAhead> duplicates;
+    std::array<model::AgeEvidence, kAhead> evidence;
+  };
+
+  double posterior_of(const model::AgeEvidence& evidence, const Prior& prior) noexcept;
+  Judgement judge(const std::optional<model::AgeEvidence>& evidence, const Prior& prior,
+                  const Costs& costs) noexcept;
+  Judgement judge(const std::optional<model::AgeEvidence>& evidence, LearntPriors& priors,
+                  const Digest& digest, const Costs& costs) noexcept;
+  template <class Judge>
+  Judgement observe_one(const Digest& digest, const Judge& judge);
+  template <class Judge>
+  void observe_all(std::span<const Digest> digests, std::span<Judgement> judgements,
+                   const Judge& judge);
+  template <class Judge>
+  void observe_ahead(std::span<const Digest> digests, std::span<Judgement> judgements,
+                     const Judge& judge);
+  template <class Judge>
+  void look_again(std::span<const Digest> digests, const Verdict* verdicts,
+                  std::span<Judgement> judgements, const Judge& judge);
+  void account(const Judgement& judgement) noexcept;
+  void account_distinct(std::uint64_t keys) noexcept;
+  void write_now(const Digest& digest);
+  void advance(std::uint64_t ticks);
+
+  F filter_;
+  Params params_;
+  typename AgeReaderOf<F>::Type reader_;
+  PosteriorCache posteriors_;
+  std::uint64_t position_ = 0;
+  Stats stats_;
+  // Of late, with `delivered`: arrivals and ticks; by the posteriors, how many keys came that were
+  // outside the window, and how many of these were let through.
+  double arrivals_ = 0, ticks_ = 0, outside_ = 0, outside_passed_ = 0;
+  // What a key's chance is multiplied with: arrivals of a tick, of which those outside the window
+  // count that are let through, as only these begin its age anew.
+  double writes_a_tick_ = 1;
+  // Kept, as it would be cleared each time on the stack.
+  std::unique_ptr<Scratch> scratch_;
+};
+
+extern template class InferredWindow<Timing>;
+extern template class InferredWindow<Cohort>;
+
+}  // namespace sluice

@@ -1,0 +1,103 @@
+// Priors learnt from the stream itself, in bounded memory.
+//
+// What a verdict needs is the chance that an arrival's key is in the window. It is counted rather
+// than modelled:
+//
+//   sketch   8-bit counters, two a key, each halved once a window, say how often a key came of
+//   late.
+//            Arrivals fall into classes by the power of two of that number.
+//   shadow   of a sample of the key space it is known exactly when each key was last written. For
+//            each class, the share of sampled arrivals whose key was in the window is the prior of
+//            all arrivals of that class. When the shadow is full, the sample is halved.
+//
+// A prior that is too high costs nothing: the verdict is then the filter's own. One that is too low
+// lets duplicates through. So the greater of two estimates is given: of the last thousands of
+// sampled arrivals, with two standard errors added, and of the last hundred, which is quick to see
+// a stream change. A class with too few of them has no prior. And as the shadow knows the truth, it
+// also keeps account of what the verdicts on sampled arrivals would have cost with priors and
+// without: while they cost more with them, none are given.
+//
+// Source   Ours; Dautrich & Ravishankar 2013 take priors as known.
+// Cost     a key: two counters, and for a sampled one a look at the shadow; no allocation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/filters/window_contract.hpp"
+#include "sluice/infer/costs.hpp"
+#include "sluice/infer/prior.hpp"
+
+namespace sluice {
+
+class LearntPriors {
+ public:
+  struct Params {
+    std::uint64_t window = 0;  // in ticks
+    Anchor anchor = Anchor::delivered;
+    std::size_t bytes = 64 << 10;  // of memory, 4 KiB or more; half of it for the shadow
+  };
+
+  // Throws BadParameters.
+  explicit LearntPriors(const Params& params);
+
+  // The prior of an arrival; unknown while too little is known, or while priors do harm.
+  Prior of(const Digest& digest) const noexcept;
+  // The same whether they do harm or not: for learn().
+  Prior estimate(const Digest& digest) const noexcept;
+
+  // What came of an arrival: whether it was delivered, and what the verdict would have been without
+  // a prior and with estimate().
+  struct Outcome {
+    bool delivered = false;
+    Verdict filter = Verdict::distinct;
+    Verdict inferred = Verdict::distinct;
+    Costs costs = {};
+  };
+  void learn(const Digest& digest, const Outcome& outcome) noexcept;
+
+  std::size_t bytes() const noexcept;
+  // The sample is one key in so many.
+  std::uint64_t sample() const noexcept { return sample_mask_ + 1; }
+  // Whether priors are withheld because they did harm of late.
+  bool withheld() const noexcept { return withheld_; }
+
+ private:
+  static constexpr unsigned kClasses = 9;  // 0, 1, 2–3, …, 128 and more
+
+  // Shares of two spans of time.
+  struct Share {
+    double asked = 0, in_window = 0;
+    double asked_lately = 0, in_window_lately = 0;
+    double chance = 0;  // the estimate; 0: too few
+    void add(bool inside) noexcept;
+  };
+  struct Shadow {
+    std::uint64_t key = 0;  // 0: empty
+    std::uint64_t tick = 0;
+  };
+
+  static std::uint64_t mix(const Digest& digest) noexcept;
+  unsigned class_of(std::uint64_t mixed) const noexcept;
+  void count(std::uint64_t mixed) noexcept;
+  bool alive(const Shadow& shadow) const noexcept { return tick_ - shadow.tick < params_.window; }
+  Shadow* find(std::uint64_t key) noexcept;
+  void write(std::uint64_t key) noexcept;
+  void thin() noexcept;
+  void account(const Outcome& outcome, bool in_window) noexcept;
+
+  Params params_;
+  std::array<Share, kClasses> shares_{};
+  std::vector<std::uint8_t> counters_;  // a power of two
+  std::vector<Shadow> shadow_, spare_;  // a power of two each
+  std::size_t shadows_ = 0;             // not empty
+  std::uint64_t sample_mask_ = 0;
+  std::uint64_t tick_ = 0;
+  std::uint64_t halving_due_ = 0;               // counters to be halved, times the window
+  std::size_t hand_ = 0;                        // the next of them
+  double filter_cost_ = 0, inferred_cost_ = 0;  // of late
+  bool withheld_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,95 @@
+#include "sluice/infer/posterior_cache.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "sluice/base/bits.hpp"
+
+namespace sluice {
+namespace {
+
+// A key that comes with every tick has no age: nothing to be inferred, and logarithms of 0.
+constexpr double kMostChance = 1 - 1e-9;
+
+// Below, a few terms of a series are as good as the library's functions: the first left out is
+// below 1e-13 of the sum.
+constexpr double kSmall = 0.02;
+
+double exp_of(double x) noexcept {
+  if (x < -kSmall) return std::exp(x);
+  return 1 + x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5))));
+}
+
+// ln(1 − p).
+double log_of_rest(double p) noexcept {
+  if (p > 1e-3) return std::log1p(-p);
+  return -p * (1 + p * (1.0 / 2 + p * (1.0 / 3 + p * (1.0 / 4 + p / 5))));
+}
+
+// x / (1 − e^−x).
+double over_its_loss(double x) noexcept {
+  if (x > kSmall) return x / -std::expm1(-x);
+  return 1 + x / 2 + x * x / 12 * (1 - x * x / 60);
+}
+
+}  // namespace
+
+PosteriorCache::PosteriorCache(double window, double block, double generations,
+                               Anchor anchor) noexcept
+    : window_(window), block_(block), generations_(generations), anchor_(anchor) {}
+
+// A chance to be in the window becomes that of a tick by the inverse of what the prior over ages
+// says: 1 − (1 − p)^w, or w / (hold + 1/p) with the hold of a block's middle.
+double PosteriorCache::chance_a_tick(const Prior& prior, double writes_a_tick) const noexcept {
+  if (prior.kind == Prior::Kind::arrival)
+    return std::min(prior.chance * writes_a_tick, kMostChance);
+  if (anchor_ == Anchor::refreshed)
+    return std::min(-std::expm1(std::log1p(-prior.chance) / window_), kMostChance);
+  const double wait = window_ / prior.chance - (generations_ + 0.5) * block_;
+  return wait > 1 ? 1 / wait : kMostChance;
+}
+
+const PosteriorCache::Powers& PosteriorCache::powers_of(const Prior& prior,
+                                                        double writes_a_tick) noexcept {
+  const auto bits = std::bit_cast<std::uint64_t>(prior.chance);
+  Powers& powers = powers_[fold_multiply(bits, 0x9E3779B97F4A7C15ULL) % powers_.size()];
+  if (powers.prior == prior && powers.writes_a_tick == writes_a_tick) return powers;
+  const double chance = chance_a_tick(prior, writes_a_tick);
+  powers.prior = prior;
+  powers.writes_a_tick = writes_a_tick;
+  powers.log = log_of_rest(chance);
+  powers.block = anchor_ == Anchor::refreshed ? exp_of(block_ * powers.log)
+                                              : over_its_loss(-block_ * powers.log) / -powers.log;
+  return powers;
+}
+
+double PosteriorCache::within(const Prior& prior, const model::AgeEvidence& evidence,
+                              double position, double ticks, double writes_a_tick) noexcept {
+  if (ticks <= evidence.from) return 0;
+  const Powers& powers = powers_of(prior, writes_a_tick);
+  const double length = evidence.to - evidence.from;
+  if (anchor_ == Anchor::refreshed) {
+    // Theorems 3 to 5, with everything divided by (1 − p)^from.
+    const double own = length == block_ ? powers.block : exp_of(length * powers.log);
+    const double all = 1 - own + evidence.beyond * own;
+    const double later = exp_of((ticks - evidence.from) * powers.log);
+    if (!(all > 0)) return 0;
+    return ticks < evidence.to ? (1 - later) / all : 1 - evidence.beyond * later / all;
+  }
+  const double hold = generations_ * block_ + position;
+  const double tail = powers.block * exp_of(position * powers.log);
+  const double all = length + evidence.inside * (hold - evidence.to) + evidence.beyond * tail;
+  const double inside = std::min(evidence.to, ticks) - evidence.from +
+                        evidence.inside * std::max(0.0, ticks - evidence.to);
+  return all > 0 ? inside / all : 0;
+}
+
+model::AgePrior PosteriorCache::age_prior(const Prior& prior, double position,
+                                          double writes_a_tick) const noexcept {
+  const double chance = chance_a_tick(prior, writes_a_tick);
+  return anchor_ == Anchor::refreshed ? model::refreshed_age(chance)
+                                      : model::renewal_age(chance, generations_, block_, position);
+}
+
+}  // namespace sluice

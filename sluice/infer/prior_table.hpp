@@ -1,0 +1,39 @@
+// Priors of known keys, by digest: 24 bytes a slot, at most three quarters of them full.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sluice/hash/digest.hpp"
+#include "sluice/infer/prior.hpp"
+
+namespace sluice {
+
+class PriorTable {
+ public:
+  // `kind` is what all its chances are. Keys that are not in it have the prior `rest`.
+  explicit PriorTable(Prior::Kind kind, const Prior& rest = {}) : kind_(kind), rest_(rest) {}
+
+  // A key that is in the table already gets the new chance. Throws BadParameters when `chance` is
+  // none between 0 and 1, both excluded.
+  void add(const Digest& digest, double chance);
+  Prior of(const Digest& digest) const noexcept;
+
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return slots_.size() * sizeof(Slot); }
+
+ private:
+  struct Slot {
+    Digest digest;
+    double chance = 0;  // 0: empty
+  };
+  static std::size_t place(const std::vector<Slot>& slots, const Digest& digest) noexcept;
+  void grow();
+
+  Prior::Kind kind_;
+  Prior rest_;
+  std::vector<Slot> slots_;  // a power of two
+  std::size_t size_ = 0;
+};
+
+}  // namespace sluice
