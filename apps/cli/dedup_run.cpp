@@ -368,12 +368,15 @@ void Run::look_at_error() {
   warned_ = true;
   progress_.clear();
   // A series of filters errs more with each that it adds, though none is overfull.
-  const bool overfull = stats.keys > stats.capacity;
+  const bool overfull = stats.keys > stats.capacity && stats.capacity > 0;
   warn("dedup",
        fmt::format(
-           "the filter holds {} keys and was planned for {}: its predicted false-positive rate "
-           "is now {}, above the target of {}, and rises; run again with {}",
-           format_count(stats.keys), format_count(stats.capacity),
+           "the filter holds {} keys{}: its predicted false-positive rate is now {}, above the "
+           "target of {}, and rises; run again with {}",
+           format_count(stats.keys),
+           stats.capacity == 0
+               ? ""
+               : fmt::format(" and was planned for {}", format_count(stats.capacity)),
            format_probability(stats.predicted_fpr), format_probability(stats.target_fpr),
            overfull ? "--expect set to the number of distinct keys"
                     : "the default filter, which holds it at any number of keys"));

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "json_writer.hpp"
 #include "places.hpp"
 #include "printable.hpp"
+#include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 
 namespace sluice::cli {
@@ -55,8 +57,18 @@ void print(const Flags& flags, const DeltaSizes& sizes, std::string_view what) {
   fmt::print("{}\n", json.text());
 }
 
+// A state in the delta's place would be gone for good: swapped arguments are enough.
+void check_no_state(const std::string& output) {
+  if (!std::filesystem::is_regular_file(output)) return;
+  const StoredFile there(output);
+  if (there.size() > 0 && !is_delta(there))
+    throw BadParameters(fmt::format(
+        "'{}' is there and is no delta: delete it first, or write to another file", output));
+}
+
 int make_delta(const Flags& flags) {
   check_output_apart(flags.output, flags.files);
+  check_no_state(flags.output);
   const std::optional<StoredFile> base = flags.base();
   const StoredFile fresh(flags.last());
   DeltaSizes sizes;

@@ -47,8 +47,8 @@ void check_alike(const std::string& one, const Snapshot& a, const std::string& o
 void merge_into(const std::string& one, Snapshot& a, const std::string& other, const Snapshot& b) {
   try {
     a.filter.merge(b.filter);
-  } catch (const NoMemory&) {
-    throw;
+  } catch (const NoMemory& error) {
+    throw RunFailed(fmt::format("cannot merge '{}' and '{}': {}", one, other, error.what()));
   } catch (const BadParameters& error) {
     const Settings mine = a.filter.settings(), theirs = b.filter.settings();
     if (!a.filter.can_merge() || mine == theirs)
@@ -120,12 +120,15 @@ int merge(const std::vector<std::string>& files, const std::string& output, bool
   StateFile(output).save(merged.hasher, merged.filter, merged.labels);
   const FilterStats stats = merged.filter.stats();
   if (stats.target_fpr > 0 && stats.predicted_fpr > stats.target_fpr)
-    warn("merge", fmt::format("'{}' holds about {} keys and was planned for {}: its predicted "
-                              "false-positive rate is {}, above the target of {}; plan the sites' "
-                              "filters for the keys of all (--expect)",
-                              output, format_count(stats.keys), format_count(stats.capacity),
-                              format_probability(stats.predicted_fpr),
-                              format_probability(stats.target_fpr)));
+    warn("merge",
+         fmt::format("'{}' holds about {} keys: its predicted false-positive rate is {}, "
+                     "above the target of {}; plan the sites' filters for {}",
+                     output, format_count(stats.keys), format_probability(stats.predicted_fpr),
+                     format_probability(stats.target_fpr),
+                     stats.capacity == 0 ? std::string("a lower one (--fpr)")
+                                         : fmt::format("the keys of all (--expect), "
+                                                       "instead of {}",
+                                                       format_count(stats.capacity))));
   json ? print_json(inputs, output, merged.filter) : print_text(inputs, output, merged.filter);
   return kDone;
 }

@@ -292,6 +292,11 @@ void StateFile::replace(const Write& write) {
 }
 
 void StateFile::save(const Write& write) {
+  // Renaming would put a file where a device or pipe was, for everybody.
+  struct stat found {};
+  if (::stat(target_.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
+    throw StateRefused(quoted(given_) + " is " + type_of(found.st_mode) +
+                       ", which is not replaced: write to another file");
   try {
     write_temporary(write);
     install_temporary();

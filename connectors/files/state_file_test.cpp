@@ -161,9 +161,21 @@ TEST_F(StateFileTest, NoPreviousOneIsSaid) {
 TEST_F(StateFileTest, OtherThingsThanFilesAreRefused) {
   fs::create_directory(file);
   expect_words(message<StateRefused>([&] { StateFile(file).load(); }), {"is a directory"});
+  expect_words(message<StateRefused>([&] {
+                 StateFile state(file);
+                 save(state, "one");
+               }),
+               {"is a directory", "another file"});
+  EXPECT_TRUE(fs::is_directory(file));
   fs::remove(file);
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
   expect_words(message<StateRefused>([&] { StateFile(file).load(); }), {"is a pipe"});
+  expect_words(message<StateRefused>([&] {
+                 StateFile state(file);
+                 save(state, "one");
+               }),
+               {"is a pipe"});
+  EXPECT_TRUE(fs::is_fifo(file));
   expect_words(message<StateRefused>([&] { load_snapshot_file("/dev/null"); }), {"is a device"});
 }
 

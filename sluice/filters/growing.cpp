@@ -24,6 +24,7 @@ constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 36;
 // Splits made for one key that found no room and no place in the stash, before giving up. Not seen
 // except with tables made to that end.
 constexpr unsigned kMostForcedSplits = 4096;
+constexpr unsigned kMostStrayLag = 4;
 
 constexpr ParameterInfo kKnown[] = {
     {"slot", "bits of a slot: what is kept of a key", "16, 32 or 64", "the fewest that hold fpr"},
@@ -63,18 +64,10 @@ const char* what_is_wrong(const Growing::Params& params) {
   return nullptr;
 }
 
-// All that is known of a slot or stray that agrees with a key.
-struct Found {
-  std::uint64_t bucket = 0;
-  unsigned slot = 0;
-  std::size_t stray = kernels::kGrowingMostStrays;
-  unsigned bits = 0;
-};
-
 // Of the traces that cover `key`, the one of which most is known.
-std::optional<Found> find(const GrowingTable& table, const GrowingTrace& key) noexcept {
-  std::optional<Found> found;
-  const auto consider = [&](const Found& next) {
+std::optional<GrowingPlace> find(const GrowingTable& table, const GrowingTrace& key) noexcept {
+  std::optional<GrowingPlace> found;
+  const auto consider = [&](const GrowingPlace& next) {
     if (!found || next.bits > found->bits) found = next;
   };
   for (const GrowingTrace& side : {key, kernels::other_side(key)}) {
@@ -90,6 +83,21 @@ std::optional<Found> find(const GrowingTable& table, const GrowingTrace& key) no
   for (std::size_t i = 0; i < table.stray_count; ++i)
     if (kernels::covers(table.strays[i], key)) consider({.stray = i, .bits = table.strays[i].bits});
   return found;
+}
+
+// A trace that `key` covers: of the same key, by all that is known of both.
+std::optional<GrowingPlace> find_finer(const GrowingTable& table,
+                                       const GrowingTrace& key) noexcept {
+  for (const GrowingTrace& side : {key, kernels::other_side(key)}) {
+    const std::uint64_t bucket = *kernels::growing_bucket(table, side);
+    for (unsigned slot = 0; slot < table.shape.slots(); ++slot)
+      if (kernels::growing_get(table, bucket, slot) != 0 &&
+          kernels::covers(key, kernels::growing_trace(table, bucket, slot)))
+        return GrowingPlace{.bucket = bucket, .slot = slot};
+  }
+  for (std::size_t i = 0; i < table.stray_count; ++i)
+    if (kernels::covers(key, table.strays[i])) return GrowingPlace{.stray = i};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -177,10 +185,10 @@ void Growing::adopt_memory() noexcept {
 // What stopped a key: no memory for the next split, or no room though the table is no fuller than
 // it should be.
 void Growing::make_way(unsigned attempt) {
-  if (!table_.can_split()) return allocate(table_.buckets + 1);
   if (attempt == kMostForcedSplits)
     throw BadParameters(
         "filter 'growing' finds no room for a key: its table was made up, or its hash is broken");
+  if (!table_.can_split()) return allocate(table_.buckets + 1);
   kernels::growing_split(table_);
 }
 
@@ -239,19 +247,21 @@ void Growing::clear() noexcept {
   keys_ = forgotten_ = forget_misses_ = 0;
 }
 
+void Growing::erase(const GrowingPlace& place) noexcept {
+  if (place.stray == kernels::kGrowingMostStrays)
+    return kernels::growing_erase(table_, place.bucket, place.slot);
+  --table_.by_bits[table_.strays[place.stray].bits];
+  --table_.entries;
+  std::shift_left(table_.strays.begin() + static_cast<std::ptrdiff_t>(place.stray),
+                  table_.strays.begin() + static_cast<std::ptrdiff_t>(table_.stray_count), 1);
+  --table_.stray_count;
+}
+
 bool Growing::forget(const Digest& digest) noexcept {
   const auto found = find(table_, kernels::trace_of(table_.shape, digest));
   ++(found ? forgotten_ : forget_misses_);
   if (!found) return false;
-  if (found->stray < kernels::kGrowingMostStrays) {
-    --table_.by_bits[found->bits];
-    --table_.entries;
-    std::shift_left(table_.strays.begin() + static_cast<std::ptrdiff_t>(found->stray),
-                    table_.strays.begin() + static_cast<std::ptrdiff_t>(table_.stray_count), 1);
-    --table_.stray_count;
-  } else {
-    kernels::growing_erase(table_, found->bucket, found->slot);
-  }
+  erase(*found);
   if (keys_ > 0) --keys_;
   return true;
 }
@@ -268,31 +278,29 @@ FilterStats Growing::stats() const {
           .forget_misses = forget_misses_};
 }
 
+// Adds a trace that no other covers, and returns whether its key is new. Where a finer one is held
+// of what may be the same key, the coarser takes its place: it stands for both, should they be two.
 // Known bits that end before the table's addresses do may belong to several buckets: all get a
 // copy.
-void Growing::add(const GrowingTrace& trace) {
-  if (find(table_, trace)) return;
-  while (table_.entries >= table_.limit) {
-    if (!table_.can_split()) allocate(table_.buckets + 1);
-    kernels::growing_split(table_);
-  }
+bool Growing::add(const GrowingTrace& trace) {
+  if (find(table_, trace)) return false;
+  for (unsigned attempt = 1; table_.entries >= table_.limit; ++attempt) make_way(attempt);
   if (!kernels::growing_bucket(table_, trace) ||
       !kernels::growing_bucket(table_, kernels::other_side(trace))) {
-    add({trace.tag, trace.hash, trace.bits + 1});
-    add({trace.tag, trace.hash | std::uint64_t{1} << trace.bits, trace.bits + 1});
-    return;
+    const bool low = add({trace.tag, trace.hash, trace.bits + 1});
+    const bool high = add({trace.tag, trace.hash | std::uint64_t{1} << trace.bits, trace.bits + 1});
+    return low && high;
   }
+  const auto finer = find_finer(table_, trace);
+  if (finer) erase(*finer);
   for (unsigned attempt = 1; !kernels::growing_place(table_, trace); ++attempt) make_way(attempt);
+  return !finer;
 }
 
 void Growing::add_all_of(const Growing& other) {
   const GrowingTable& from = other.table_;
   std::uint64_t added = 0;
-  const auto take = [&](const GrowingTrace& trace) {
-    const std::uint64_t before = table_.entries;
-    add(trace);
-    added += table_.entries > before;
-  };
+  const auto take = [&](const GrowingTrace& trace) { added += add(trace); };
   // Halves in turn, and each from the bucket on that we split next: what comes is then spread where
   // there is, or soon will be, room for it.
   const std::uint64_t starts[] = {table_.halves[0].split, table_.halves[1].split};
@@ -313,6 +321,9 @@ void Growing::add_all_of(const Growing& other) {
 
 // The one with more buckets is the base: its slots know more than the other's table could hold.
 void Growing::merge(const Growing& other) {
+  if (other.params_.target_fpr != params_.target_fpr)
+    throw BadParameters(
+        "filters 'growing' of different fpr cannot be merged: make both with the same");
   if (other.params_.slot_bits != params_.slot_bits)
     throw BadParameters(
         fmt::format("filters 'growing' with slots of {} and {} bits cannot be merged: make them "
@@ -395,7 +406,9 @@ Growing Growing::decode(Decoder& header, Decoder& payload) {
   refuse(strays > kernels::kGrowingMostStrays);
   for (; table.stray_count < strays; ++table.stray_count) {
     const GrowingTrace stray{header.u64(), header.u64(), header.u32()};
+    // Strays leave as the table grows, long before it outgrows what is known of them.
     refuse(stray.tag >> table.shape.tag_bits != 0 || stray.bits > 64 ||
+           stray.bits + kMostStrayLag < table.halves[1].level ||
            (stray.bits < 64 && stray.hash >> stray.bits != 0));
     table.strays[table.stray_count] = stray;
   }
@@ -407,8 +420,10 @@ Growing Growing::decode(Decoder& header, Decoder& payload) {
   return filter;
 }
 
-// Counts what a table that was read holds. False: a slot without a delimiter, which is no slot.
+// Counts what a table that was read holds. False: a slot without a delimiter, which is no slot, or
+// a full table of slots without a hash bit, of which a split makes as many as it makes room for.
 bool Growing::take_count() noexcept {
+  std::uint64_t spent = 0;
   for (std::size_t i = 0; i < table_.stray_count; ++i) ++table_.by_bits[table_.strays[i].bits];
   for (std::uint64_t side = 0; side < 2; ++side)
     for (std::uint64_t i = 0; i < table_.halves[side].buckets; ++i)
@@ -417,10 +432,11 @@ bool Growing::take_count() noexcept {
         const std::uint64_t value = kernels::growing_get(table_, bucket, slot);
         if (value == 0) continue;
         if (value >> table_.shape.tag_bits == 0) return false;
+        spent += value >> table_.shape.tag_bits == 1;
         ++table_.by_bits[kernels::growing_trace(table_, bucket, slot).bits];
       }
   for (const std::uint64_t count : table_.by_bits) table_.entries += count;
-  return true;
+  return spent <= table_.limit - table_.limit / 16;
 }
 
 static_assert(Filter<Growing> && ForgettingFilter<Growing> && MergingFilter<Growing>);

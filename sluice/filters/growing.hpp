@@ -25,6 +25,14 @@
 
 namespace sluice {
 
+// Where a trace is held: in a slot, or as a stray.
+struct GrowingPlace {
+  std::uint64_t bucket = 0;
+  unsigned slot = 0;
+  std::size_t stray = kernels::kGrowingMostStrays;
+  unsigned bits = 0;  // known of its hash
+};
+
 class Growing {
  public:
   static constexpr FilterKind kKind = FilterKind::growing;
@@ -60,8 +68,8 @@ class Growing {
   // Takes a key back: of several traces that agree with it the one of which most is known, which is
   // its own or stands for its own.
   bool forget(const Digest& digest) noexcept;
-  // Takes in what `other` remembers, if its slots are as wide. Throws NoMemory before anything has
-  // changed.
+  // Takes in what `other` remembers, if its slots are as wide and its error is the same. Should
+  // memory end on the way, some of that is taken in, and nothing of this one is lost.
   void merge(const Growing& other);
 
   const Params& params() const noexcept { return params_; }
@@ -79,7 +87,8 @@ class Growing {
   void allocate(std::uint64_t buckets);
   void adopt_memory() noexcept;
   void make_way(unsigned attempt);
-  void add(const kernels::GrowingTrace& trace);
+  bool add(const kernels::GrowingTrace& trace);
+  void erase(const GrowingPlace& place) noexcept;
   void add_all_of(const Growing& other);
   bool take_count() noexcept;
   template <class Part>

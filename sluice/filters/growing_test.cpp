@@ -159,6 +159,61 @@ TEST_P(GrowingTest, MergingTheSameKeysAddsNothing) {
   EXPECT_EQ(one.stats().keys, two.stats().keys);
 }
 
+// What is known of a key depends on when it came: in the reverse order others are known well. A key
+// that both have is one key all the same, and taken back once.
+TEST_P(GrowingTest, MergingTheSameKeysInAnotherOrderAddsNothing) {
+  for (const std::size_t of_two : {std::size_t{5000}, std::size_t{40'000}}) {
+    Growing one = make(GetParam()), two = make(GetParam());
+    std::vector<Digest> keys = drawn(1, 40'000);
+    fill(one, keys);
+    std::ranges::reverse(keys);
+    const std::vector<Digest> second =
+        fill(two, std::vector(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(of_two)));
+    const std::uint64_t before = one.stats().keys;
+    one.merge(two);
+    EXPECT_EQ(missing(one, keys), 0u);
+    // Different keys may look the same, with slots of 16 bits more than a few.
+    const double slack = GetParam() == 16 ? 0.02 : 0;
+    EXPECT_NEAR(static_cast<double>(one.stats().keys), static_cast<double>(before),
+                slack * static_cast<double>(before));
+    std::size_t gone = 0;
+    for (std::size_t i = 0; i < 100; ++i) {
+      one.forget(second[i]);
+      gone += !one.may_contain(second[i]);
+    }
+    // Of 15 bits so few are left after as many doublings that others still stand for some.
+    EXPECT_GE(gone, GetParam() == 16 ? 60u : 100u);
+  }
+}
+
+// A table full of slots without a hash bit: each split would make as many copies as room.
+TEST_P(GrowingTest, ATableThatNeverHasRoomIsRefused) {
+  Growing filter = make(GetParam());
+  fill(filter, drawn(1, 2000));
+  std::vector<std::byte> header = header_of(filter), payload = payload_of(filter);
+  const std::size_t slot_bytes = GetParam() / 8;
+  const unsigned tag_bits = GetParam() == 16 ? 6 : GetParam() == 32 ? 12 : 32;
+  for (std::size_t at = 0; at < payload.size(); at += slot_bytes) {
+    // The first slots of each line, as many as the limit allows.
+    const bool taken = at % 64 / slot_bytes < 64 / slot_bytes * 5 / 8;
+    const std::uint64_t value = taken ? std::uint64_t{1} << tag_bits : 0;
+    std::memcpy(payload.data() + at, &value, slot_bytes);
+  }
+  BytesDecoder from_header(header), from_payload(payload);
+  try {
+    Growing made_up = Growing::decode(from_header, from_payload);
+    for (const Digest& digest : drawn(2, 5000)) made_up.observe(digest);
+    EXPECT_LT(made_up.stats().bytes, 64u << 20);
+  } catch (const Error&) {
+  }
+}
+
+TEST(Growing, MergingAnotherErrorIsRefused) {
+  Growing one = Growing::make(Growing::Params::from({.fpr = 1e-6}, {}));
+  const Growing two = Growing::make(Growing::Params::from({.fpr = 1e-5}, {}));
+  EXPECT_THROW(one.merge(two), BadParameters);
+}
+
 TEST(Growing, MergingOtherSlotsIsRefused) {
   Growing one = make(16);
   const Growing two = make(32);

@@ -267,9 +267,9 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
     __builtin_prefetch(odds.line(next.odd), 1);
   }
   const std::size_t fetched = ahead == 0 ? count : ahead;
-  std::uint64_t room = table.limit - table.entries;
+  std::uint64_t room = table.room();
   std::size_t i = 0;
-  const auto leave = [&] { table.entries = table.limit - room; };
+  const auto leave = [&] { table.entries += table.room() - room; };
   for (; i < count; ++i) {
     if (i + fetched < count) {
       // A hint only: a split until then may change where it goes.
@@ -315,7 +315,7 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
       odds = Odd(table.halves[1]);
       --i;  // again, where it goes now
     }
-    room = table.limit - table.entries;
+    room = table.room();
   }
   leave();
   return i;

@@ -102,6 +102,8 @@ struct GrowingTable {
   // As many buckets, of which the even half has the more: a power of two in one, and up to twice
   // that in the other.
   void set_buckets(std::uint64_t count) noexcept;
+  // Slots that may yet be taken. The copies of a split may be more than the room that it made.
+  std::uint64_t room() const noexcept { return entries < limit ? limit - entries : 0; }
   // The half whose bucket is split next.
   std::size_t next() const noexcept { return halves[0].buckets >= 2 * (halves[1].low_mask + 1); }
   bool can_split() const noexcept {

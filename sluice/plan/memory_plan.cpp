@@ -31,13 +31,16 @@ MemoryPlan plan_for_memory(std::uint64_t memory, double fpr) {
   if (memory < kLeastMemory)
     throw BadParameters(
         fmt::format("--memory {} is too little: the process alone takes {}; give {} or more",
-                    format_size(memory), format_size(kProcessBytes), format_size(kLeastMemory)));
+                    memory, format_size(kProcessBytes), format_size(kLeastMemory)));
+  if (memory > kMostMemory)
+    throw BadParameters(fmt::format("--memory {} is more than any filter takes: give {} or less",
+                                    format_size(memory), format_size(kMostMemory)));
   MemoryPlan plan;
   plan.memory = memory;
   plan.bytes = memory - kProcessBytes;
   const std::uint64_t window = cohort_keys(plan.bytes, fpr);
-  const model::ForgettingPlan random = model::reservoir_plan(
-      8 * static_cast<double>(plan.bytes), fpr, model::ReservoirVariant::biased);
+  const model::ForgettingPlan random = model::reservoir_plan(8 * static_cast<double>(plan.bytes),
+                                                             fpr, model::ReservoirVariant::biased);
   plan.window_keys = static_cast<double>(window);
   plan.random_keys = random.mean_distance;
   plan.random_fpr = random.fpr;

@@ -30,7 +30,10 @@ struct MemoryPlan {
 inline constexpr std::uint64_t kProcessBytes = std::uint64_t{8} << 20;
 inline constexpr std::uint64_t kLeastMemory = kProcessBytes + (std::uint64_t{1} << 20);
 
-// `memory` is for the whole process. Throws BadParameters when it is less than kLeastMemory.
+inline constexpr std::uint64_t kMostMemory = std::uint64_t{32} << 40;
+
+// `memory` is for the whole process. Throws BadParameters when it is less than kLeastMemory or more
+// than kMostMemory.
 MemoryPlan plan_for_memory(std::uint64_t memory, double fpr);
 
 }  // namespace sluice

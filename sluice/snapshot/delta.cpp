@@ -320,4 +320,11 @@ DeltaSizes apply_delta(const StoredBytes* old_one, const StoredBytes& delta, Enc
           delta.size()};
 }
 
+bool is_delta(const StoredBytes& bytes) {
+  std::array<std::byte, kMagic.size()> first;
+  if (bytes.size() < first.size()) return false;
+  bytes.read(0, first);
+  return std::ranges::equal(first, std::as_bytes(std::span(kMagic)));
+}
+
 }  // namespace sluice

@@ -74,4 +74,7 @@ DeltaSizes write_delta(const StoredBytes* old_one, const StoredBytes& new_one, E
 // `old_one` is missing or one too many, and CorruptSnapshot, naming it, when one is damaged.
 DeltaSizes apply_delta(const StoredBytes* old_one, const StoredBytes& delta, Encoder& to);
 
+// Whether it begins as a delta does.
+bool is_delta(const StoredBytes& bytes);
+
 }  // namespace sluice

@@ -142,3 +142,29 @@ unwritten() {
   refused 1 delta v2 -o small/d
   [[ $(ls small) == ballast ]]
 }
+
+@test "what is no file, or no delta, is not replaced" {
+  printf '%s\n' a b | sluice dedup "${quiet[@]}" --state s >/dev/null
+  cp s t
+  echo c | sluice dedup "${quiet[@]}" --state t >/dev/null
+  mkdir there
+  mkfifo pipe
+  for target in there pipe; do
+    refused 2 delta s t -o "$target"
+    says "$target" "another file"
+    refused 2 merge s t -o "$target"
+    says "$target" "another file"
+  done
+  [ -d there ]
+  [ -p pipe ]
+  # Arguments that changed places would cost a state.
+  cp t before
+  refused 2 delta s -o t
+  says "'t'" "no delta"
+  cmp t before
+  sluice delta s t -o d
+  sluice apply s d -o u
+  refused 2 apply s d -o there
+  [ -d there ]
+  cmp t u
+}

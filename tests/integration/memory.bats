@@ -62,7 +62,9 @@ within_budget() {
 @test "budgets that cannot be kept, and flags that say the same, are refused" {
   touch input
   refused 2 dedup input --memory 4MiB
-  says "--memory 4 MiB" "9 MiB or more"
+  says "--memory 4194304" "9 MiB or more"
+  refused 2 dedup input --memory 100TiB
+  says "--memory" "or less"
   refused 2 dedup input --memory 64M
   says "--memory"
   for flags in "--window 1M" "--expect 10k" "--filter exact"; do

@@ -136,3 +136,20 @@ unmerged() {
   refused 2 merge a.s a.s
   says --output
 }
+
+@test "growing filters that saw the same in another order are one, and keys are taken back once" {
+  seq 1 20000 >up
+  sort -rn up >down
+  sluice dedup --stats none --seed 1 --state a up >/dev/null
+  sluice dedup --stats none --seed 1 --state b down >/dev/null
+  sluice merge --json a b -o c >json
+  jq --exit-status '.keys == 20000' json || { cat json && false; }
+  seq 1 5 >back
+  sluice dedup --stats json --state c --forget back up >out 2>err
+  [ "$(stat_of .forget.forgotten)" -eq 5 ]
+  cmp out back
+  # Another error is another filter.
+  sluice dedup --stats none --seed 1 --fpr 1e-4 --state d up >/dev/null
+  refused 2 merge a d -o e
+  says "fpr"
+}
