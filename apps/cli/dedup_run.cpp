@@ -322,6 +322,8 @@ void Run::flush_what_goes() noexcept {
 // All of them or, when it is stopped or fails on the way, none: the state is saved behind the last
 // one, and before the first record can bring one of them back.
 bool Run::forget() {
+  if (!state_file_)
+    warn("dedup", "--forget without --state: nothing is remembered yet, and nothing is taken back");
   DedupOptions options = request_.options;
   options.forget = true;
   options.event_time.reset();

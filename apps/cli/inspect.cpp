@@ -15,6 +15,7 @@
 #include "printable.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/dynamic.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -30,6 +31,12 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   const Settings settings = snapshot.filter.settings();
   for (const auto& [name, value] : settings.pairs()) row("  " + name, value);
   row("keys held", format_count(stats.keys));
+  if (const Dynamic* dynamic = snapshot.filter.as<Dynamic>()) {
+    const DynamicStats series = dynamic->series();
+    row("pieces", fmt::format("{}, room for {} keys more; {} keys kept though to be forgotten",
+                              format_count(series.filters), format_count(series.room),
+                              format_count(series.kept)));
+  }
   row("keys planned", stats.capacity == 0 ? "as many as come" : format_count(stats.capacity));
   row("memory", format_size(stats.bytes));
   row("bits a key", fmt::format("{:.1f}", bits_per_key(stats)));
@@ -52,6 +59,15 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
       .field("target_fpr", stats.target_fpr)
       .field("predicted_fpr", stats.predicted_fpr)
       .field("hash", name_of(snapshot.hasher.kind()));
+  if (const Dynamic* dynamic = snapshot.filter.as<Dynamic>()) {
+    const DynamicStats series = dynamic->series();
+    json.begin("series")
+        .field("pieces", series.filters)
+        .field("room", series.room)
+        .field("kept", series.kept)
+        .field("real_capacity", series.real_capacity)
+        .end();
+  }
   json.begin("parameters");
   const Settings settings = snapshot.filter.settings();
   for (const auto& [name, value] : settings.pairs()) json.field(name, value);

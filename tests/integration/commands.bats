@@ -77,6 +77,14 @@ load helper
   [[ $stderr != *$'\033'* ]]
 }
 
+@test "inspect tells of how many pieces a series is" {
+  seq 1 250 | sluice dedup --stats none --filter dynamic,keys=100,forget=yes --state s >/dev/null 2>&1
+  run -0 --separate-stderr sluice inspect s
+  [[ $output == *"pieces"*"3, room for 50 keys more"* ]]
+  sluice inspect s --json >json
+  jq --exit-status '.series == {"pieces": 3, "room": 50, "kept": 0, "real_capacity": 300}' json
+}
+
 @test "inspect refuses what is no whole snapshot, and changes nothing" {
   printf 'a\n' | sluice dedup "${quiet[@]}" --state s >/dev/null
   head -c 1000 s >half
