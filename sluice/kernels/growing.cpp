@@ -9,144 +9,10 @@
 // clang-format on
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
+#include "sluice/kernels/growing_ring.hpp"
 #include "sluice/kernels/prefetch.hpp"
-
-#ifndef SLUICE_KERNELS_GROWING_FORMATS
-#define SLUICE_KERNELS_GROWING_FORMATS
-namespace sluice::kernels {
-
-template <class Slot_, const GrowingShape& kShape_>
-struct GrowingFormat {
-  using Slot = Slot_;
-  static constexpr const GrowingShape& kShape = kShape_;
-  static constexpr unsigned kSlots = kShape.slots();
-  static constexpr unsigned kTagBits = kShape.tag_bits;
-  static constexpr Slot kTagMask = static_cast<Slot>((std::uint64_t{1} << kTagBits) - 1);
-  static constexpr Slot kDelimiter = static_cast<Slot>(Slot{1} << (kShape.slot_bits - 1));
-  static_assert(8 * sizeof(Slot) == kShape.slot_bits);
-};
-
-// Calls run(format) with the format of the table.
-template <class Run>
-inline auto with_format(const GrowingTable& table, Run run) {
-  switch (table.shape.slot_bits) {
-    case 16:
-      return run(GrowingFormat<std::uint16_t, kGrowing16>());
-    case 32:
-      return run(GrowingFormat<std::uint32_t, kGrowing32>());
-    default:
-      return run(GrowingFormat<std::uint64_t, kGrowing64>());
-  }
-}
-
-// Which slots of a bucket agree with a query, and which are free, as bits.
-struct GrowingMatch {
-  std::uint32_t match, free;
-};
-
-// A key's two hashes, the even one first.
-struct GrowingHashes {
-  GrowingHashes(const GrowingShape& shape, const Digest& digest) noexcept
-      : tag(digest.hi >> (64 - shape.tag_bits)) {
-    const std::uint64_t mix = growing_mix(tag);
-    even = digest.lo ^ (mix & (std::uint64_t{0} - (digest.lo & 1)));
-    odd = even ^ mix;
-  }
-  std::uint64_t tag, even, odd;
-};
-
-// Where hashes go in a half that is partly split. Copies of what the table has, in bytes: nothing
-// else can point at them, so they stay in registers while slots are written.
-class PartialHalf {
- public:
-  explicit PartialHalf(const GrowingHalf& half) noexcept
-      : lines_(half.lines),
-        split_(half.split * kGrowingBucketBytes),
-        near_(half.low_mask * kGrowingBucketBytes),
-        last_((half.low_mask + 1) * kGrowingBucketBytes),
-        level_(half.level) {}
-  // Calls found(line, level).
-  template <class Found>
-  [[gnu::always_inline]] void find(std::uint64_t hash, Found found) const noexcept {
-    static_assert(kGrowingBucketBytes == 64);
-    const std::uint64_t scaled = hash << 5;  // hash / 2 times the size of a bucket
-    const std::uint64_t near = scaled & near_;
-    const std::uint64_t split = near < split_;
-    found(lines_ + (near | (scaled & last_ & (std::uint64_t{0} - split))),
-          level_ + static_cast<unsigned>(split));
-  }
-
- private:
-  std::byte* lines_;
-  std::uint64_t split_, near_, last_;
-  unsigned level_;
-};
-
-// The same in a half of which no bucket has been split since it last doubled.
-class WholeHalf {
- public:
-  explicit WholeHalf(const GrowingHalf& half) noexcept
-      : lines_(half.lines), near_(half.low_mask * kGrowingBucketBytes), level_(half.level) {}
-  template <class Found>
-  [[gnu::always_inline]] void find(std::uint64_t hash, Found found) const noexcept {
-    found(lines_ + (hash << 5 & near_), level_);
-  }
-
- private:
-  std::byte* lines_;
-  std::uint64_t near_;
-  unsigned level_;
-};
-
-// The places of the keys to come, worked out once when their lines are asked for. Of key i they are
-// at i modulo kKeys, the odd ones kKeys further on.
-template <class F>
-struct GrowingRing {
-  static constexpr std::size_t kKeys = 32;
-  static_assert(kKeys > kPrefetchDistance);
-
-  template <class Even, class Odd>
-  [[gnu::always_inline]] void put(std::size_t at, const Even& evens, const Odd& odds,
-                                  const Digest& digest) noexcept {
-    using Slot = typename F::Slot;
-    const GrowingHashes key(F::kShape, digest);
-    // The delimiter of a new slot changes no comparison: it lies above all that is compared.
-    const auto ends = static_cast<Slot>(key.tag | F::kDelimiter);
-    evens.find(key.even, [&](std::byte* line, unsigned level) {
-      lines[at] = line;
-      levels[at] = static_cast<std::uint8_t>(level);
-      slots[at] = static_cast<Slot>(key.even >> level << F::kTagBits | ends);
-    });
-    odds.find(key.odd, [&](std::byte* line, unsigned level) {
-      lines[at + kKeys] = line;
-      levels[at + kKeys] = static_cast<std::uint8_t>(level);
-      slots[at + kKeys] = static_cast<Slot>(key.odd >> level << F::kTagBits | ends);
-    });
-  }
-
-  // Whether a key goes to this line of a half: its place changes when the line is split.
-  bool has(std::size_t half, const std::byte* line) const noexcept {
-    std::uint64_t found = 0;
-    for (std::size_t i = 0; i < kKeys; ++i) found |= std::uint64_t{lines[half * kKeys + i] == line};
-    return found != 0;
-  }
-
-  std::array<std::byte*, 2 * kKeys> lines = {};
-  std::array<typename F::Slot, 2 * kKeys> slots;  // as a new key's, and what is asked for
-  std::array<std::uint8_t, 2 * kKeys> levels;
-};
-
-inline bool is_stray(const GrowingTable& table, const GrowingTrace& key) noexcept {
-  for (std::size_t i = 0; i < table.stray_count; ++i)
-    if (covers(table.strays[i], key)) return true;
-  return false;
-}
-
-}  // namespace sluice::kernels
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
@@ -277,6 +143,19 @@ HWY_INLINE std::uint64_t choose(std::uint64_t which, std::uint64_t yes, std::uin
   return no ^ ((yes ^ no) & which);
 }
 
+// Writes a new key's slot to the first free one of the bucket; a duplicate's to where nobody looks.
+template <class F>
+HWY_INLINE void write(const GrowingRing<F>& ring, std::size_t at, std::uint64_t free,
+                      std::uint64_t duplicate, std::byte* unused) {
+  const std::uint64_t line =
+      choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused),
+             reinterpret_cast<std::uintptr_t>(ring.lines[at]));
+  const auto slot =
+      static_cast<std::size_t>(__builtin_ctzll(free | std::uint64_t{1} << (F::kSlots - 1)));
+  std::memcpy(reinterpret_cast<std::byte*>(line) + slot * sizeof(typename F::Slot), &ring.slots[at],
+              sizeof(typename F::Slot));
+}
+
 // Judges until the end, until it is stuck, or until the other half is the one that is partly split.
 template <class F, class Even, class Odd>
 HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests, std::size_t count,
@@ -296,6 +175,7 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
     }
   };
   look_up(0, kPrefetchDistance);
+  ring.clear(turn);
   std::uint64_t room = table.limit - table.entries;
   for (std::size_t i = 0; i < count;) {
     const std::size_t at = i % Ring::kKeys;
@@ -313,13 +193,7 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
         choose(to_second, two.free, one.free) & (std::uint64_t{0} - (room != 0));
     if (HWY_LIKELY((free | duplicate) != 0)) {
       const std::size_t chosen = at + (to_second & Ring::kKeys);
-      const std::uint64_t line =
-          choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused),
-                 reinterpret_cast<std::uintptr_t>(ring.lines[chosen]));
-      const auto slot =
-          static_cast<std::size_t>(__builtin_ctzll(free | std::uint64_t{1} << (F::kSlots - 1)));
-      std::memcpy(reinterpret_cast<std::byte*>(line) + slot * sizeof(typename F::Slot),
-                  &ring.slots[chosen], sizeof(typename F::Slot));
+      write<F>(ring, chosen, free, duplicate, unused);
       room -= duplicate ^ 1;
       table.by_bits[ring.levels[chosen] + F::kShape.hash_bits()] += duplicate ^ 1;
     } else {
@@ -335,7 +209,7 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
         evens = Even(table.halves[0]);
         odds = Odd(table.halves[1]);
         room = table.limit - table.entries;
-        if (HWY_UNLIKELY(ring.has(turn, source))) look_up(i, i + kPrefetchDistance);
+        if (HWY_UNLIKELY(ring.has(turn, source, count))) look_up(i, i + kPrefetchDistance);
         continue;  // again, where it goes now
       }
       room = table.limit - table.entries;
