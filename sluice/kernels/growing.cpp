@@ -253,16 +253,17 @@ HWY_NOINLINE void ask_run(const GrowingTable& table, const Digest* digests, std:
   const Even evens(table.halves[0]);
   const Odd odds(table.halves[1]);
   Ring ring;
+  const std::size_t ahead = std::min(count, kPrefetchDistance);
   // The first rounds only look up.
-  for (std::size_t round = 0; round < count + kPrefetchDistance; ++round) {
+  for (std::size_t round = 0; round < count + ahead; ++round) {
     if (round < count) {
       const std::size_t at = round % Ring::kKeys;
       ring.put(at, evens, odds, digests[round]);
       __builtin_prefetch(ring.lines[at], 0);
       __builtin_prefetch(ring.lines[at + Ring::kKeys], 0);
     }
-    if (round < kPrefetchDistance) continue;
-    const std::size_t i = round - kPrefetchDistance, at = i % Ring::kKeys;
+    if (round < ahead) continue;
+    const std::size_t i = round - ahead, at = i % Ring::kKeys;
     const std::uint32_t match =
         probe<F>(ring.lines[at], ring.slots[at]).match |
         probe<F>(ring.lines[at + Ring::kKeys], ring.slots[at + Ring::kKeys]).match;
