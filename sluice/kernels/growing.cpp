@@ -8,119 +8,11 @@
 #include <hwy/highway.h>
 // clang-format on
 
+#include <algorithm>
 #include <cstring>
 
+#include "sluice/kernels/growing_ring.hpp"
 #include "sluice/kernels/prefetch.hpp"
-
-#ifndef SLUICE_KERNELS_GROWING_FORMATS
-#define SLUICE_KERNELS_GROWING_FORMATS
-namespace sluice::kernels {
-
-template <class Slot_, const GrowingShape& kShape_>
-struct GrowingFormat {
-  using Slot = Slot_;
-  static constexpr const GrowingShape& kShape = kShape_;
-  static constexpr unsigned kSlots = kShape.slots();
-  static constexpr unsigned kTagBits = kShape.tag_bits;
-  static constexpr Slot kTagMask = static_cast<Slot>((std::uint64_t{1} << kTagBits) - 1);
-  static constexpr Slot kDelimiter = static_cast<Slot>(Slot{1} << (kShape.slot_bits - 1));
-  static_assert(8 * sizeof(Slot) == kShape.slot_bits);
-};
-
-// Calls run(format) with the format of the table.
-template <class Run>
-inline auto with_format(const GrowingTable& table, Run run) {
-  switch (table.shape.slot_bits) {
-    case 16:
-      return run(GrowingFormat<std::uint16_t, kGrowing16>());
-    case 32:
-      return run(GrowingFormat<std::uint32_t, kGrowing32>());
-    default:
-      return run(GrowingFormat<std::uint64_t, kGrowing64>());
-  }
-}
-
-// Which slots of a bucket agree with a query, and which are free, as bits.
-struct GrowingMatch {
-  std::uint32_t match, free;
-};
-
-// A key's two hashes, the even one first.
-struct GrowingHashes {
-  GrowingHashes(const GrowingShape& shape, const Digest& digest) noexcept
-      : tag(digest.hi >> (64 - shape.tag_bits)) {
-    const std::uint64_t mix = growing_mix(tag);
-    even = digest.lo ^ (mix & (std::uint64_t{0} - (digest.lo & 1)));
-    odd = even ^ mix;
-  }
-  std::uint64_t tag, even, odd;
-};
-
-// Where hashes go in a half that is partly split. Copies of what the table has, in bytes: nothing
-// else can point at them, so they stay in registers while slots are written.
-class PartialHalf {
- public:
-  explicit PartialHalf(const GrowingHalf& half) noexcept
-      : lines_(half.lines),
-        end_(half.buckets * kGrowingBucketBytes),
-        split_(half.split * kGrowingBucketBytes),
-        near_(half.low_mask * kGrowingBucketBytes),
-        far_((2 * half.low_mask + 1) * kGrowingBucketBytes),
-        level_(half.level) {}
-  std::byte* line(std::uint64_t hash) const noexcept {
-    const std::uint64_t far = scaled(hash) & far_, near = scaled(hash) & near_;
-    return lines_ + (far < end_ ? far : near);
-  }
-  unsigned level(std::uint64_t hash) const noexcept {
-    return level_ + ((scaled(hash) & near_) < split_);
-  }
-
- private:
-  // hash / 2 times the size of a bucket.
-  static std::uint64_t scaled(std::uint64_t hash) noexcept {
-    static_assert(kGrowingBucketBytes == 64);
-    return hash << 5;
-  }
-  std::byte* lines_;
-  std::uint64_t end_, split_, near_, far_;
-  unsigned level_;
-};
-
-// The same in a half of which no bucket has been split since it last doubled.
-class WholeHalf {
- public:
-  explicit WholeHalf(const GrowingHalf& half) noexcept
-      : lines_(half.lines), near_(half.low_mask * kGrowingBucketBytes), level_(half.level) {}
-  std::byte* line(std::uint64_t hash) const noexcept { return lines_ + (hash << 5 & near_); }
-  unsigned level(std::uint64_t) const noexcept { return level_; }
-
- private:
-  std::byte* lines_;
-  std::uint64_t near_;
-  unsigned level_;
-};
-
-// One of a key's two places.
-template <class F>
-struct GrowingSide {
-  template <class Half>
-  GrowingSide(const Half& half, std::uint64_t hash, std::uint64_t tag) noexcept
-      : line(half.line(hash)),
-        level(half.level(hash)),
-        query(static_cast<typename F::Slot>(hash >> level << F::kTagBits | tag)) {}
-  std::byte* line;
-  unsigned level;
-  typename F::Slot query;
-};
-
-inline bool is_stray(const GrowingTable& table, const GrowingTrace& key) noexcept {
-  for (std::size_t i = 0; i < table.stray_count; ++i)
-    if (covers(table.strays[i], key)) return true;
-  return false;
-}
-
-}  // namespace sluice::kernels
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
@@ -251,74 +143,87 @@ HWY_INLINE std::uint64_t choose(std::uint64_t which, std::uint64_t yes, std::uin
   return no ^ ((yes ^ no) & which);
 }
 
+// Writes a new key's slot to the first free one of the bucket; a duplicate's to where nobody looks.
+template <class F>
+HWY_INLINE void write(const GrowingRing<F>& ring, std::size_t at, std::uint64_t free,
+                      std::uint64_t duplicate, std::byte* unused) {
+  const std::uint64_t line =
+      choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused),
+             reinterpret_cast<std::uintptr_t>(ring.lines[at]));
+  const auto slot =
+      static_cast<std::size_t>(__builtin_ctzll(free | std::uint64_t{1} << (F::kSlots - 1)));
+  std::memcpy(reinterpret_cast<std::byte*>(line) + slot * sizeof(typename F::Slot), &ring.slots[at],
+              sizeof(typename F::Slot));
+}
+
 // Judges until the end, until it is stuck, or until the other half is the one that is partly split.
 template <class F, class Even, class Odd>
 HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests, std::size_t count,
                                      Verdict* verdicts, bool& stuck) {
+  using Ring = GrowingRing<F>;
   Even evens(table.halves[0]);
   Odd odds(table.halves[1]);
+  Ring ring;
   alignas(64) std::byte unused[kGrowingBucketBytes];  // where the slot of a duplicate is written
   const std::size_t turn = table.next();
-  const std::size_t ahead =
-      table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes ? kPrefetchDistance : 0;
-  for (std::size_t i = 0; i < std::min(ahead, count); ++i) {
-    const GrowingHashes next(F::kShape, digests[i]);
-    __builtin_prefetch(evens.line(next.even), 1);
-    __builtin_prefetch(odds.line(next.odd), 1);
-  }
-  const std::size_t fetched = ahead == 0 ? count : ahead;
-  std::uint64_t room = table.room();
-  std::size_t i = 0;
-  const auto leave = [&] { table.entries += table.room() - room; };
-  for (; i < count; ++i) {
-    if (i + fetched < count) {
-      // A hint only: a split until then may change where it goes.
-      const GrowingHashes next(F::kShape, digests[i + fetched]);
-      __builtin_prefetch(evens.line(next.even), 1);
-      __builtin_prefetch(odds.line(next.odd), 1);
+  const auto look_up = [&](std::size_t from, std::size_t until) HWY_ATTR {
+    for (std::size_t i = from; i < std::min(until, count); ++i) {
+      const std::size_t at = i % Ring::kKeys;
+      ring.put(at, evens, odds, digests[i]);
+      __builtin_prefetch(ring.lines[at], 1);
+      __builtin_prefetch(ring.lines[at + Ring::kKeys], 1);
     }
-    const GrowingHashes key(F::kShape, digests[i]);
-    const GrowingSide<F> first(evens, key.even, key.tag), second(odds, key.odd, key.tag);
-    const GrowingMatch one = probe<F>(first.line, first.query);
-    const GrowingMatch two = probe<F>(second.line, second.query);
-    bool duplicate = (one.match | two.match) != 0;
+  };
+  look_up(0, kPrefetchDistance);
+  ring.clear(turn);
+  std::uint64_t room = table.room();
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t at = i % Ring::kKeys;
+    const GrowingMatch one = probe<F>(ring.lines[at], ring.slots[at]);
+    const GrowingMatch two = probe<F>(ring.lines[at + Ring::kKeys], ring.slots[at + Ring::kKeys]);
+    std::uint64_t duplicate = (one.match | two.match) != 0;
     if (HWY_UNLIKELY(table.stray_count != 0))
-      duplicate = duplicate || is_stray(table, trace_of(F::kShape, digests[i]));
+      duplicate |= std::uint64_t{is_stray(table, trace_of(F::kShape, digests[i]))};
     verdicts[i] = static_cast<Verdict>(duplicate);
     // The emptier takes the key: all ones where that is the second. Neither this nor the verdict is
     // branched on: both are as good as random.
     const auto to_second = static_cast<std::uint64_t>(
         (__builtin_popcount(one.free) - __builtin_popcount(two.free)) >> 31);
-    const auto free = static_cast<std::uint32_t>(choose(to_second, two.free, one.free));
-    if (HWY_LIKELY(duplicate || (free != 0 && room != 0))) {
-      const std::uint64_t bucket = choose(to_second, reinterpret_cast<std::uintptr_t>(second.line),
-                                          reinterpret_cast<std::uintptr_t>(first.line));
-      const std::uint64_t line =
-          choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused), bucket);
-      const auto level = choose(to_second, second.level, first.level);
-      const auto slot = static_cast<typename F::Slot>(choose(to_second, second.query, first.query) |
-                                                      F::kDelimiter);
-      const auto at = static_cast<std::size_t>(__builtin_ctz(free | 1u << (F::kSlots - 1)));
-      std::memcpy(reinterpret_cast<std::byte*>(line) + at * sizeof(slot), &slot, sizeof(slot));
-      room -= !duplicate;
-      table.by_bits[level + F::kShape.hash_bits()] += !duplicate;
-      continue;
+    const std::uint64_t free =
+        choose(to_second, two.free, one.free) & (std::uint64_t{0} - (room != 0));
+    if (HWY_LIKELY((free | duplicate) != 0)) {
+      const std::size_t chosen = at + (to_second & Ring::kKeys);
+      write<F>(ring, chosen, free, duplicate, unused);
+      room -= duplicate ^ 1;
+      table.by_bits[ring.levels[chosen] + F::kShape.hash_bits()] += duplicate ^ 1;
+    } else {
+      table.entries += table.room() - room;
+      stuck = room != 0 ? !growing_place_crowded(table, trace_of(F::kShape, digests[i]))
+                        : !table.can_split();
+      if (stuck) return i;
+      if (room == 0) {
+        const std::byte* const source =
+            table.halves[turn].lines + table.halves[turn].split * kGrowingBucketBytes;
+        split_one<F>(table);
+        if (table.next() != turn) return i;
+        evens = Even(table.halves[0]);
+        odds = Odd(table.halves[1]);
+        room = table.room();
+        if (HWY_UNLIKELY(ring.has(turn, source, count))) look_up(i, i + kPrefetchDistance);
+        continue;  // again, where it goes now
+      }
+      room = table.room();
     }
-    leave();
-    stuck = room != 0 ? !growing_place_crowded(table, trace_of(F::kShape, digests[i]))
-                      : !table.can_split();
-    if (stuck) return i;
-    if (room == 0) {
-      split_one<F>(table);
-      if (table.next() != turn) return i;
-      evens = Even(table.halves[0]);
-      odds = Odd(table.halves[1]);
-      --i;  // again, where it goes now
+    if (i + kPrefetchDistance < count) {
+      const std::size_t next = (i + kPrefetchDistance) % Ring::kKeys;
+      ring.put(next, evens, odds, digests[i + kPrefetchDistance]);
+      __builtin_prefetch(ring.lines[next], 1);
+      __builtin_prefetch(ring.lines[next + Ring::kKeys], 1);
     }
-    room = table.room();
+    ++i;
   }
-  leave();
-  return i;
+  table.entries += table.room() - room;
+  return count;
 }
 
 template <class F>
@@ -344,23 +249,24 @@ std::size_t observe(GrowingTable& table, const Digest* digests, std::size_t coun
 template <class F, class Even, class Odd>
 HWY_NOINLINE void ask_run(const GrowingTable& table, const Digest* digests, std::size_t count,
                           Verdict* verdicts) {
+  using Ring = GrowingRing<F>;
   const Even evens(table.halves[0]);
   const Odd odds(table.halves[1]);
-  const std::size_t ahead =
-      table.buckets * kGrowingBucketBytes >= kPrefetchFromBytes ? kPrefetchDistance : 0;
-  // The first `ahead` rounds only prefetch.
+  Ring ring;
+  const std::size_t ahead = std::min(count, kPrefetchDistance);
+  // The first rounds only look up.
   for (std::size_t round = 0; round < count + ahead; ++round) {
-    if (ahead != 0 && round < count) {
-      const GrowingHashes next(F::kShape, digests[round]);
-      __builtin_prefetch(evens.line(next.even), 0);
-      __builtin_prefetch(odds.line(next.odd), 0);
+    if (round < count) {
+      const std::size_t at = round % Ring::kKeys;
+      ring.put(at, evens, odds, digests[round]);
+      __builtin_prefetch(ring.lines[at], 0);
+      __builtin_prefetch(ring.lines[at + Ring::kKeys], 0);
     }
     if (round < ahead) continue;
-    const std::size_t i = round - ahead;
-    const GrowingHashes key(F::kShape, digests[i]);
-    const GrowingSide<F> first(evens, key.even, key.tag), second(odds, key.odd, key.tag);
+    const std::size_t i = round - ahead, at = i % Ring::kKeys;
     const std::uint32_t match =
-        probe<F>(first.line, first.query).match | probe<F>(second.line, second.query).match;
+        probe<F>(ring.lines[at], ring.slots[at]).match |
+        probe<F>(ring.lines[at + Ring::kKeys], ring.slots[at + Ring::kKeys]).match;
     verdicts[i] =
         static_cast<Verdict>(match != 0 || is_stray(table, trace_of(F::kShape, digests[i])));
   }
