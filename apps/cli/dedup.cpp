@@ -127,6 +127,7 @@ constexpr const char* kExamples =
     "  sluice dedup --json --key /user,/ad clicks.ndjson --expect 50M --fpr 1e-7 > once.ndjson\n"
     "  sluice dedup --csv --key order_id --state seen.sluice --duplicates again.csv orders.csv\n"
     "  sluice dedup --json --key /id --window 10m --event-time /time events.ndjson > once.ndjson\n"
+    "  tail -f events | sluice dedup --memory 64MiB\n"
     "  tail -f events | sluice dedup -k 2 -d , --checkpoint-every 10s --state seen.sluice\n"
     "\n"
     "Exit: 0 done, 1 the run failed, 2 usage or a state file refused, 130 interrupted (state "

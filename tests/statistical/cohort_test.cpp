@@ -5,21 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
 
-bool full_counts() {
-  const char* counts = std::getenv("SLUICE_COUNTS");
-  return counts != nullptr && std::string(counts) == "full";
-}
+using testing_support::full_counts;
 
 constexpr std::uint64_t kWindow = 1'000'000;
 

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "sluice/base/random.hpp"
 #include "sluice/model/bloom.hpp"
 #include "sluice/model/dynamic.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice::model {
 namespace {
@@ -23,8 +23,7 @@ constexpr unsigned kBits = 1280, kProbes = 7, kCapacity = 133;
 constexpr DynamicShape kShape{.bits = kBits, .probes = kProbes, .capacity = kCapacity};
 
 int rounds(int short_count) {
-  const char* counts = std::getenv("SLUICE_COUNTS");
-  return counts != nullptr && std::string(counts) == "full" ? 20 * short_count : short_count;
+  return testing_support::full_counts() ? 20 * short_count : short_count;
 }
 
 using Key = std::array<unsigned, kProbes>;  // its positions, each drawn on its own

@@ -8,13 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sluice/model/bloom.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/dynamic_test_util.hpp"
 
 namespace sluice {
@@ -27,8 +27,7 @@ constexpr double kTolerance = 4;  // standard errors
 constexpr double kModel = 0.04;
 
 int series_count() {
-  const char* counts = std::getenv("SLUICE_COUNTS");
-  return counts != nullptr && std::string_view(counts) == "full" ? 1000 : 60;
+  return testing_support::full_counts() ? 1000 : 60;
 }
 
 struct Measured {

@@ -5,20 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "sluice/base/random.hpp"
 #include "sluice/filters/growing.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
 
-bool full_counts() {
-  const char* counts = std::getenv("SLUICE_COUNTS");
-  return counts != nullptr && std::string(counts) == "full";
-}
+using testing_support::full_counts;
 
 constexpr std::size_t kBatch = 1024;
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,21 +11,15 @@
 #include "sluice/base/random.hpp"
 #include "sluice/infer/inferred_window.hpp"
 #include "sluice/stream/zipf.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint64_t kWindow = 1u << 13;
 
-bool full_counts() {
-  const char* counts = std::getenv("SLUICE_COUNTS");
-  return counts != nullptr && std::string(counts) == "full";
-}
-
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+using testing_support::digest_of;
+using testing_support::full_counts;
 
 // Streams by name, and what changes in them.
 class DriftingStream {

@@ -9,28 +9,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "sluice/base/random.hpp"
 #include "sluice/infer/inferred_window.hpp"
 #include "sluice/model/timing.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint64_t kKeys = 1u << 16;
 
-bool full_counts() {
-  const char* counts = std::getenv("SLUICE_COUNTS");
-  return counts != nullptr && std::string(counts) == "full";
-}
-
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+using testing_support::digest_of;
+using testing_support::full_counts;
 
 // Keys 1 to kKeys, all alike or by the power law 1/x.
 class Stream {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -16,16 +15,14 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/reservoir.hpp"
 #include "sluice/filters/stable.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
 
 using Variant = Reservoir::Variant;
 
-bool full_counts() {
-  const char* counts = std::getenv("SLUICE_COUNTS");
-  return counts != nullptr && std::string(counts) == "full";
-}
+using testing_support::full_counts;
 
 Digest digest_of(std::uint64_t key, std::uint64_t seed) {
   SplitMix64 random(key * 0xD1342543DE82EF95ULL + seed);

@@ -1,0 +1,23 @@
+// How much a test does: SLUICE_COUNTS is `short` under ./dev test and `full` under ./dev soak.
+#pragma once
+
+#include <cstdlib>
+#include <string_view>
+
+#include "sluice/base/random.hpp"
+#include "sluice/hash/digest.hpp"
+
+namespace sluice::testing_support {
+
+inline bool full_counts() {
+  const char* counts = std::getenv("SLUICE_COUNTS");
+  return counts != nullptr && std::string_view(counts) == "full";
+}
+
+// A digest for a key that is a number.
+inline Digest digest_of(std::uint64_t key) {
+  SplitMix64 random(key);
+  return {random.next(), random.next()};
+}
+
+}  // namespace sluice::testing_support
