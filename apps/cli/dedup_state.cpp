@@ -1,0 +1,160 @@
+#include "dedup_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "dedup_window.hpp"
+#include "places.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice::cli {
+namespace {
+
+AnyFilter make_asked(const DedupRequest& request) {
+  return request.window ? make_window(request) : make_filter(request.filter, request.wish);
+}
+
+[[noreturn]] void refuse_state(const DedupRequest& request, std::string_view what,
+                               const std::string& in_file, const std::string& asked) {
+  throw BadParameters(
+      fmt::format("--state '{}' was made with {} '{}', and this run asks for '{}': run with the "
+                  "same, or start "
+                  "another state file",
+                  request.state, what, in_file, asked));
+}
+
+Snapshot fresh(const DedupRequest& request) {
+  const Secret secret = request.seed ? Secret::from_seed(*request.seed) : Secret::random();
+  const HashKind hash = request.untrusted_keys ? HashKind::highway : HashKind::xxh3;
+  return {Hasher(hash, secret), make_asked(request), labels_of(request.options)};
+}
+
+std::string describe_filter(const AnyFilter& filter) {
+  return fmt::format("{},{}", name_of(filter.kind()), filter.settings().text());
+}
+
+// What the state remembers must be what this run asks to remember.
+void check_window_agreement(const DedupRequest& request, const AnyFilter& filter) {
+  const auto text = [](const std::optional<Window::Params>& params) {
+    return params ? describe(params->spec, params->anchor == Anchor::refreshed) +
+                        (params->anchor == Anchor::refreshed ? ", refreshed" : "")
+                  : std::string("everything");
+  };
+  const Window* held = filter.as<Window>();
+  const auto in_file = held == nullptr ? std::nullopt : std::optional(held->params());
+  if (text(in_file) != text(request.window))
+    refuse_state(request, "a memory of", text(in_file), text(request.window));
+}
+
+// What the request says of the filter, and for the rest what the state says: a run need not
+// repeat what made its state, and is not told of numbers that it did not give.
+AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
+  const std::string_view name = name_of(held.kind());
+  const std::string_view asked = request.filter_named ? std::string_view(request.filter) : name;
+  const std::size_t comma = std::min(asked.find(','), asked.size());
+  make_filter(asked, request.wish);  // what is wrong in itself is said as such
+  if (asked.substr(0, comma) != name)
+    refuse_state(request, "filter", describe_filter(held), request.filter);
+  Settings settings = Settings::parse(asked.substr(std::min(comma + 1, asked.size())));
+  const auto given = [&settings](std::string_view parameter) {
+    return std::ranges::any_of(settings.pairs(),
+                               [&](const auto& pair) { return pair.first == parameter; });
+  };
+  const Settings of_held = held.settings();
+  for (const auto& [parameter, value] : of_held.pairs()) {
+    if (given(parameter)) continue;
+    if (parameter == "keys" && request.wish.keys)
+      settings.add(parameter, *request.wish.keys);
+    else if (parameter == "fpr" && request.fpr_given)
+      settings.add(parameter, request.wish.fpr);
+    else
+      settings.add(parameter, value);
+  }
+  return filter_named(name).make(request.wish, settings);
+}
+
+DedupRequest completed(DedupRequest request, const Window& held) {
+  Window::Params& window = *request.window;
+  if (!request.filter_named) window.filter = held.params().filter;
+  if (!request.fpr_given) window.fpr = held.params().fpr;
+  if (!window.keys) window.keys = held.params().keys;
+  if (!window.generations) window.generations = held.params().generations;
+  return request;
+}
+
+// A state serves a run that cuts, keys, hashes and remembers as it did.
+void check_agreement(const DedupRequest& request, const Snapshot& state) {
+  const Labels asked = labels_of(request.options);
+  if (state.labels != asked)
+    refuse_state(request, "records and keys", text_of(state.labels), text_of(asked));
+  if (request.untrusted_keys && state.hasher.kind() != HashKind::highway)
+    throw BadParameters(
+        fmt::format("--state '{}' was made without --untrusted-keys: drop the flag, or "
+                    "start another state file",
+                    request.state));
+  if (request.seed && !(state.hasher.secret() == Secret::from_seed(*request.seed)))
+    throw BadParameters(
+        fmt::format("--state '{}' was not made with --seed {}: drop the flag, or start "
+                    "another state file",
+                    request.state, *request.seed));
+  check_window_agreement(request, state.filter);
+  if (!request.filter_given) return;
+  const std::string held = describe_filter(state.filter);
+  const std::string wanted =
+      describe_filter(request.window ? make_window(completed(request, *state.filter.as<Window>()))
+                                     : make_completed(request, state.filter));
+  if (wanted != held) refuse_state(request, "filter", held, wanted);
+}
+
+// Asked before anything is opened: opening an output would make the file that the state is to be.
+void check_state_apart(const DedupRequest& request) {
+  for (const auto& [flag, output] :
+       {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
+        std::pair("--late-output", request.late_output)})
+    for (const std::filesystem::path& state : files_of_state(request.state))
+      if (!output.empty() && same_place(output, state))
+        throw BadParameters(
+            fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
+}
+
+// Now, and not when the run has done its work and wants to save it.
+void check_can_be_kept(const DedupRequest& request, const Snapshot& state) {
+  try {
+    check_snapshot(state.hasher, state.filter, state.labels);
+  } catch (const BadParameters& error) {
+    throw BadParameters(fmt::format("--state '{}' cannot hold the --key of this run: {}",
+                                    request.state, error.what()));
+  }
+}
+
+}  // namespace
+
+Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file) {
+  if (request.state.empty()) return fresh(request);
+  check_state_apart(request);
+  file.emplace(request.state);
+  if (!request.state_previous && !file->exists()) {
+    Snapshot state = fresh(request);
+    check_can_be_kept(request, state);
+    return state;
+  }
+  Snapshot state = request.state_previous ? file->load_previous() : file->load();
+  check_agreement(request, state);
+  return state;
+}
+
+Snapshot checked_to_forget(const DedupRequest& request, Snapshot state) {
+  if (request.forget.empty() || state.filter.can_forget()) return state;
+  const Window* window = state.filter.as<Window>();
+  const AnyFilter& filter = window == nullptr ? state.filter : window->growth().newest();
+  throw BadParameters(
+      fmt::format("--forget '{}': filter '{}' cannot take keys back: use one that can, such as {}",
+                  request.forget, name_of(filter.kind()),
+                  window == nullptr ? "--filter growing" : "--filter cohort"));
+}
+
+}  // namespace sluice::cli
