@@ -9,6 +9,7 @@
 //   exact.hpp …     the filters as types of their own, for one key at a time without a virtual call
 //   model/bloom.hpp errors and sizes of filters, without making one
 //   snapshot.hpp    a filter as bytes and back
+//   audit.hpp       how often a running filter is wrong, measured
 //   dedup.hpp       the whole way from a source of bytes to sinks of records
 //   simd.hpp        which instruction set is in use
 //
@@ -16,6 +17,7 @@
 // and state files that survive crashes.
 #pragma once
 
+#include "sluice/audit/audit.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/base/verdict.hpp"

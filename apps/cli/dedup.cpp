@@ -115,6 +115,12 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
       .add_flag("--state-previous", flags.state_previous,
                 "Start from FILE.previous, the state before the last save")
       ->group(group);
+  command
+      .add_option("--audit", flags.audit,
+                  "Measure the filter's errors: remember one key in N exactly beside it, and say "
+                  "in the statistics how often it was wrong")
+      ->type_name("1/N")
+      ->group(group);
   command.add_option("--stats", flags.stats, "What to say at the end on standard error")
       ->type_name("text|json|none")
       ->capture_default_str()

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "command.hpp"
 #include "json_writer.hpp"
@@ -104,6 +105,40 @@ std::string error_row(const DedupReport& report) {
       report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost));
 }
 
+std::string audit_row(const DedupReport& report) {
+  if (!report.audit) return "";
+  const Audit::Report& audit = *report.audit;
+  return fmt::format(
+      "  audit       1/{} of the keys{}: false positives {}, false negatives {}; ghosts {}\n",
+      audit.sample,
+      audit.doublings == 0 ? ""
+                           : fmt::format(" (1/{} at first, halved to stay within its memory)",
+                                         audit.sample >> audit.doublings),
+      describe(audit.positives), describe(audit.negatives), describe(audit.ghosts));
+}
+
+// An error that was not seen is null, not 0: it is below the upper end.
+void add_rate(JsonWriter& json, const std::string& name, const Rate& rate) {
+  json.field(name, rate.value().value_or(std::numeric_limits<double>::quiet_NaN()))
+      .field(name + "_low", rate.low())
+      .field(name + "_high", rate.high());
+}
+
+void add_audit(JsonWriter& json, const Audit::Report& audit) {
+  json.begin("audit").field("sample", audit.sample);
+  add_rate(json, "fpr", audit.positives);
+  add_rate(json, "fnr", audit.negatives);
+  add_rate(json, "ghost_fpr", audit.ghosts);
+  json.field("ghost_probes", static_cast<std::uint64_t>(audit.ghosts.trials))
+      .field("distinct", audit.positives.trials)
+      .field("duplicates", audit.negatives.trials)
+      .field("undecided", audit.undecided)
+      .field("doublings", audit.doublings)
+      .field("keys", audit.keys)
+      .field("bytes", audit.bytes)
+      .end();
+}
+
 }  // namespace
 
 void LossMeter::update(std::uint64_t distinct, double predicted_fpr) {
@@ -152,6 +187,7 @@ std::string as_text(const DedupReport& report) {
   text += window_row(report);
   text += filter_row(report);
   text += error_row(report);
+  text += audit_row(report);
   text += fmt::format("  memory      {} at its peak, the whole process",
                       format_size(report.memory_bytes));
   return text;
@@ -192,6 +228,7 @@ std::string as_json(const DedupReport& report) {
         .field("expected_wrong", report.forget->expected_wrong)
         .end();
   if (report.window) add_window(json, report);
+  if (report.audit) add_audit(json, *report.audit);
   json.begin("filter")
       .field("name", report.filter_name)
       .field("bytes", report.filter.bytes)

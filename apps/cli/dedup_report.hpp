@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "sluice/audit/audit.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/plan/memory_plan.hpp"
@@ -65,6 +66,7 @@ struct DedupReport {
   std::optional<WindowReport> window = {};
   std::optional<ForgetReport> forget = {};
   std::optional<MemoryPlan> plan = {};
+  std::optional<Audit::Report> audit = {};
 };
 
 // bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "dedup_window.hpp"
 
@@ -67,6 +68,36 @@ void understand_state(const DedupFlags& flags, DedupRequest& request) {
         parse_duration_or_count("--checkpoint-every", flags.checkpoint_every);
 }
 
+// What is remembered beside the filter has a share of --memory, too.
+constexpr std::uint64_t kAuditShare = 32;
+
+void understand_audit(const DedupFlags& flags, DedupRequest& request) {
+  if (flags.audit.empty()) return;
+  const std::string_view text = flags.audit;
+  const std::string_view number = text.starts_with("1/") ? text.substr(2) : std::string_view();
+  Audit::Params audit;
+  const char* end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, audit.sample);
+  if (number.empty() || error != std::errc() || stop != end || audit.sample == 0 ||
+      audit.sample > Audit::kMostSample)
+    throw BadParameters(
+        fmt::format("--audit '{}' is not a share of the keys: give one in N, such as 1/1024, with "
+                    "a whole N from 1 to {}",
+                    text, Audit::kMostSample));
+  request.audit = audit;
+}
+
+std::uint64_t memory_without_audit(std::uint64_t memory, DedupRequest& request) {
+  if (!request.audit) return memory;
+  Audit::Params& audit = *request.audit;
+  audit.most_bytes = std::clamp(memory / kAuditShare, Audit::kLeastBytes, audit.most_bytes);
+  if (memory < kLeastMemory + audit.most_bytes)
+    throw BadParameters(fmt::format(
+        "--memory {} leaves no room for --audit: give {} or more, or drop one of them",
+        format_size(memory), format_size(kLeastMemory + (kLeastMemory / (kAuditShare - 1)) + 1)));
+  return memory - audit.most_bytes;
+}
+
 // Memory is all that is known: the plan says what to forget.
 void understand_memory(const DedupFlags& flags, DedupRequest& request) {
   if (flags.memory.empty()) return;
@@ -76,7 +107,9 @@ void understand_memory(const DedupFlags& flags, DedupRequest& request) {
     if (!value->empty())
       throw BadParameters(
           fmt::format("--memory chooses what to remember, and so does {}: give one of them", flag));
-  request.memory = plan_for_memory(parse_size("--memory", flags.memory), request.wish.fpr);
+  const std::uint64_t memory = parse_size("--memory", flags.memory);
+  request.memory = plan_for_memory(memory_without_audit(memory, request), request.wish.fpr);
+  request.memory->memory = memory;
   request.filter = request.memory->filter;
   request.filter_given = request.filter_named = true;
   if (!request.memory->window) return;
@@ -123,6 +156,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.state_previous = flags.state_previous;
   request.stats = stats_of(flags.stats);
   understand_window(flags, request);
+  understand_audit(flags, request);
   understand_memory(flags, request);
   understand_state(flags, request);
   return request;

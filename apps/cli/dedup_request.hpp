@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/audit/audit.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/settings.hpp"
 #include "sluice/hash/hasher.hpp"
@@ -29,6 +30,7 @@ struct DedupFlags {
   std::string state, checkpoint_every;
   bool state_previous = false;
   std::string stats = "text";
+  std::string audit;
   // Windows: see dedup_window.hpp.
   std::string window, event_time, time_format, max_ahead, late, late_output, rate, slack, npws,
       growth;
@@ -53,6 +55,7 @@ struct DedupRequest {
   std::optional<Window::Params> window;
   std::optional<MemoryPlan> memory;   // --memory: what it is spent on, and why
   std::optional<double> slack, npws;  // asked for; what the window's filter must hold
+  std::optional<Audit::Params> audit;
   enum class Stats { text, json, none } stats = Stats::text;
 };
 

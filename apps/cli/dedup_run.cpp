@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -78,6 +79,7 @@ class Run {
   FileSink passed_;
   std::optional<FileSink> held_;
   std::optional<FileSink> late_;
+  std::optional<Audit> audit_;
   std::optional<Dedup> dedup_;
   LossMeter losses_;
   Progress progress_;
@@ -106,6 +108,14 @@ std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
   return bytes;
 }
 
+// Ghosts differ from filter to filter as digests do, and a run with --seed can be repeated.
+Audit::Params audit_of(Audit::Params params, const Snapshot& state) {
+  std::memcpy(&params.seed, state.hasher.secret().bytes().data(), sizeof params.seed);
+  params.seed = SplitMix64(params.seed).next();
+  params.fresh = state.filter.stats().keys == 0;
+  return params;
+}
+
 Run::Run(const DedupRequest& request)
     : request_(request),
       inputs_(open_all(request.files, signals_.wake_descriptor())),
@@ -125,6 +135,10 @@ Run::Run(const DedupRequest& request)
   if (to_forget_) check_distinct_files({&*to_forget_, 1}, outputs);
   DedupOptions options = request.options;
   options.clock = arrival_clock(state_.filter);
+  if (request.audit) {
+    audit_.emplace(audit_of(*request.audit, state_), state_.filter);
+    options.audit = &*audit_;
+  }
   dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
                  late_ ? &*late_ : nullptr);
 }
@@ -270,6 +284,8 @@ void Run::finish() {
   if (held_) held_->finish();
   if (late_) late_->finish();
   look_at_error();
+  // A short run has had no turn of them yet.
+  if (audit_ && audit_->report().ghosts.trials == 0) audit_->ask_ghosts(Audit::kGhosts);
   progress_.clear();
   const DedupCounts& counts = dedup_->counts();
   if (counts.unfinished_bytes > 0)
@@ -314,7 +330,8 @@ DedupReport Run::report() const {
           .invert = request_.options.invert,
           .window = report_of(window),
           .forget = forgotten_,
-          .plan = request_.memory};
+          .plan = request_.memory,
+          .audit = audit_ ? std::optional(audit_->report()) : std::nullopt};
 }
 
 }  // namespace

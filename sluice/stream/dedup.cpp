@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sluice/audit/audit.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/stream/csv.hpp"
@@ -217,7 +218,9 @@ void Dedup::judge_keyed(std::span<const Digest> digests, std::span<Verdict> verd
     std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
       return filter_.forget(digest) ? Verdict::duplicate : Verdict::distinct;
     });
-  } else if (window_ == nullptr) {
+    return;
+  }
+  if (window_ == nullptr) {
     filter_.observe(digests, verdicts);
   } else if (window_->params().spec.by_time() && !event_times_) {
     // Our own clock is right, whatever it says, and nothing that arrives is late.
@@ -228,6 +231,12 @@ void Dedup::judge_keyed(std::span<const Digest> digests, std::span<Verdict> verd
     window_->judge(digests, std::span(times_).first(digests.size()), verdicts, late);
     batch_late_ = static_cast<std::size_t>(std::ranges::count(late, true));
   }
+  if (options_.audit == nullptr) return;
+  if (event_times_)
+    options_.audit->observe(digests, verdicts, std::span(times_).first(digests.size()),
+                            std::span(late_).first(digests.size()));
+  else
+    options_.audit->observe(digests, verdicts);
 }
 
 void Dedup::write(std::span<const Record> records) {

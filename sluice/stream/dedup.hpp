@@ -24,6 +24,8 @@
 
 namespace sluice {
 
+class Audit;
+
 // What becomes of a record that comes a window or more after its time.
 enum class LatePolicy : std::uint8_t {
   pass,  // written, not remembered
@@ -45,6 +47,8 @@ struct DedupOptions {
   // The keys are taken back instead of judged, and nothing is written: `duplicates` then counts
   // those that were there, `distinct` those that were not. Only for a filter that can.
   bool forget = false;
+  // Told of every key that was judged, with its verdict. Must outlive the run; may be null.
+  Audit* audit = nullptr;
 };
 
 struct DedupCounts {

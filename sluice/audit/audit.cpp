@@ -1,0 +1,233 @@
+#include "sluice/audit/audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+EventClock clock_of(const Window* window) {
+  return window == nullptr ? EventClock(1, 1) : window->clock();
+}
+
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b < 0);
+}
+
+}  // namespace
+
+Audit::Audit(const Params& params, const AnyFilter& filter)
+    : params_(params),
+      filter_(filter),
+      window_(filter.as<Window>()),
+      knows_all_(params.fresh),
+      threshold_(0),
+      clock_(clock_of(window_)),
+      random_(params.seed) {
+  if (params.sample == 0 || params.sample > kMostSample)
+    throw BadParameters(fmt::format("an audit takes one key in 1 to {}, not one in {}", kMostSample,
+                                    params.sample));
+  if (params.most_bytes < kLeastBytes)
+    throw BadParameters(
+        fmt::format("an audit needs {} bytes, not {}", kLeastBytes, params.most_bytes));
+  counts_.sample = params.sample;
+  threshold_ = threshold_of(params.sample);
+  if (window_ == nullptr) return;
+  refreshed_ = window_->params().anchor == Anchor::refreshed;
+  constexpr auto kLongest = std::uint64_t{1} << 62;
+  size_ = static_cast<std::int64_t>(std::min(window_->params().spec.size, kLongest));
+  if (window_->params().spec.by_time()) start_ = now_ = clock_.now();
+  look_at_slack();
+}
+
+// It may change when a window grows. Rounded up: what is surely outside is counted, the rest not.
+void Audit::look_at_slack() {
+  if (window_ == nullptr) return;
+  const double age = std::ceil(static_cast<double>(size_) * (1 + window_->slack())) + 1;
+  outside_age_ = std::max(outside_age_, static_cast<std::int64_t>(std::min(age, 0x1.0p62)));
+}
+
+bool Audit::inside(std::int64_t last, std::int64_t now) const noexcept {
+  if (window_ == nullptr) return true;
+  switch (window_->params().spec.kind) {
+    case WindowSpec::Kind::count:
+      return now - last <= size_;
+    case WindowSpec::Kind::time:
+      return now - last < size_;
+    case WindowSpec::Kind::landmark:
+      break;
+  }
+  return floor_divide(now, size_) <= floor_divide(last, size_);
+}
+
+bool Audit::outside(std::int64_t last, std::int64_t now) const noexcept {
+  if (window_ == nullptr) return false;
+  if (window_->params().spec.kind == WindowSpec::Kind::landmark) return !inside(last, now);
+  return now - last >= outside_age_;
+}
+
+Audit::Truth Audit::truth_of(const std::int64_t* last, std::int64_t now) const noexcept {
+  if (last == nullptr) return knows_all_ || outside(start_, now) ? Truth::distinct : Truth::either;
+  if (*last == Shadow::kUnknown) return Truth::either;
+  if (inside(*last, now)) return Truth::duplicate;
+  return outside(*last, now) ? Truth::distinct : Truth::either;
+}
+
+void Audit::count(Truth truth, Verdict verdict) noexcept {
+  if (truth == Truth::either) {
+    ++counts_.undecided;
+  } else if (truth == Truth::distinct) {
+    ++counts_.positives.trials;
+    counts_.positives.errors += verdict == Verdict::duplicate;
+  } else {
+    ++counts_.negatives.trials;
+    counts_.negatives.errors += verdict == Verdict::distinct;
+  }
+}
+
+void Audit::judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now) {
+  std::int64_t* last = shadow_.find(digest);
+  count(truth_of(last, now), verdict);
+  if (verdict == Verdict::duplicate && !refreshed_) return;
+  if (last == nullptr)
+    remember(digest, time, now);
+  else
+    *last = std::max(*last, time);  // what is not known is less than any time
+}
+
+void Audit::remember(const Digest& digest, std::int64_t time, std::int64_t now) {
+  if (shadow_.full()) make_room(now);
+  // It may just have left the sample.
+  if (sample_word(digest) <= threshold_) shadow_.add(digest, time);
+}
+
+// Keys that left the window go first, then the table grows, and when it may not, the sample is
+// halved. While it is rebuilt there are two tables, and both are counted.
+void Audit::make_room(std::int64_t now) {
+  const auto alive = [&](const Shadow::Entry& entry) {
+    return sample_word(entry.key) <= threshold_ &&
+           (entry.last == Shadow::kUnknown || !outside(entry.last, now));
+  };
+  const std::size_t slots = shadow_.slots();
+  const std::size_t roomy = slots / 8 * 3;
+  const bool may_grow = 3 * shadow_.bytes() <= params_.most_bytes;
+  const bool grow = shadow_.count(alive) > roomy && may_grow;
+  while (!grow && shadow_.count(alive) > roomy) halve();
+  shadow_.rebuild(grow ? 2 * slots : slots, alive);
+}
+
+void Audit::halve() {
+  counts_.sample *= 2;
+  ++counts_.doublings;
+  threshold_ = threshold_of(counts_.sample);
+  for (double* number : {&counts_.positives.errors, &counts_.positives.trials,
+                         &counts_.negatives.errors, &counts_.negatives.trials, &counts_.undecided})
+    *number /= 2;
+}
+
+// A clock was set back: keys are as old as they were, but by another reckoning.
+void Audit::lose_track(std::int64_t now) {
+  shadow_ = Shadow();
+  knows_all_ = false;
+  start_ = now;
+}
+
+void Audit::observe(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                    std::span<const Nanoseconds> times, std::span<const bool> late) {
+  assert(digests.size() == verdicts.size());
+  if (window_ == nullptr || !window_->params().spec.by_time())
+    observe_counted(digests, verdicts);
+  else if (times.empty())
+    observe_arrived(digests, verdicts);
+  else
+    observe_timed(digests, verdicts, times, late);
+  if (digests.size() < until_ghosts_) {
+    until_ghosts_ -= digests.size();
+    return;
+  }
+  until_ghosts_ = kGhostsEvery;
+  look_at_slack();
+  ask_ghosts(kGhosts);
+}
+
+// Now is how many were delivered, or arrived, before the key.
+void Audit::observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts) {
+  const bool counts = window_ != nullptr;
+  std::size_t counted = 0;
+  const auto count_to = [&](std::size_t end) {
+    const auto part = verdicts.subspan(counted, end - counted);
+    now_ += refreshed_ ? static_cast<std::int64_t>(part.size())
+                       : std::ranges::count(part, Verdict::distinct);
+    counted = end;
+  };
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    if (sample_word(digests[i]) > threshold_) continue;
+    if (counts) count_to(i);
+    judge(digests[i], verdicts[i], now_, now_);
+  }
+  if (counts) count_to(digests.size());
+}
+
+void Audit::observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts) {
+  const std::int64_t now = window_->clock().now();
+  if (now < now_) lose_track(now);
+  now_ = now;
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    if (sample_word(digests[i]) <= threshold_) judge(digests[i], verdicts[i], now, now);
+}
+
+// The same clock reads the same times: now is what it was when the filter was asked.
+void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                          std::span<const Nanoseconds> times, std::span<const bool> late) {
+  assert(digests.size() == times.size() && digests.size() == late.size());
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const bool first = !clock_.started();
+    const Nanoseconds before = clock_.now();
+    Nanoseconds time = times[i];
+    const EventClock::Reading reading = clock_.read(time);
+    if (first)
+      start_ = clock_.now();
+    else if (clock_.now() < before)
+      lose_track(clock_.now());
+    if (late[i] || sample_word(digests[i]) > threshold_) continue;
+    if (reading != EventClock::Reading::disbelieved) {
+      judge(digests[i], verdicts[i], time, clock_.now());
+      continue;
+    }
+    // Let through whatever the filter thought, and written at a time that may yet change.
+    ++counts_.undecided;
+    if (std::int64_t* last = shadow_.find(digests[i]))
+      *last = Shadow::kUnknown;
+    else
+      remember(digests[i], Shadow::kUnknown, clock_.now());
+  }
+}
+
+void Audit::ask_ghosts(std::size_t count) {
+  std::array<Digest, kGhosts> digests;
+  std::array<Verdict, kGhosts> verdicts;
+  while (count > 0) {
+    const std::size_t part = std::min(count, kGhosts);
+    for (std::size_t i = 0; i < part; ++i) digests[i] = {random_.next(), random_.next()};
+    const auto answers = std::span(verdicts).first(part);
+    filter_.may_contain(std::span(digests).first(part), answers);
+    counts_.ghosts.trials += static_cast<double>(part);
+    counts_.ghosts.errors += static_cast<double>(std::ranges::count(answers, Verdict::duplicate));
+    count -= part;
+  }
+}
+
+Audit::Report Audit::report() const {
+  Report report = counts_;
+  report.keys = shadow_.size();
+  report.bytes = shadow_.bytes();
+  return report;
+}
+
+}  // namespace sluice

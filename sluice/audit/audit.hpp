@@ -1,0 +1,126 @@
+// An audit of a running filter: how often it is wrong, measured.
+//
+// Keys whose digest falls into a sample of the hash space are also remembered exactly, with the
+// time of their last delivery by the filter, and its verdicts on them are compared with the truth:
+//
+//   distinct    no event of this key was delivered before, or none within the window. Judged
+//               duplicate, it is a false positive. It is lost, not delivered, so the next event of
+//               its key is distinct again.
+//   duplicate   one was delivered within the window. Judged distinct, it is a false negative.
+//
+// Past the window but within its slack either verdict is right and none is counted. With the anchor
+// `refreshed` a key's window starts at its last arrival instead. What the audit cannot know is not
+// counted: of a filter that was not empty, keys that it first sees (until a window has passed);
+// keys whose time was not believed.
+//
+// A sample cannot see errors much rarer than one in its own size. Ghosts can: random digests that
+// were never inserted, asked between batches.
+//
+// Cost     a multiplication and a comparison a key; 24 bytes and some room for each key of the
+//          sample. When the memory given is used up, half of the sample is dropped, and what was
+//          counted so far has half the weight: rates stay those of the whole run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "sluice/audit/rate.hpp"
+#include "sluice/audit/shadow.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/filters/any_filter.hpp"
+#include "sluice/window/window.hpp"
+
+namespace sluice {
+
+class Audit {
+ public:
+  static constexpr std::uint64_t kMostSample = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t kLeastBytes = 4096;
+  // Ghosts asked, and after how many records.
+  static constexpr std::size_t kGhosts = 64;
+  static constexpr std::uint64_t kGhostsEvery = 4096;
+
+  struct Params {
+    std::uint64_t sample = 1024;                        // one key in so many
+    std::uint64_t most_bytes = std::uint64_t{1} << 20;  // for the sample
+    std::uint64_t seed = 0;                             // of the ghosts
+    bool fresh = true;                                  // the filter has seen nothing yet
+  };
+
+  struct Report {
+    std::uint64_t sample = 0;  // one key in so many, at present
+    unsigned doublings = 0;    // how often it had to be halved to fit
+    std::uint64_t keys = 0;    // remembered exactly
+    std::uint64_t bytes = 0;   // for those
+    Rate positives;            // false positives among distinct events
+    Rate negatives;            // false negatives among duplicates
+    Rate ghosts;               // ghosts that the filter takes for keys
+    double undecided = 0;      // sampled events that nothing can be said of
+  };
+
+  // `filter` must outlive this. Throws BadParameters.
+  Audit(const Params& params, const AnyFilter& filter);
+
+  // What the filter has just said. Spans of equal length, in the order that they were judged in;
+  // `times` and `late` as for Window::judge, and empty where records have no time of their own.
+  // Throws std::bad_alloc.
+  void observe(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+               std::span<const Nanoseconds> times = {}, std::span<const bool> late = {});
+
+  // Asks so many ghosts. observe() does it now and then.
+  void ask_ghosts(std::size_t count);
+
+  Report report() const;
+
+  // Whether a key is in a sample of one in `sample`. Both words have a part in each bit that
+  // decides, and the low half of the first as much as the high one: filters take positions and
+  // fingerprints from high bits, and a sample by those would hold keys that collide.
+  static bool in_sample(const Digest& digest, std::uint64_t sample) noexcept {
+    return sample_word(digest) <= threshold_of(sample);
+  }
+
+ private:
+  enum class Truth : std::uint8_t { distinct, duplicate, either };
+
+  static std::uint64_t sample_word(const Digest& digest) noexcept {
+    return digest.lo * 0xD1342543DE82EF95ULL + digest.hi;
+  }
+  // Samples of twice the number are part of this one.
+  static std::uint64_t threshold_of(std::uint64_t sample) noexcept {
+    return std::numeric_limits<std::uint64_t>::max() / sample;
+  }
+
+  void observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts);
+  void observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts);
+  void observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                     std::span<const Nanoseconds> times, std::span<const bool> late);
+  void judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now);
+  Truth truth_of(const std::int64_t* last, std::int64_t now) const noexcept;
+  void count(Truth truth, Verdict verdict) noexcept;
+  void remember(const Digest& digest, std::int64_t time, std::int64_t now);
+  void make_room(std::int64_t now);
+  void halve();
+  bool inside(std::int64_t last, std::int64_t now) const noexcept;
+  bool outside(std::int64_t last, std::int64_t now) const noexcept;
+  void look_at_slack();
+  void lose_track(std::int64_t now);
+
+  Params params_;
+  const AnyFilter& filter_;
+  const Window* window_;  // what the filter is, if it is one
+  bool refreshed_ = false;
+  bool knows_all_;  // of a key that is not in the shadow it is known that it is distinct
+  std::uint64_t threshold_;
+  std::int64_t size_ = 0;         // of the window
+  std::int64_t outside_age_ = 0;  // from which on a key is surely forgotten
+  EventClock clock_;              // the window's, a batch behind
+  std::int64_t start_ = 0;        // when the audit began
+  std::int64_t now_ = 0;          // deliveries, arrivals or nanoseconds
+  Shadow shadow_;
+  Report counts_;
+  SplitMix64 random_;
+  std::uint64_t until_ghosts_ = kGhostsEvery;
+};
+
+}  // namespace sluice
