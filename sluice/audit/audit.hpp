@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -39,7 +40,7 @@ class Audit {
   static constexpr std::uint64_t kLeastBytes = 4096;
   // Ghosts asked, and after how many records.
   static constexpr std::size_t kGhosts = 64;
-  static constexpr std::uint64_t kGhostsEvery = 4096;
+  static constexpr std::uint64_t kGhostsEvery = 8192;
 
   struct Params {
     std::uint64_t sample = 1024;                        // one key in so many
@@ -91,6 +92,7 @@ class Audit {
     return std::numeric_limits<std::uint64_t>::max() / sample;
   }
 
+  std::size_t next_sampled(std::span<const Digest> digests, std::size_t i) const noexcept;
   void observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts);
   void observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts);
   void observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,

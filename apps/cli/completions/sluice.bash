@@ -20,6 +20,7 @@ _sluice() {
     dedup,-f | dedup,--filter)
       _sluice_complete "$(sluice filters 2>/dev/null | sed -n 's/^\([a-z_-]*\): .*/\1/p')"
       return ;;
+    dedup,--audit) _sluice_complete '1/64 1/1024'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
     dedup,-w | dedup,--window) _sluice_complete '100k 1M 10m 1h 24h 7d hour day'; return ;;
     dedup,--time-format) _sluice_complete 'auto s ms us ns iso8601'; return ;;
@@ -56,7 +57,8 @@ _sluice() {
           --max-record -w --window --refresh --event-time --time-format --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys -o --output
-          --duplicates --invert --forget --state --checkpoint-every --state-previous --stats $common" ;;
+          --duplicates --invert --forget --state --checkpoint-every --state-previous --audit
+          --stats $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
       merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
     esac

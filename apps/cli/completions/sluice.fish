@@ -71,6 +71,7 @@ complete -c sluice -n $dedup -l forget -r -F -d 'First take back the keys of the
 complete -c sluice -n $dedup -l state -r -F -d 'Remember across runs'
 complete -c sluice -n $dedup -l checkpoint-every -x -a '10s 30s 5m 1M' -d 'Save the state so often'
 complete -c sluice -n $dedup -l state-previous -d 'Start from the state before the last save'
+complete -c sluice -n $dedup -l audit -x -a '1/64 1/1024' -d 'Remember one key in N exactly and measure the errors'
 complete -c sluice -n $dedup -l stats -x -a 'text json none' -d 'What to say at the end'
 
 complete -c sluice -n "$generate; and not __fish_seen_subcommand_from clicks lines" \
