@@ -239,6 +239,29 @@ TEST(Audit, CountsNothingOfAClockThatIsNotBelieved) {
   EXPECT_EQ(audit.report().positives.trials, 2);
 }
 
+// The first record's clock was wrong, and the second sets it back.
+TEST(Audit, LosesTrackWhenAClockIsSetBack) {
+  AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::time, 100ull * 1'000'000'000});
+  Window& window = *filter.as<Window>();
+  Audit audit({.sample = 1}, filter);
+  const std::vector<std::pair<std::uint64_t, std::int64_t>> events = {
+      {1, 100'000}, {2, 0}, {3, 80}, {1, 90}, {2, 95}, {4, 150}, {1, 220}, {5, 230}};
+  for (const auto& [key, second] : events) {
+    const Digest digest = digest_of(key);
+    const Nanoseconds time = second * kSecond;
+    Verdict verdict;
+    bool late;
+    window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1});
+    audit.observe({&digest, 1}, {&verdict, 1}, {&time, 1}, {&late, 1});
+  }
+  const Audit::Report report = audit.report();
+  EXPECT_EQ(report.positives.errors, 0);
+  EXPECT_EQ(report.negatives.errors, 0);
+  EXPECT_EQ(report.positives.trials, 4);  // the first of all, 4, 1 at its second time, 5
+  EXPECT_EQ(report.negatives.trials, 1);  // 2 at 95
+  EXPECT_EQ(report.undecided, 3);         // 2, 3, and 1 at 90
+}
+
 // Landmarks and arrival: everything of the present hour, nothing older.
 TEST(Audit, FollowsArrivalsAndHours) {
   constexpr std::uint64_t kHour = 3600ull * 1'000'000'000;
