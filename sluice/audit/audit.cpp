@@ -173,18 +173,19 @@ void Audit::observe(std::span<const Digest> digests, std::span<const Verdict> ve
   ask_ghosts(kGhosts);
 }
 
-// The first in the sample from `i` on. This is what an audit costs a key: four a turn.
+// The first in the sample from `i` on. This is what an audit costs a key, so eight a turn.
 std::size_t Audit::next_sampled(std::span<const Digest> digests, std::size_t i) const noexcept {
   const std::uint64_t threshold = threshold_;
-  const Digest* digest = digests.data();
-  for (; i + 4 <= digests.size(); i += 4) {
-    if (sample_word(digest[i]) <= threshold) return i;
-    if (sample_word(digest[i + 1]) <= threshold) return i + 1;
-    if (sample_word(digest[i + 2]) <= threshold) return i + 2;
-    if (sample_word(digest[i + 3]) <= threshold) return i + 3;
-  }
-  while (i < digests.size() && sample_word(digest[i]) > threshold) ++i;
-  return i;
+  const Digest* const begin = digests.data();
+  const Digest* const end = begin + digests.size();
+  const Digest* digest = begin + std::min(i, digests.size());
+  const auto sampled = [&](std::size_t k) { return sample_word(digest[k]) <= threshold; };
+  for (const Digest* last = digest + (end - digest) / 8 * 8; digest != last; digest += 8)
+    if (sampled(0) || sampled(1) || sampled(2) || sampled(3) || sampled(4) || sampled(5) ||
+        sampled(6) || sampled(7))
+      break;
+  while (digest != end && !sampled(0)) ++digest;
+  return static_cast<std::size_t>(digest - begin);
 }
 
 // Now is how many were delivered, or arrived, before the key.
