@@ -1,0 +1,16 @@
+// Errors over the stream as an SVG, drawn by gnuplot.
+#pragma once
+
+#include <string>
+
+#include "compare_report.hpp"
+
+namespace sluice::cli {
+
+// Throws RunFailed, naming the package, when gnuplot is not there.
+void need_gnuplot();
+
+// Throws IoError, and RunFailed when gnuplot fails.
+void draw(const CompareReport& report, const std::string& path);
+
+}  // namespace sluice::cli
