@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,14 +57,25 @@ std::vector<std::string> filters_of(const Flags& flags) {
   return filters;
 }
 
+// What cannot be drawn is told before the stream is read.
+std::optional<FileSink> open_plot(const Flags& flags, const CompareStream& stream) {
+  if (flags.plot.empty()) return std::nullopt;
+  need_gnuplot();
+  FileSink sink = FileSink::open(flags.plot);
+  const FileIdentity identity = sink.identity();
+  if (identity.regular && stream.source() != nullptr && stream.source()->identity() == identity)
+    throw BadParameters(
+        fmt::format("--plot '{}' is also the input: write to another file", flags.plot));
+  return sink;
+}
+
 int run(const Flags& flags) {
   CompareStream stream(flags.stream);
   const CompareWish wish = wish_of(flags, stream);
   Comparison comparison(wish.window);
   for (const std::string& filter : filters_of(flags))
     comparison.add(filter, make_compared(filter, wish));
-  // What cannot be drawn is told before the stream is read.
-  if (!flags.plot.empty()) need_gnuplot();
+  std::optional<FileSink> plot = open_plot(flags, stream);
   stream.run(comparison);
   CompareReport report{.results = comparison.finish(), .wish = wish};
   report.stream = comparison.stream();
@@ -72,7 +84,7 @@ int run(const Flags& flags) {
   if (report.stream.records == 0 && report.unkeyed > 0)
     warn("compare", "no record had the key: check --key and the record format");
   fmt::print("{}", flags.json ? as_json(report) : as_table(report));
-  if (!flags.plot.empty()) draw(report, flags.plot);
+  if (plot) draw(report, *plot);
   return kDone;
 }
 

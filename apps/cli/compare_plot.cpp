@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "command.hpp"
-#include "connectors/files/files.hpp"
 #include "printable.hpp"
 
 namespace sluice::cli {
@@ -138,8 +137,7 @@ void need_gnuplot() {
         "--plot out");
 }
 
-void draw(const CompareReport& report, const std::string& path) {
-  FileSink sink = FileSink::open(path);
+void draw(const CompareReport& report, FileSink& sink) {
   sink.write(output_of(script_of(report)));
   sink.finish();
 }

@@ -1,9 +1,8 @@
 // Errors over the stream as an SVG, drawn by gnuplot.
 #pragma once
 
-#include <string>
-
 #include "compare_report.hpp"
+#include "connectors/files/files.hpp"
 
 namespace sluice::cli {
 
@@ -11,6 +10,6 @@ namespace sluice::cli {
 void need_gnuplot();
 
 // Throws IoError, and RunFailed when gnuplot fails.
-void draw(const CompareReport& report, const std::string& path);
+void draw(const CompareReport& report, FileSink& sink);
 
 }  // namespace sluice::cli

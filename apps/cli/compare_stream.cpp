@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "connectors/files/files.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/stream/dedup.hpp"
@@ -128,12 +127,12 @@ void add_stream_flags(CLI::App& command, CompareStreamFlags& flags) {
 }
 
 CompareStream::CompareStream(const CompareStreamFlags& flags)
-    : file_(flags.file.empty() ? "-" : flags.file),
-      seed_(parse_count("--seed", flags.seed)),
-      format_(format_of(flags)),
-      keys_(flags.keys) {
+    : seed_(parse_count("--seed", flags.seed)), format_(format_of(flags)), keys_(flags.keys) {
   made_up_ = made_up(flags, seed_);
-  if (made_up_) SyntheticStream{*made_up_};  // refused now, or not at all
+  if (made_up_)
+    SyntheticStream{*made_up_};  // refused now, or not at all
+  else
+    source_ = FileSource::open(flags.file.empty() ? "-" : flags.file, -1);
 }
 
 std::optional<std::uint64_t> CompareStream::distinct() const {
@@ -142,7 +141,7 @@ std::optional<std::uint64_t> CompareStream::distinct() const {
 }
 
 CompareStream::Source CompareStream::describe() const {
-  if (!made_up_) return {.name = file_, .seed = seed_};
+  if (!made_up_) return {.name = source_->name(), .seed = seed_};
   return {.name = std::string(name_of(made_up_->shape)),
           .generated = true,
           .share = made_up_->distinct,
@@ -158,7 +157,6 @@ void CompareStream::run(Comparison& comparison) {
 }
 
 void CompareStream::read(Comparison& comparison) {
-  FileSource source = FileSource::open(file_, -1);
   const Hasher hasher(HashKind::xxh3, Secret::from_seed(seed_));
   AnyFilter tap{Tap::make({&comparison})};
   Nowhere nowhere;
@@ -166,7 +164,7 @@ void CompareStream::read(Comparison& comparison) {
   options.format = format_;
   options.keys = keys_;
   Dedup dedup(options, hasher, tap, nowhere, nullptr);
-  dedup.run(source, [] { return true; });
+  dedup.run(*source_, [] { return true; });
   unkeyed_ = dedup.counts().unkeyed;
 }
 

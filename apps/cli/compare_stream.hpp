@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "connectors/files/files.hpp"
 #include "sluice/stream/compare.hpp"
 #include "sluice/stream/record.hpp"
 #include "sluice/stream/synthetic.hpp"
@@ -28,7 +29,7 @@ void add_stream_flags(CLI::App& command, CompareStreamFlags& flags);
 
 class CompareStream {
  public:
-  // Throws BadParameters for flags that do not go together.
+  // Opens the file. Throws IoError, and BadParameters for flags that do not go together.
   explicit CompareStream(const CompareStreamFlags& flags);
 
   // Runs it to its end. Throws IoError, BadRecord and BadParameters.
@@ -36,6 +37,8 @@ class CompareStream {
 
   // How many keys it will have, where that is known before.
   std::optional<std::uint64_t> distinct() const;
+  // What is read, if anything is.
+  const FileSource* source() const { return source_ ? &*source_ : nullptr; }
   // Records without a key: left out.
   std::uint64_t unkeyed() const { return unkeyed_; }
 
@@ -51,8 +54,8 @@ class CompareStream {
  private:
   void read(Comparison& comparison);
 
-  std::string file_;
   std::optional<SyntheticOptions> made_up_;
+  std::optional<FileSource> source_;
   std::uint64_t seed_;
   Format format_;
   std::vector<std::string> keys_;
