@@ -20,12 +20,12 @@ using Rate = double (CompareCounts::*)() const noexcept;
 
 // Two panels below each other, the legend beside them.
 constexpr const char* kHead =
-    R"(set terminal svg size 960,720 font 'sans-serif,13' background '#ffffff'
-set multiplot layout 2,1 margins 0.10,0.72,0.09,0.93 spacing 0.05
+    R"(set terminal svg size {2},720 font 'sans-serif,13' background '#ffffff'
+set multiplot layout 2,1 margins {3:.4f},{4:.4f},0.09,0.93 spacing 0.05
 set border 3 lc rgb '#555555'
 set tics nomirror textcolor rgb '#333333'
 set grid xtics ytics lc rgb '#e4e4e4' lt 1
-set key at screen 0.74,graph 1 left top Left reverse samplen 2 textcolor rgb '#333333'
+set key at screen {5:.4f},graph 1 left top Left reverse samplen 2 textcolor rgb '#333333'
 set xrange [0:{0}]
 set logscale y
 set yrange [{1}:1]
@@ -53,6 +53,16 @@ double least_rate(const CompareReport& report) {
   return std::pow(10, std::floor(std::log10(least)));
 }
 
+// In pixels. The legend is as wide as its longest name.
+constexpr double kPanelWidth = 720;
+constexpr double kLeftMargin = 96;
+double legend_width(const CompareReport& report) {
+  std::size_t longest = 0;
+  for (const CompareResult& result : report.results)
+    longest = std::max(longest, printable(result.name).size());
+  return std::ceil(60 + 8.5 * static_cast<double>(longest + std::string_view(" (none)").size()));
+}
+
 // Numbers of records in a unit that keeps them short.
 struct Unit {
   double size;
@@ -67,9 +77,11 @@ Unit unit_for(std::uint64_t records) {
 // One block of data a filter: where a stretch ends, and its rate; none where there was no error.
 // The first line is off the picture: gnuplot wants at least one point.
 std::string data_of(const CompareResult& result, Rate rate, const Unit& unit) {
-  std::string text = "-1 1\n";
+  std::string text = "-1 1\n\n";
   double end = 0;
   for (const CompareCounts& point : result.points) {
+    // The rest at the end may be too short to say anything.
+    if (end > 0 && point.records * 2 < result.points.front().records) break;
     end += static_cast<double>(point.records);
     const double value = (point.*rate)();
     text += value > 0 ? fmt::format("{:.8g} {:.6g}\n", end / unit.size, value) : "\n";
@@ -94,7 +106,10 @@ std::string panel(const CompareReport& report, Rate rate, const Unit& unit) {
 std::string script_of(const CompareReport& report) {
   const Unit unit = unit_for(report.stream.records);
   const double length = static_cast<double>(std::max<std::uint64_t>(1, report.stream.records));
-  std::string text = fmt::format(kHead, length / unit.size, least_rate(report));
+  const double width = kPanelWidth + legend_width(report);
+  std::string text =
+      fmt::format(kHead, length / unit.size, least_rate(report), width, kLeftMargin / width,
+                  (kPanelWidth - 30) / width, (kPanelWidth - 15) / width);
   text += "set title " + quoted("Errors over the stream: " + report.source.name) + " noenhanced\n";
   text += "set ylabel 'false positives (share of the distinct)'\nset format x ''\n";
   text += panel(report, &CompareCounts::false_positive_rate, unit);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "json_writer.hpp"
 #include "printable.hpp"
@@ -44,7 +45,8 @@ Row row_of(const CompareReport& report, const CompareResult& result) {
              format_count(counts.false_negatives),
              fmt::format("{:.3g}", counts.false_negative_rate())};
   if (report.wish.window) row.push_back(format_count(counts.by_slack));
-  row.push_back(fmt::format("{:.3g}", result.stats.predicted_fpr));
+  const double predicted = result.stats.predicted_fpr;
+  row.push_back(std::isfinite(predicted) ? fmt::format("{:.3g}", predicted) : "none");
   row.push_back(fmt::format("{:.1f}", records_a_second(result) / 1e6));
   return row;
 }

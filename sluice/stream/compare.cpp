@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/window/window.hpp"
 
@@ -23,10 +24,30 @@ bool has_fixed_size(const FilterInfo& info) {
          std::ranges::find(info.parameters, "bytes", &ParameterInfo::name) != info.parameters.end();
 }
 
-bool says_size(std::string_view settings) {
-  const Settings parsed = Settings::parse(settings);
-  return std::ranges::find(parsed.pairs(), "bytes", &std::pair<std::string, std::string>::first) !=
-         parsed.pairs().end();
+AnyFilter window_of(const std::string& filter, std::uint64_t size, double fpr) {
+  return AnyFilter(
+      Window::make({.spec = {WindowSpec::Kind::count, size}, .filter = filter, .fpr = fpr}));
+}
+
+// The least error, by steps of a fifth of a decade, for which a window fits into `memory` bytes.
+// One that is planned for less than it can hold would grow instead. What a window needs besides its
+// table is allowed for.
+double least_fpr(const std::string& filter, std::uint64_t size, std::uint64_t memory) {
+  constexpr double kStep = 0.630957;  // 10^(-1/5)
+  const std::uint64_t most = memory + memory / 64 + 4096;
+  double least = 0;
+  for (double fpr = 0.5; fpr > 1e-12; fpr *= kStep) {
+    try {
+      if (window_of(filter, size, fpr).stats().bytes > most) break;
+      least = fpr;
+    } catch (const BadParameters&) {  // not at this error: perhaps at a smaller one
+    }
+  }
+  if (least > 0) return least;
+  throw BadParameters(fmt::format(
+      "filter '{}' does not hold a window of {} in {}, whatever its error: give it more memory, or "
+      "a smaller window",
+      filter, format_count(size), format_size(memory)));
 }
 
 }  // namespace
@@ -90,21 +111,22 @@ AnyFilter make_compared(std::string_view name_and_settings, const CompareWish& w
   // What remembers every key exactly goes by another name where it also forgets.
   if (wish.window && name == "exact") name = "exact-window";
   const FilterInfo& info = filter_named(name);
-  std::string text = name + std::string(name_and_settings.substr(comma));
-  const std::string_view settings =
-      name_and_settings.substr(std::min(comma + 1, name_and_settings.size()));
-  if (wish.memory && has_fixed_size(info) && !says_size(settings))
-    text += fmt::format(",bytes={}", *wish.memory);
-  if (!wish.window) return make_filter(text, wish.wish);
-  // A filter that cannot age says so when a window is made of it; asking it means making it.
-  Wish small = wish.wish;
-  small.keys = *wish.window;
-  AnyFilter plain = make_filter(text, small);
-  if (!plain.ages()) return make_filter(text, wish.wish);
-  return AnyFilter(Window::make({.spec = {WindowSpec::Kind::count, *wish.window},
-                                 .filter = text,
-                                 .fpr = wish.wish.fpr,
-                                 .generations = wish.wish.generations}));
+  const std::string text = name + std::string(name_and_settings.substr(comma));
+  const auto given = [&](std::string_view setting) {
+    const std::size_t begin = std::min(comma + 1, name_and_settings.size());
+    const Settings settings = Settings::parse(name_and_settings.substr(begin));
+    return std::ranges::find(settings.pairs(), setting,
+                             &std::pair<std::string, std::string>::first) != settings.pairs().end();
+  };
+  const bool sized = wish.memory && has_fixed_size(info) && !given("bytes");
+  const std::string with_size = sized ? fmt::format("{},bytes={}", text, *wish.memory) : text;
+  if (!wish.window) return make_filter(with_size, wish.wish);
+  // Whether a filter ages is asked of one that is made.
+  const bool ages = make_filter(text, {.keys = *wish.window, .fpr = wish.wish.fpr}).ages();
+  if (!ages) return make_filter(with_size, wish.wish);
+  const bool fit = wish.memory && name != "exact-window" && !given("bytes") && !given("fpr");
+  return window_of(text, *wish.window,
+                   fit ? least_fpr(text, *wish.window, *wish.memory) : wish.wish.fpr);
 }
 
 Comparison::Comparison(std::optional<std::uint64_t> window) : window_(window), truth_(window) {

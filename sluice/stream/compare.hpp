@@ -89,9 +89,10 @@ struct CompareWish {
   std::optional<std::uint64_t> memory = {};  // bytes
 };
 
-// The filter that `name_and_settings` says: of `memory` bytes if it is of a fixed size and its
-// settings do not say another; within a window if it is a window filter and there is one. Throws
-// BadParameters.
+// The filter that `name_and_settings` says, within a window if it is a window filter and there is
+// one. With `memory`, one of a fixed size has that many bytes, unless its settings say another. A
+// window is planned for the least error that it can have in them, unless its settings say bytes or
+// fpr. Throws BadParameters.
 AnyFilter make_compared(std::string_view name_and_settings, const CompareWish& wish);
 
 class Comparison {
