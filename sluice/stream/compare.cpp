@@ -33,10 +33,11 @@ AnyFilter window_of(const std::string& filter, std::uint64_t size, double fpr) {
 // One that is planned for less than it can hold would grow instead. What a window needs besides its
 // table is allowed for.
 double least_fpr(const std::string& filter, std::uint64_t size, std::uint64_t memory) {
+  constexpr double kWorst = 0.3;      // beyond it nothing is worth planning
   constexpr double kStep = 0.630957;  // 10^(-1/5)
   const std::uint64_t most = memory + memory / 64 + 4096;
   double least = 0;
-  for (double fpr = 0.5; fpr > 1e-12; fpr *= kStep) {
+  for (double fpr = kWorst; fpr > 1e-12; fpr *= kStep) {
     try {
       if (window_of(filter, size, fpr).stats().bytes > most) break;
       least = fpr;
@@ -45,9 +46,9 @@ double least_fpr(const std::string& filter, std::uint64_t size, std::uint64_t me
   }
   if (least > 0) return least;
   throw BadParameters(fmt::format(
-      "filter '{}' does not hold a window of {} in {}, whatever its error: give it more memory, or "
-      "a smaller window",
-      filter, format_count(size), format_size(memory)));
+      "filter '{}' does not hold a window of {} in {}, not even with an error of {}: give it more "
+      "memory, or a smaller window",
+      filter, format_count(size), format_size(memory), kWorst));
 }
 
 }  // namespace
