@@ -9,6 +9,7 @@ class App;
 namespace sluice::cli {
 
 void add_apply(CLI::App& app, int& exit_code);
+void add_compare(CLI::App& app, int& exit_code);
 void add_dedup(CLI::App& app, int& exit_code);
 void add_delta(CLI::App& app, int& exit_code);
 void add_filters(CLI::App& app, int& exit_code);

@@ -41,7 +41,7 @@ offer_zsh() {
 }
 
 for shell in bash fish zsh; do
-  expect $shell 'sluice ' dedup generate filters inspect merge delta apply model
+  expect $shell 'sluice ' dedup generate filters inspect merge delta apply model compare
   expect $shell 'sluice dedup --fo' --forget
   expect $shell 'sluice merge --' --output --json
   expect $shell 'sluice dedup --un' --untrusted-keys
@@ -50,6 +50,9 @@ for shell in bash fish zsh; do
   expect $shell 'sluice dedup --window ' 1M 10m day
   expect $shell 'sluice dedup --late ' pass drop mark
   expect $shell 'sluice generate ' clicks lines
+  expect $shell 'sluice compare --st' --stream
+  expect $shell 'sluice compare --stream ' uniform zipf power bursty
+  expect $shell 'sluice compare --plot x.svg --filter ' bloom cohort
   expect $shell 'sluice model ' apbf lower-bound
   expect $shell 'sluice model apbf --' --k --l --json
   expect $shell 'sluice generate clicks --' --skew --malformed

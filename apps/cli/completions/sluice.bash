@@ -11,23 +11,25 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect merge delta apply model $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply model compare $common --version"
     return
   fi
 
   # The value of the flag before.
   case $command,$prev in
-    dedup,-f | dedup,--filter)
+    dedup,-f | dedup,--filter | compare,-f | compare,--filter)
       _sluice_complete "$(sluice filters 2>/dev/null | sed -n 's/^\([a-z_-]*\): .*/\1/p')"
       return ;;
     dedup,--audit) _sluice_complete '1/64 1/1024'; return ;;
+    compare,-w | compare,--window) _sluice_complete '100k 1M'; return ;;
+    compare,--stream) _sluice_complete 'uniform zipf power bursty'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
     dedup,-w | dedup,--window) _sluice_complete '100k 1M 10m 1h 24h 7d hour day'; return ;;
     dedup,--time-format) _sluice_complete 'auto s ms us ns iso8601'; return ;;
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
-    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | *,-o | *,--output)
+    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | compare,--plot | *,-o | *,--output)
       return ;;  # a file
   esac
 
@@ -59,6 +61,10 @@ _sluice() {
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys -o --output
           --duplicates --invert --forget --state --checkpoint-every --state-previous --audit
           --stats $common" ;;
+      compare)
+        _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
+          --distinct --seed -0 --null --csv --tsv --ndjson --no-header -k --key --json --plot
+          $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
       merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
     esac

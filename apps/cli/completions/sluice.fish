@@ -15,7 +15,7 @@ function __sluice_model_flags
         string replace -rf '^  (--[^ ]+) +(.*)' '$1\t$2'
 end
 
-set -l commands dedup generate filters inspect merge delta apply model
+set -l commands dedup generate filters inspect merge delta apply model compare
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l dedup '__fish_seen_subcommand_from dedup'
 set -l generate '__fish_seen_subcommand_from generate'
@@ -34,6 +34,7 @@ complete -c sluice -n $none -a merge -d 'Make one state that remembers what seve
 complete -c sluice -n $none -a delta -d 'Write what changed between two states of one filter'
 complete -c sluice -n $none -a apply -d 'Bring a state up to date by a delta'
 complete -c sluice -n $none -a model -d 'Predict errors, sizes and costs'
+complete -c sluice -n $none -a compare -d 'Run filters side by side'
 
 complete -c sluice -n $dedup -F
 complete -c sluice -n $dedup -s 0 -l null -d 'Records end with a NUL byte'
@@ -97,3 +98,23 @@ set -l model '__fish_seen_subcommand_from model'
 complete -c sluice -n "$model; and test (count (commandline -opc)) -eq 2" -a '(__sluice_models)'
 complete -c sluice -n $model -a '(__sluice_model_flags)'
 complete -c sluice -n $model -l json -d 'One JSON object'
+
+set -l compare '__fish_seen_subcommand_from compare'
+complete -c sluice -n $compare -F
+complete -c sluice -n $compare -s f -l filter -x -a '(__sluice_filters)' -d 'A filter; may repeat'
+complete -c sluice -n $compare -s m -l memory -x -d 'The size of each filter'
+complete -c sluice -n $compare -s w -l window -x -a '100k 1M' -d 'How many records count'
+complete -c sluice -n $compare -l expect -x -d 'How many distinct keys to plan for'
+complete -c sluice -n $compare -l fpr -x -d 'The error to plan for'
+complete -c sluice -n $compare -l stream -x -a 'uniform zipf power bursty' -d 'Make the stream up'
+complete -c sluice -n $compare -l records -x -d 'How many records to make up'
+complete -c sluice -n $compare -l distinct -x -d 'The share whose key is new'
+complete -c sluice -n $compare -l seed -x -d 'The same seed gives the same stream'
+complete -c sluice -n $compare -s 0 -l null -d 'Records end with a NUL byte'
+complete -c sluice -n $compare -l csv -d 'CSV with a header'
+complete -c sluice -n $compare -l tsv -d 'The same with tabs'
+complete -c sluice -n $compare -l ndjson -d 'One JSON value a line'
+complete -c sluice -n $compare -l no-header -d 'CSV and TSV: the first record is data'
+complete -c sluice -n $compare -s k -l key -x -d 'What makes two records the same'
+complete -c sluice -n $compare -l json -d 'One JSON object instead of a table'
+complete -c sluice -n $compare -l plot -r -F -d 'Draw the errors over the stream'

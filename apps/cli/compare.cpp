@@ -1,0 +1,134 @@
+// `sluice compare [FILE] --filter A --filter B …`: filters side by side, with the exact truth.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "compare_plot.hpp"
+#include "compare_report.hpp"
+#include "compare_stream.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/window/spec.hpp"
+
+namespace sluice::cli {
+namespace {
+
+struct Flags {
+  CompareStreamFlags stream;
+  std::vector<std::string> filters;
+  std::string memory, window, expect, fpr, plot;
+  bool json = false;
+};
+
+std::uint64_t window_of(const std::string& text) {
+  const WindowSpec spec = parse_window("--window", text);
+  if (spec.by_time())
+    throw BadParameters(
+        fmt::format("--window {} is a time: filters are compared by windows of records; give a "
+                    "count such as 1M",
+                    text));
+  return spec.size;
+}
+
+CompareWish wish_of(const Flags& flags, const CompareStream& stream) {
+  CompareWish wish;
+  if (!flags.window.empty()) wish.window = window_of(flags.window);
+  if (!flags.memory.empty()) wish.memory = parse_size("--memory", flags.memory);
+  if (!flags.fpr.empty()) wish.wish.fpr = parse_probability("--fpr", flags.fpr);
+  if (flags.expect.empty()) {
+    wish.wish.keys = stream.distinct();
+    return wish;
+  }
+  wish.wish.keys = parse_count("--expect", flags.expect);
+  if (*wish.wish.keys == 0) throw BadParameters("--expect 0 leaves nothing to do: give 1 or more");
+  return wish;
+}
+
+std::vector<std::string> filters_of(const Flags& flags) {
+  if (!flags.filters.empty()) return flags.filters;
+  std::vector<std::string> filters = {"growing", "bloom"};
+  if (!flags.window.empty()) filters.push_back("cohort");
+  filters.insert(filters.end(), {"reservoir", "stable"});
+  return filters;
+}
+
+// What cannot be drawn is told before the stream is read.
+std::optional<FileSink> open_plot(const Flags& flags, const CompareStream& stream) {
+  if (flags.plot.empty()) return std::nullopt;
+  need_gnuplot();
+  FileSink sink = FileSink::open(flags.plot);
+  const FileIdentity identity = sink.identity();
+  if (identity.regular && stream.source() != nullptr && stream.source()->identity() == identity)
+    throw BadParameters(
+        fmt::format("--plot '{}' is also the input: write to another file", flags.plot));
+  return sink;
+}
+
+int run(const Flags& flags) {
+  CompareStream stream(flags.stream);
+  const CompareWish wish = wish_of(flags, stream);
+  Comparison comparison(wish.window);
+  for (const std::string& filter : filters_of(flags))
+    comparison.add(filter, make_compared(filter, wish));
+  std::optional<FileSink> plot = open_plot(flags, stream);
+  stream.run(comparison);
+  CompareReport report{.results = comparison.finish(), .wish = wish};
+  report.stream = comparison.stream();
+  report.unkeyed = stream.unkeyed();
+  report.source = stream.describe();
+  if (report.stream.records == 0 && report.unkeyed > 0)
+    warn("compare", "no record had the key: check --key and the record format");
+  fmt::print("{}", flags.json ? as_json(report) : as_table(report));
+  if (plot) draw(report, *plot);
+  return kDone;
+}
+
+void add_filter_flags(CLI::App& command, Flags& flags) {
+  const char* group = "Filters";
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    command.add_option(name, value, help)->type_name(type)->group(group);
+  };
+  command
+      .add_option("-f,--filter", flags.filters,
+                  "A filter and its parameters; may repeat [growing, bloom, reservoir, stable; for "
+                  "a window cohort, too]")
+      ->type_name("NAME[,PARAMETER=VALUE]")
+      ->allow_extra_args(false)  // one value a --filter: what follows is a file
+      ->group(group);
+  add("-m,--memory", flags.memory,
+      "The size of each filter that is of a fixed size and whose parameters say no other", "SIZE");
+  add("-w,--window", flags.window,
+      "Only the last so many records let through count; filters that are no window filters run as "
+      "they are",
+      "COUNT");
+  add("--expect", flags.expect,
+      "How many distinct keys to plan for [of a generated stream, what it has; otherwise 8M]",
+      "COUNT");
+  add("--fpr", flags.fpr, "The error to plan for, where memory does not decide it [1e-6]", "P");
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand(
+      "compare", "Run filters side by side over one stream, with the exact truth beside them");
+  const auto flags = std::make_shared<Flags>();
+  add_stream_flags(command, flags->stream);
+  add_filter_flags(command, *flags);
+  command.add_flag("--json", flags->json, "One JSON object instead of a table")->group("Output");
+  command.add_option("--plot", flags->plot, "Draw the errors over the stream, as SVG, by gnuplot")
+      ->type_name("FILE")
+      ->group("Output");
+  command.footer(
+      "Example: sluice compare --stream zipf --records 2M --memory 1MiB --filter bloom --filter "
+      "stable");
+  command.callback(
+      [flags, &exit_code] { exit_code = guarded("compare", [&] { return run(*flags); }); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,160 @@
+#include "compare_plot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "command.hpp"
+#include "printable.hpp"
+
+namespace sluice::cli {
+namespace {
+
+using Rate = double (CompareCounts::*)() const noexcept;
+
+// Two panels below each other, the legend beside them.
+constexpr const char* kHead =
+    R"(set terminal svg size {2},720 font 'sans-serif,13' background '#ffffff'
+set multiplot layout 2,1 margins {3:.4f},{4:.4f},0.09,0.93 spacing 0.05
+set border 3 lc rgb '#555555'
+set tics nomirror textcolor rgb '#333333'
+set grid xtics ytics lc rgb '#e4e4e4' lt 1
+set key at screen {5:.4f},graph 1 left top Left reverse samplen 2 textcolor rgb '#333333'
+set xrange [0:{0}]
+set logscale y
+set yrange [{1}:1]
+set format y '10^{{%T}}'
+)";
+
+constexpr const char* kColours[] = {"#3b6ea5", "#c17d11", "#3f8f4f", "#b03030",
+                                    "#4b2e83", "#138d90", "#8a5a44", "#666666"};
+
+// gnuplot ends a text in single quotes at one, and reads two as one.
+std::string quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : printable(text)) out += c == '\'' ? std::string("''") : std::string(1, c);
+  return out + "'";
+}
+
+// The power of ten below the smallest rate there is.
+double least_rate(const CompareReport& report) {
+  double least = 0.1;
+  for (const CompareResult& result : report.results)
+    for (const CompareCounts& point : result.points)
+      for (const Rate rate :
+           {&CompareCounts::false_positive_rate, &CompareCounts::false_negative_rate})
+        if (const double value = (point.*rate)(); value > 0) least = std::min(least, value);
+  return std::pow(10, std::floor(std::log10(least)));
+}
+
+// In pixels. The legend is as wide as its longest name.
+constexpr double kPanelWidth = 720;
+constexpr double kLeftMargin = 96;
+double legend_width(const CompareReport& report) {
+  std::size_t longest = 0;
+  for (const CompareResult& result : report.results)
+    longest = std::max(longest, printable(result.name).size());
+  return std::ceil(60 + 8.5 * static_cast<double>(longest + std::string_view(" (none)").size()));
+}
+
+// Numbers of records in a unit that keeps them short.
+struct Unit {
+  double size;
+  const char* name;
+};
+Unit unit_for(std::uint64_t records) {
+  if (records >= 2'000'000) return {1e6, "millions of records"};
+  if (records >= 2'000) return {1e3, "thousands of records"};
+  return {1, "records"};
+}
+
+// One block of data a filter: where a stretch ends, and its rate; none where there was no error.
+// The first line is off the picture: gnuplot wants at least one point.
+std::string data_of(const CompareResult& result, Rate rate, const Unit& unit) {
+  std::string text = "-1 1\n\n";
+  double end = 0;
+  for (const CompareCounts& point : result.points) {
+    // The rest at the end may be too short to say anything.
+    if (end > 0 && point.records * 2 < result.points.front().records) break;
+    end += static_cast<double>(point.records);
+    const double value = (point.*rate)();
+    text += value > 0 ? fmt::format("{:.8g} {:.6g}\n", end / unit.size, value) : "\n";
+  }
+  return text + "e\n";
+}
+
+std::string panel(const CompareReport& report, Rate rate, const Unit& unit) {
+  std::string plots, data;
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    const CompareResult& result = report.results[i];
+    const bool any = (result.counts.*rate)() > 0;
+    plots += fmt::format(
+        "{} '-' using 1:2 with linespoints pt 7 ps 0.3 lw 1.5 lc rgb '{}' title {} noenhanced",
+        i == 0 ? "plot" : ",", kColours[i % std::size(kColours)],
+        quoted(result.name + (any ? "" : " (none)")));
+    data += data_of(result, rate, unit);
+  }
+  return plots + "\n" + data;
+}
+
+std::string script_of(const CompareReport& report) {
+  const Unit unit = unit_for(report.stream.records);
+  const double length = static_cast<double>(std::max<std::uint64_t>(1, report.stream.records));
+  const double width = kPanelWidth + legend_width(report);
+  std::string text =
+      fmt::format(kHead, length / unit.size, least_rate(report), width, kLeftMargin / width,
+                  (kPanelWidth - 30) / width, (kPanelWidth - 15) / width);
+  text += "set title " + quoted("Errors over the stream: " + report.source.name) + " noenhanced\n";
+  text += "set ylabel 'false positives (share of the distinct)'\nset format x ''\n";
+  text += panel(report, &CompareCounts::false_positive_rate, unit);
+  text += "unset title\nset format x '%g'\n";
+  text += fmt::format("set xlabel '{}'\n", unit.name);
+  text += "set ylabel 'false negatives (share of the duplicates)'\n";
+  text += panel(report, &CompareCounts::false_negative_rate, unit);
+  return text + "unset multiplot\n";
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// What gnuplot writes for a script. The script is in a file without a name, so that none is left
+// behind and nothing needs quoting for the shell.
+std::string output_of(const std::string& script) {
+  const File file(std::tmpfile());
+  if (!file || std::fwrite(script.data(), 1, script.size(), file.get()) != script.size() ||
+      std::fflush(file.get()) != 0)
+    throw IoError("cannot write a script for gnuplot", errno);
+  const std::string command = fmt::format("gnuplot /dev/fd/{}", fileno(file.get()));
+  std::FILE* gnuplot = popen(command.c_str(), "r");
+  if (gnuplot == nullptr) throw IoError("cannot start gnuplot", errno);
+  std::string svg;
+  char buffer[4096];
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, gnuplot))
+    svg.append(buffer, count);
+  if (pclose(gnuplot) != 0 || svg.empty()) throw RunFailed("gnuplot failed: nothing was drawn");
+  return svg;
+}
+
+}  // namespace
+
+void need_gnuplot() {
+  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0)
+    throw RunFailed(
+        "--plot needs gnuplot, which is not there: install the package gnuplot-nox, or leave "
+        "--plot out");
+}
+
+void draw(const CompareReport& report, FileSink& sink) {
+  sink.write(output_of(script_of(report)));
+  sink.finish();
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# sluice compare: filters side by side, with the exact truth beside them.
+load helper
+
+# ask EXPRESSION [FILE]: of the object in ./out, by jq; it must be true.
+ask() {
+  jq --exit-status "$1" "${2:-out}" >/dev/null || {
+    echo "not true: $1"
+    cat "${2:-out}"
+    return 1
+  }
+}
+
+# without_rates FILE: what the same seed gives again.
+without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
+
+@test "a table: a line a filter under a line of names, all of one width" {
+  sluice compare --stream zipf --records 20k --memory 8KiB --filter bloom --filter stable \
+    --filter exact >out
+  head -n 1 out | grep -qx 'zipf: 20,000 records, 10,000 distinct, 10,000 duplicates'
+  [ "$(wc -l <out)" -eq 6 ]
+  sed -n 3p out | grep -q '^filter .*bytes .*bits/key .*false+ .*false- .*predicted+ .*M records/s$'
+  [ "$(tail -n 4 out | awk '{ print length }' | sort -u | wc -l)" -eq 1 ]
+  [ "$(tail -n 3 out | awk '{ print $1 }' | xargs)" = "bloom stable exact" ]
+  # Exact is: no error of either kind, and none predicted.
+  [ "$(awk '/^exact/ { print $4 + $5 + $6 + $7 + $8 }' out)" -eq 0 ]
+}
+
+@test "JSON: the stream and the same for every filter" {
+  sluice compare --json --stream uniform --records 50k --distinct 40% --seed 5 --memory 16KiB \
+    --filter bloom --filter none --filter growing >out
+  ask '.stream == {source: "uniform", generated: true, distinct_share: 0.4, seed: 5,
+       records: 50000, distinct: 20000, duplicates: 30000, unkeyed: 0, memory: 16384}'
+  ask '[.filters[].filter] == ["bloom", "none", "growing"]'
+  ask '.filters[0] | .false_positives > 0 and .false_negatives == 0 and .bytes == 16384 and
+       .bits_per_key == 6.5536 and .false_positive_rate == (.false_positives / 20000)'
+  ask '.filters[1] | .false_positives == 0 and .false_negatives == 30000 and
+       .false_negative_rate == 1'
+  ask '.filters[2] | .false_negatives == 0'
+  ask 'all(.filters[]; .records_per_second > 0 and has("predicted_fpr"))'
+}
+
+@test "the same seed gives the same numbers, another one others" {
+  for shape in uniform zipf power bursty; do
+    for seed in 1 1 2; do
+      sluice compare --json --stream $shape --records 30k --seed $seed --memory 4KiB >out.$seed.new
+      if [ -e out.$seed ]; then
+        diff <(without_rates out.$seed) <(without_rates out.$seed.new)
+      fi
+      mv out.$seed.new out.$seed
+    done
+    ! diff -q <(without_rates out.1) <(without_rates out.2) || fail "$shape: seeds make no difference"
+    rm out.1 out.2
+  done
+}
+
+@test "the truth of a file is what awk finds" {
+  lines_of 20k >input
+  sluice compare --json --filter exact --filter none input >out
+  distinct=$(awk '!seen[$0]++' input | wc -l)
+  ask ".stream.distinct == $distinct and .stream.records == 20000 and .stream.source == \"input\""
+  ask '.filters[0] | .false_positives == 0 and .false_negatives == 0'
+  ask ".filters[1].false_negatives == 20000 - $distinct"
+  sluice compare --json --filter exact --filter none <input >piped
+  diff <(without_rates out | jq 'del(.stream.source)') <(without_rates piped | jq 'del(.stream.source)')
+}
+
+@test "keys of CSV, JSON and lines" {
+  printf 'id,x\n1,a\n2,b\n1,c\n' >input.csv
+  sluice compare --json --csv --key id --filter exact input.csv >out
+  ask '.stream | .records == 3 and .distinct == 2'
+  printf '{"id":1,"x":2}\n{"id":1.0}\n{"no":1}\n' >input.json
+  sluice compare --json --ndjson --key /id --filter exact input.json >out
+  ask '.stream | .records == 2 and .distinct == 1 and .unkeyed == 1'
+  printf 'a 1\nb 1\n' >input
+  sluice compare --json --key 2 --filter exact input >out
+  ask '.stream | .records == 2 and .distinct == 1'
+}
+
+@test "windows: their filters keep their promise, others are measured all the same" {
+  sluice compare --json --stream uniform --records 100k --window 5k --filter cohort --filter exact \
+    --filter growing >out
+  ask '.stream.window == 5000 and .stream.distinct > 50000'
+  ask 'all(.filters[0:2][]; .false_positives + .false_negatives == 0 and .by_slack > 0)'
+  ask '.filters[2] | .false_positives > 1000 and .by_slack == 0'
+  # Without a name, the usual ones.
+  sluice compare --json --stream power --records 10k --window 5k >out
+  ask '[.filters[].filter] == ["growing", "bloom", "cohort", "reservoir", "stable"]'
+  sluice compare --json --stream power --records 10k >out
+  ask '[.filters[].filter] == ["growing", "bloom", "reservoir", "stable"]'
+}
+
+@test "a plot is an SVG with both axes named and every filter in its legend" {
+  command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+  sluice compare --stream bursty --records 300k --memory 32KiB --filter bloom --filter stable \
+    --filter exact --plot "it's a plot.svg" >out
+  grep -q '<svg' "it's a plot.svg"
+  grep -q '</svg>' "it's a plot.svg"
+  for text in 'thousands of records' 'false positives (share of the distinct)' \
+    'false negatives (share of the duplicates)' 'bloom' 'stable' 'exact (none)'; do
+    grep -qF "$text" "it's a plot.svg" || fail "'$text' is not in the plot"
+  done
+  # Nor does a stream without a record or an error stop it.
+  sluice compare --filter exact --plot empty.svg /dev/null >out
+  grep -q '</svg>' empty.svg
+}
+
+@test "a plot that cannot be drawn is refused before anything is read" {
+  refused 1 compare --stream zipf --records 1k --plot /nowhere/plot.svg
+  says "/nowhere/plot.svg"
+  lines_of 10 >input
+  cp input before
+  refused 2 compare --plot input input
+  says "--plot 'input' is also the input"
+  cmp before input
+  mkdir nothing
+  run -1 --separate-stderr env PATH="$PWD/nothing" "$SLUICE" compare --stream zipf --records 1k --plot p.svg
+  says "gnuplot-nox"
+  [ ! -e p.svg ]
+}
+
+@test "what cannot be is refused in a sentence" {
+  lines_of 10 >input
+  refused 2 compare --stream zipf input
+  says "'input'" "give one of them"
+  refused 2 compare --records 10 input
+  says "--records goes with --stream"
+  refused 2 compare --distinct 10% input
+  says "--distinct goes with --stream"
+  refused 2 compare --stream normal
+  says "uniform, zipf, power or bursty"
+  refused 2 compare --stream zipf --distinct 0
+  says "--distinct 0"
+  refused 2 compare --stream zipf --records 0
+  says "--records 0"
+  refused 2 compare --stream zipf --key 1
+  says "--key"
+  refused 2 compare --stream zipf --window 10m
+  says "--window 10m is a time" "1M"
+  refused 2 compare --stream zipf --filter blom
+  says "there is no filter 'blom'"
+  refused 2 compare --stream zipf --filter bloom,probe=3
+  says "probe"
+  refused 2 compare --stream zipf --memory 64M
+  says "--memory"
+  refused 2 compare --stream zipf --expect 0
+  says "--expect 0"
+  refused 2 compare --csv --ndjson input
+  says "exclude each other"
+  refused 2 compare --no-header input
+  says "--csv or --tsv"
+  refused 2 compare --csv --key nothing input
+  says "--key 'nothing'"
+  refused 1 compare /nowhere/input
+  says "/nowhere/input"
+}
