@@ -167,9 +167,11 @@ void Dynamic::append(const DynamicShape& shape) {
 void Dynamic::series_changed() {
   const std::span all(pieces_);
   const double in_vain = series_fpr(all.first(all.size() - 1), capacity_of);
-  const double enough = static_cast<double>(pieces_.back().shape.capacity) / in_vain;
-  ask_from_ = enough < 1e18 ? static_cast<std::uint64_t>(std::ceil(enough))
-                            : std::numeric_limits<std::uint64_t>::max();
+  const double capacity = static_cast<double>(pieces_.back().shape.capacity);
+  // Also where there is no other filter.
+  const bool never = !(in_vain * 1e18 > capacity);
+  ask_from_ = never ? std::numeric_limits<std::uint64_t>::max()
+                    : static_cast<std::uint64_t>(std::ceil(capacity / in_vain));
 }
 
 void Dynamic::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
