@@ -8,7 +8,8 @@
 //          table grows at its end, without a copy; an insertion may ask the system for memory.
 // Errors   `duplicate` may be wrong: model::growing_fpr, which a doubling raises by a constant, and
 //          growing_fpr_bound bounds for all sizes. `distinct` never is.
-// Use it   when the number of keys is not known: it is the default without a window.
+// Use it   when the number of keys is not known: it is the default without --expect
+//          and --window.
 // Avoid    when it is known: a blocked Bloom filter takes one cache line and fewer bits.
 // Format   snapshot kind 6, version 1.
 //

@@ -43,7 +43,6 @@ MemoryPlan plan_for_memory(std::uint64_t memory, double fpr) {
                                                              fpr, model::ReservoirVariant::biased);
   plan.window_keys = static_cast<double>(window);
   plan.random_keys = random.mean_distance;
-  plan.random_fpr = random.fpr;
   const auto keys = [](double count) { return format_count(static_cast<std::uint64_t>(count)); };
   const std::string both = fmt::format(
       "a window that fits holds the last {} keys for sure, forgetting at random would "

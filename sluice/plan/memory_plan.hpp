@@ -20,7 +20,6 @@ struct MemoryPlan {
   std::uint64_t bytes = 0;              // the filter's part of it
   double window_keys = 0;               // what cohort would remember, for sure
   double random_keys = 0;               // how far reservoir would remember, in the mean
-  double random_fpr = 0;                // and reservoir's error
   std::string reason;                   // which was chosen and why, in a sentence
 };
 
@@ -29,7 +28,6 @@ struct MemoryPlan {
 // agree.
 inline constexpr std::uint64_t kProcessBytes = std::uint64_t{8} << 20;
 inline constexpr std::uint64_t kLeastMemory = kProcessBytes + (std::uint64_t{1} << 20);
-
 inline constexpr std::uint64_t kMostMemory = std::uint64_t{32} << 40;
 
 // `memory` is for the whole process. Throws BadParameters when it is less than kLeastMemory or more
