@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/bloom_fields.hpp"
 #include "sluice/model/bloom.hpp"
 
 namespace sluice {
@@ -118,11 +119,9 @@ FilterStats BlockedBloom::stats() const {
 }
 
 void BlockedBloom::encode_header(Encoder& to) const {
-  to.u64(params_.blocks);
-  to.u32(params_.probes);
-  to.u64(params_.capacity);
-  to.f64(params_.target_fpr);
-  to.u64(keys_);
+  const BloomFields fields{params_.blocks, params_.probes, params_.capacity, params_.target_fpr,
+                           keys_};
+  fields.encode(to);
 }
 
 void BlockedBloom::encode_payload(Encoder& to) const {
@@ -130,19 +129,15 @@ void BlockedBloom::encode_payload(Encoder& to) const {
 }
 
 BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload) {
-  Params params;
-  params.blocks = header.u64();
-  params.probes = header.u32();
-  params.capacity = header.u64();
-  params.target_fpr = header.f64();
-  const std::uint64_t keys = header.u64();
+  const BloomFields fields = BloomFields::decode(header);
+  const Params params{fields.size, fields.probes, fields.capacity, fields.target_fpr};
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.blocks * kernels::kBlockBytes, "the table of filter 'bloom'");
   BlockedBloom filter(params);
   payload.bytes(filter.memory_.bytes());
-  if (keys > filter.memory_.count_ones())
+  if (fields.keys > filter.memory_.count_ones())
     throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");
-  filter.keys_ = keys;
+  filter.keys_ = fields.keys;
   return filter;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/bloom_fields.hpp"
 #include "sluice/kernels/prefetch.hpp"
 #include "sluice/model/bloom.hpp"
 
@@ -136,11 +137,9 @@ FilterStats Bloom::stats() const {
 }
 
 void Bloom::encode_header(Encoder& to) const {
-  to.u64(params_.bits);
-  to.u32(params_.probes);
-  to.u64(params_.capacity);
-  to.f64(params_.target_fpr);
-  to.u64(keys_);
+  const BloomFields fields{params_.bits, params_.probes, params_.capacity, params_.target_fpr,
+                           keys_};
+  fields.encode(to);
 }
 
 void Bloom::encode_payload(Encoder& to) const {
@@ -148,19 +147,15 @@ void Bloom::encode_payload(Encoder& to) const {
 }
 
 Bloom Bloom::decode(Decoder& header, Decoder& payload) {
-  Params params;
-  params.bits = header.u64();
-  params.probes = header.u32();
-  params.capacity = header.u64();
-  params.target_fpr = header.f64();
-  const std::uint64_t keys = header.u64();
+  const BloomFields fields = BloomFields::decode(header);
+  const Params params{fields.size, fields.probes, fields.capacity, fields.target_fpr};
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.bits / 8, "the table of filter 'bloom'");
   Bloom filter(params);
   payload.bytes(filter.table_.bytes());
-  if (keys > filter.table_.count_ones())
+  if (fields.keys > filter.table_.count_ones())
     throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");
-  filter.keys_ = keys;
+  filter.keys_ = fields.keys;
   return filter;
 }
 

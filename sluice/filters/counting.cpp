@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/bloom_fields.hpp"
 #include "sluice/filters/bloom_sizing.hpp"
 #include "sluice/filters/nibbles.hpp"
 #include "sluice/kernels/prefetch.hpp"
@@ -173,11 +174,9 @@ FilterStats Counting::stats() const {
 }
 
 void Counting::encode_header(Encoder& to) const {
-  to.u64(params_.counters);
-  to.u32(params_.probes);
-  to.u64(params_.capacity);
-  to.f64(params_.target_fpr);
-  to.u64(keys_);
+  const BloomFields fields{params_.counters, params_.probes, params_.capacity, params_.target_fpr,
+                           keys_};
+  fields.encode(to);
 }
 
 void Counting::encode_payload(Encoder& to) const {
@@ -185,20 +184,16 @@ void Counting::encode_payload(Encoder& to) const {
 }
 
 Counting Counting::decode(Decoder& header, Decoder& payload) {
-  Params params;
-  params.counters = header.u64();
-  params.probes = header.u32();
-  params.capacity = header.u64();
-  params.target_fpr = header.f64();
-  const std::uint64_t keys = header.u64();
+  const BloomFields fields = BloomFields::decode(header);
+  const Params params{fields.size, fields.probes, fields.capacity, fields.target_fpr};
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.counters / 2, "the table of filter 'counting'");
   Counting filter(params);
   payload.bytes(filter.table_.bytes());
   // A merge counts keys twice, so a table of few counters may hold many; an empty one holds none.
-  if (keys > 0 && filter.table_.count_ones() == 0)
+  if (fields.keys > 0 && filter.table_.count_ones() == 0)
     throw CorruptSnapshot("filter 'counting' claims keys, and all its counters are zero");
-  filter.keys_ = keys;
+  filter.keys_ = fields.keys;
   return filter;
 }
 
