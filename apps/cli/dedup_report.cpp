@@ -188,6 +188,7 @@ std::string as_text(const DedupReport& report) {
   text += filter_row(report);
   text += error_row(report);
   text += audit_row(report);
+  if (report.infer) text += infer_row(*report.infer);
   text += fmt::format("  memory      {} at its peak, the whole process",
                       format_size(report.memory_bytes));
   return text;
@@ -229,6 +230,7 @@ std::string as_json(const DedupReport& report) {
         .end();
   if (report.window) add_window(json, report);
   if (report.audit) add_audit(json, *report.audit);
+  if (report.infer) add_infer(json, *report.infer);
   json.begin("filter")
       .field("name", report.filter_name)
       .field("bytes", report.filter.bytes)

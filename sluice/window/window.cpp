@@ -14,6 +14,8 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMostFilterText = 4096;
+// Keys that the filter judges before any is looked at again.
+constexpr std::size_t kMostAhead = 256;
 
 Growth::Plan plan_of(const Window::Params& params) {
   const bool by_count = params.spec.kind == WindowSpec::Kind::count;
@@ -109,6 +111,14 @@ std::uint64_t Window::generation_size() const {
   return (params_.spec.size + generations - 1) / generations;
 }
 
+// A clock that has been read for a record to come may be past the present generation.
+std::uint64_t Window::position() const {
+  const std::uint64_t size = generation_size();
+  if (!params_.spec.by_time()) return size - left_;
+  return static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(clock_.now() - tick_begin_, 0, static_cast<std::int64_t>(size)));
+}
+
 // Nearly all records are of the present tick: no division for those.
 std::int64_t Window::tick_of(Nanoseconds time) const {
   if (time >= tick_begin_ && time < tick_end_) return tick_;
@@ -131,6 +141,63 @@ void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) 
       growth_->rotate();
       left_ = generation_size();
     }
+  }
+}
+
+// A generation ends only after all that were judged in it have been looked at; what was written
+// beyond its end belongs to the next.
+void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                  const SecondOpinion& opinion) {
+  const std::uint64_t size = generation_size();
+  const std::size_t most = std::clamp<std::uint64_t>(size / 8, 1, kMostAhead);
+  for (std::size_t judged = 0; judged < digests.size();) {
+    const std::size_t next = std::min(most, digests.size() - judged);
+    std::uint64_t again = 0;
+    judged += admit_some(digests.subspan(judged, next), verdicts.subspan(judged, next), left_,
+                         judged, opinion, again);
+    if (again < left_) {
+      left_ -= again;
+    } else {
+      growth_->rotate();
+      left_ = size - (again - left_);
+    }
+  }
+}
+
+// `first` is the place of digests[0] in its batch. `again` becomes how many were written although
+// the filter takes them for duplicates, beyond what the budget was asked for.
+std::size_t Window::admit_some(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                               std::uint64_t& budget, std::size_t first,
+                               const SecondOpinion& opinion, std::uint64_t& again) {
+  if (params_.anchor == Anchor::refreshed) {
+    // What is written would be seen by those that follow: one by one.
+    growth_->may_contain(digests.first(1), verdicts.first(1));
+    if (verdicts[0] == Verdict::duplicate) verdicts[0] = opinion(first);
+    Verdict unread{};
+    return growth_->admit(digests.first(1), std::span(&unread, 1), budget, params_.anchor);
+  }
+  const std::size_t judged = growth_->admit(digests, verdicts, budget, params_.anchor);
+  for (std::size_t i = 0; i < judged; ++i) {
+    if (verdicts[i] == Verdict::distinct) continue;
+    verdicts[i] = opinion(first + i);
+    if (verdicts[i] == Verdict::duplicate) continue;
+    std::uint64_t one = 1;
+    Verdict unread{};
+    growth_->admit(digests.subspan(i, 1), std::span(&unread, 1), one, Anchor::refreshed);
+    ++again;
+  }
+  return judged;
+}
+
+// Of a time window, all in the present generation.
+void Window::admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                       std::size_t first, const SecondOpinion& opinion) {
+  std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t judged = 0; judged < digests.size();) {
+    const std::size_t next = std::min(kMostAhead, digests.size() - judged);
+    std::uint64_t again = 0;
+    judged += admit_some(digests.subspan(judged, next), verdicts.subspan(judged, next), unlimited,
+                         first + judged, opinion, again);
   }
 }
 
@@ -178,14 +245,32 @@ void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds>
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
   std::ranges::fill(late, false);
   if (!params_.spec.by_time()) return pace(digests, verdicts);
-  assert(digests.size() == times.size());
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
+    growth_->admit(digests.subspan(begin, count), verdicts.subspan(begin, count), unlimited,
+                   params_.anchor);
+  });
+}
+
+void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                   std::span<Verdict> verdicts, std::span<bool> late,
+                   const SecondOpinion& opinion) {
+  assert(digests.size() == verdicts.size() && digests.size() == late.size());
+  std::ranges::fill(late, false);
+  if (!params_.spec.by_time()) return pace(digests, verdicts, opinion);
+  judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
+    admit_now(digests.subspan(begin, count), verdicts.subspan(begin, count), begin, opinion);
+  });
+}
+
+template <class Admit>
+void Window::judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                         std::span<Verdict> verdicts, std::span<bool> late, const Admit& admit) {
+  assert(digests.size() == times.size());
   // Records of the present tick are judged together; anything else ends the run.
   std::size_t begin = 0;
   const auto judge_until = [&](std::size_t end) {
-    if (end > begin)
-      growth_->admit(digests.subspan(begin, end - begin), verdicts.subspan(begin, end - begin),
-                     unlimited, params_.anchor);
+    if (end > begin) admit(begin, end - begin);
     begin = end;
   };
   for (std::size_t i = 0; i < digests.size(); ++i) {
@@ -236,6 +321,14 @@ void Window::observe(std::span<const Digest> digests, std::span<Verdict> verdict
   if (!params_.spec.by_time()) return pace(digests, verdicts);
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
   growth_->admit(digests, verdicts, unlimited, params_.anchor);
+}
+
+void Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                     const SecondOpinion& opinion) {
+  if (params_.spec.by_time())
+    admit_now(digests, verdicts, 0, opinion);
+  else
+    pace(digests, verdicts, opinion);
 }
 
 bool Window::may_contain(const Digest& digest) const noexcept {

@@ -1,0 +1,240 @@
+#include "sluice/infer/inference.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice {
+namespace {
+
+// Priors are learnt in ticks of their own where time passes: fine enough for any window.
+constexpr std::uint64_t kLearntTicks = std::uint64_t{1} << 16;
+// A set forgets nothing.
+constexpr std::uint64_t kForever = std::uint64_t{1} << 62;
+
+bool by_time(const Window* window) {
+  return window != nullptr && window->params().spec.by_time();
+}
+
+Anchor anchor_of(const Window* window) {
+  // Of a set: an arrival is in it from then on, whatever became of it.
+  return window == nullptr ? Anchor::refreshed : window->params().anchor;
+}
+
+LearntPriors::Params learnt_for(const Window* window) {
+  LearntPriors::Params params{.window = kForever, .anchor = anchor_of(window)};
+  if (window == nullptr) return params;
+  params.by_time = by_time(window);
+  params.window = params.by_time ? kLearntTicks : window->params().spec.size;
+  return params;
+}
+
+}  // namespace
+
+std::optional<std::string> Inference::refusal(const AnyFilter& filter) {
+  const Window* window = filter.as<Window>();
+  if (window == nullptr) {
+    if (filter.kind() == FilterKind::bloom || filter.kind() == FilterKind::blocked_bloom) return {};
+    return fmt::format(
+        "filter '{}' does not show how sure it is: bloom does, and with a window cohort and timing",
+        name_of(filter.kind()));
+  }
+  if (WindowEvidence::can_read(*window)) return {};
+  if (window->generations() == 0)
+    return "a window that starts afresh every hour or day shows no ages: give one that slides, by "
+           "count or by time";
+  return fmt::format("filter '{}' does not show how old a key is: cohort and timing do",
+                     name_of(window->growth().newest().kind()));
+}
+
+Inference::Inference(AnyFilter& filter, const PriorTable* table, bool learn)
+    : filter_(filter), window_(filter.as<Window>()), table_(table), set_(filter.stats().keys) {
+  if (const auto why = refusal(filter)) throw BadParameters(*why);
+  if (learn) learnt_.emplace(learnt_for(window_));
+  if (window_ == nullptr) return;
+  evidence_.emplace(*window_);
+  const auto block = static_cast<double>(window_->generation_size());
+  posteriors_.emplace(static_cast<double>(window_->params().spec.size), block,
+                      window_->generations(), window_->params().anchor);
+  until_measured_ = block;
+  // A tick of a count window is a key written, so that there is an arrival a tick at least.
+  if (!by_time(window_)) writes_a_tick_ = 1;
+}
+
+void Inference::observe(std::span<const Digest> digests, const Known& known,
+                        std::span<Verdict> verdicts, std::span<std::optional<double>> posteriors) {
+  begin({digests, known, verdicts, {}, posteriors});
+  if (window_ == nullptr)
+    observe_set();
+  else
+    window_->observe(digests, verdicts, [this](std::size_t i) { return weigh(i); });
+  end();
+}
+
+void Inference::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                      const Known& known, std::span<Verdict> verdicts, std::span<bool> late,
+                      std::span<std::optional<double>> posteriors) {
+  assert(window_ != nullptr);
+  begin({digests, known, verdicts, late, posteriors});
+  window_->judge(digests, times, verdicts, late, [this](std::size_t i) { return weigh(i); });
+  end();
+}
+
+void Inference::begin(const Batch& batch) {
+  assert(batch.digests.size() == batch.verdicts.size() &&
+         batch.digests.size() == batch.posteriors.size() && !batch.known.costs.empty());
+  batch_ = batch;
+  std::ranges::fill(batch.posteriors, std::nullopt);
+}
+
+// What was let through and not weighed, the filter knows to be distinct.
+void Inference::end() {
+  learn_until(batch_.digests.size());
+  std::size_t late = 0, delivered = 0, known_distinct = 0;
+  for (std::size_t i = 0; i < batch_.digests.size(); ++i) {
+    if (!batch_.late.empty() && batch_.late[i]) {
+      ++late;
+    } else if (batch_.verdicts[i] == Verdict::distinct) {
+      ++delivered;
+      if (batch_.posteriors[i]) continue;
+      batch_.posteriors[i] = 0;
+      ++known_distinct;
+    }
+  }
+  if (window_ == nullptr) return;
+  outside_ += static_cast<double>(known_distinct);
+  outside_passed_ += static_cast<double>(known_distinct);
+  measure(batch_.digests.size() - late, delivered);
+}
+
+void Inference::observe_set() {
+  filter_.observe(batch_.digests, batch_.verdicts);
+  for (std::size_t i = 0; i < batch_.digests.size(); ++i) {
+    set_.weigh(filter_);
+    if (batch_.verdicts[i] == Verdict::duplicate) batch_.verdicts[i] = weigh(i);
+    set_.arrive();
+  }
+}
+
+const Costs& Inference::costs_of(std::size_t i) const {
+  return batch_.known.costs[batch_.known.costs.size() == 1 ? 0 : i];
+}
+
+// The record's own, or the table's. By time, a chance of an arrival says nothing before it is known
+// how many there are.
+Prior Inference::given_prior(std::size_t i) const {
+  const std::span<const Prior> priors = batch_.known.priors;
+  Prior prior = priors.empty() ? Prior{} : priors[priors.size() == 1 ? 0 : i];
+  if (!prior.known() && table_ != nullptr) prior = table_->of(batch_.digests[i]);
+  const bool no_rate = window_ != nullptr && writes_a_tick_ == 0;
+  return prior.kind == Prior::Kind::arrival && no_rate ? Prior{} : prior;
+}
+
+double Inference::posterior_of(const Prior& prior) {
+  if (window_ == nullptr) return set_.of(prior);
+  return posteriors_->within(prior, *sight_, pace_.position, pace_.window, writes_a_tick_);
+}
+
+// Of a key that the filter takes for a duplicate.
+Verdict Inference::weigh(std::size_t i) {
+  learn_until(i);
+  if (window_ != nullptr) {
+    pace_ = evidence_->pace(keys_a_tick_);
+    sight_ = evidence_->read(batch_.digests[i], pace_);
+    assert(sight_ && "the filter has a trace of it");
+  }
+  const Digest& digest = batch_.digests[i];
+  const Prior prior = learnt_ ? learnt_->of(digest) : given_prior(i);
+  const Verdict verdict = weigh_known(i, prior);
+  if (!learnt_) return verdict;
+  Verdict inferred = verdict;
+  // While priors are withheld, what they would have said is still to be known.
+  if (!prior.known())
+    if (const Prior estimate = learnt_->estimate(digest); estimate.known())
+      inferred = least_cost(posterior_of(estimate), costs_of(i));
+  batch_.verdicts[i] = verdict;
+  learn(i, Verdict::duplicate, inferred);
+  batch_.learnt = i + 1;
+  return verdict;
+}
+
+Verdict Inference::weigh_known(std::size_t i, const Prior& prior) {
+  if (!prior.known()) {
+    ++stats_.without_prior;
+    batch_.posteriors[i].reset();
+    return Verdict::duplicate;
+  }
+  const double posterior = posterior_of(prior);
+  const Costs& costs = costs_of(i);
+  const Verdict verdict = least_cost(posterior, costs);
+  const bool passed = verdict == Verdict::distinct;
+  const double held_back = costs.lost * (1 - posterior);
+  ++stats_.inferred;
+  stats_.passed += passed;
+  stats_.filter_cost += held_back;
+  stats_.cost += passed ? costs.duplicate * posterior : held_back;
+  batch_.posteriors[i] = posterior;
+  outside_ += 1 - posterior;
+  outside_passed_ += passed ? 1 - posterior : 0;
+  return verdict;
+}
+
+// In order: what is learnt of one arrival is known to the next. Those before `i` are judged, and
+// those that were weighed are learnt of already.
+void Inference::learn_until(std::size_t i) {
+  if (!learnt_) return;
+  for (; batch_.learnt < i; ++batch_.learnt) {
+    const std::size_t at = batch_.learnt;
+    if (!batch_.late.empty() && batch_.late[at]) continue;
+    learn(at, batch_.verdicts[at], batch_.verdicts[at]);
+  }
+}
+
+void Inference::learn(std::size_t i, Verdict filter, Verdict inferred) {
+  learnt_->learn(batch_.digests[i], {.delivered = batch_.verdicts[i] == Verdict::distinct,
+                                     .filter = filter,
+                                     .inferred = inferred,
+                                     .costs = costs_of(i)});
+}
+
+// How much comes in a tick: looked at once a generation, over about the last window.
+void Inference::measure(std::size_t arrivals, std::size_t delivered) {
+  arrivals_ += static_cast<double>(arrivals);
+  delivered_ += static_cast<double>(delivered);
+  const bool refreshed = window_->params().anchor == Anchor::refreshed;
+  const double passed =
+      by_time(window_) ? time_passed() : static_cast<double>(refreshed ? arrivals : delivered);
+  ticks_ += passed;
+  until_measured_ -= passed;
+  if (until_measured_ > 0) return;
+  until_measured_ = static_cast<double>(window_->generation_size());
+  keys_a_tick_ = delivered_ / ticks_;
+  if (refreshed)
+    writes_a_tick_ = arrivals_ / ticks_;
+  else if (outside_ > 0)
+    writes_a_tick_ = arrivals_ / ticks_ * (outside_passed_ / outside_);
+  if (ticks_ < static_cast<double>(window_->params().spec.size)) return;
+  for (double* recent : {&arrivals_, &delivered_, &ticks_, &outside_, &outside_passed_})
+    *recent /= 2;
+}
+
+// Since it was last asked.
+double Inference::time_passed() {
+  if (!window_->clock().started()) return 0;
+  const Nanoseconds before = now_;
+  now_ = window_->clock().now();
+  if (!started_) start_ = now_;
+  if (!std::exchange(started_, true) || now_ <= before) return 0;
+  const double of_window =
+      static_cast<double>(now_ - start_) / static_cast<double>(window_->params().spec.size);
+  if (learnt_ && of_window > 0)
+    learnt_->arrive(static_cast<std::uint64_t>(of_window * static_cast<double>(kLearntTicks)));
+  return static_cast<double>(now_ - before);
+}
+
+}  // namespace sluice
