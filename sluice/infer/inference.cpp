@@ -68,7 +68,7 @@ Inference::Inference(AnyFilter& filter, const PriorTable* table, bool learn)
 
 void Inference::observe(std::span<const Digest> digests, const Known& known,
                         std::span<Verdict> verdicts, std::span<std::optional<double>> posteriors) {
-  begin({digests, known, verdicts, {}, posteriors});
+  begin({digests, {}, known, verdicts, {}, posteriors});
   if (window_ == nullptr)
     observe_set();
   else
@@ -80,7 +80,7 @@ void Inference::judge(std::span<const Digest> digests, std::span<const Nanosecon
                       const Known& known, std::span<Verdict> verdicts, std::span<bool> late,
                       std::span<std::optional<double>> posteriors) {
   assert(window_ != nullptr);
-  begin({digests, known, verdicts, late, posteriors});
+  begin({digests, times, known, verdicts, late, posteriors});
   window_->judge(digests, times, verdicts, late, [this](std::size_t i) { return weigh(i); });
   end();
 }
@@ -144,7 +144,8 @@ double Inference::posterior_of(const Prior& prior) {
 Verdict Inference::weigh(std::size_t i) {
   learn_until(i);
   if (window_ != nullptr) {
-    pace_ = evidence_->pace(keys_a_tick_);
+    pace_ = evidence_->pace(batch_.times.empty() ? window_->clock().now() : batch_.times[i],
+                            keys_a_tick_);
     sight_ = evidence_->read(batch_.digests[i], pace_);
     assert(sight_ && "the filter has a trace of it");
   }

@@ -72,6 +72,7 @@ class Inference {
   // The batch at hand.
   struct Batch {
     std::span<const Digest> digests;
+    std::span<const Nanoseconds> times;  // empty: now
     Known known;
     std::span<Verdict> verdicts;
     std::span<const bool> late;  // may be empty

@@ -8,9 +8,10 @@
 namespace sluice {
 namespace {
 
-Pace pace_of(const Window& window) {
+Pace pace_of(const Window& window, Nanoseconds time) {
   return {static_cast<double>(window.params().spec.size),
-          static_cast<double>(window.generation_size()), static_cast<double>(window.position())};
+          static_cast<double>(window.generation_size()),
+          static_cast<double>(window.position(time))};
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ WindowEvidence::WindowEvidence(const Window& window) : window_(window) {
 
 void WindowEvidence::look_up_stages() {
   const Growth& growth = window_.growth();
-  const Pace pace = pace_of(window_);
+  const Pace pace = pace_of(window_, window_.clock().now());
   const Anchor anchor = window_.params().anchor;
   stages_.clear();
   for (std::size_t i = growth.stage_count(); i-- > 0;) {
@@ -53,9 +54,9 @@ void WindowEvidence::look_up_stages() {
   changes_ = growth.changes();
 }
 
-Pace WindowEvidence::pace(double keys_a_tick) {
+Pace WindowEvidence::pace(Nanoseconds time, double keys_a_tick) {
   if (changes_ != window_.growth().changes()) look_up_stages();
-  Pace pace = pace_of(window_);
+  Pace pace = pace_of(window_, time);
   if (!window_.params().spec.by_time()) return pace;
   std::uint64_t keys = 0;
   for (const AnyStage& stage : stages_)

@@ -111,12 +111,11 @@ std::uint64_t Window::generation_size() const {
   return (params_.spec.size + generations - 1) / generations;
 }
 
-// A clock that has been read for a record to come may be past the present generation.
-std::uint64_t Window::position() const {
+std::uint64_t Window::position(Nanoseconds time) const {
   const std::uint64_t size = generation_size();
   if (!params_.spec.by_time()) return size - left_;
   return static_cast<std::uint64_t>(
-      std::clamp<std::int64_t>(clock_.now() - tick_begin_, 0, static_cast<std::int64_t>(size)));
+      std::clamp<std::int64_t>(time - tick_begin_, 0, static_cast<std::int64_t>(size)));
 }
 
 // Nearly all records are of the present tick: no division for those.
@@ -189,12 +188,15 @@ std::size_t Window::admit_some(std::span<const Digest> digests, std::span<Verdic
   return judged;
 }
 
-// Of a time window, all in the present generation.
+// Of a time window, all in the present generation. How many that are at most is not known: as many
+// as of late.
 void Window::admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
                        std::size_t first, const SecondOpinion& opinion) {
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t usual = growth_->live_keys() / (generations() + 1);
+  const std::size_t most = std::clamp<std::uint64_t>(usual / 8, 1, kMostAhead);
   for (std::size_t judged = 0; judged < digests.size();) {
-    const std::size_t next = std::min(kMostAhead, digests.size() - judged);
+    const std::size_t next = std::min(most, digests.size() - judged);
     std::uint64_t again = 0;
     judged += admit_some(digests.subspan(judged, next), verdicts.subspan(judged, next), unlimited,
                          first + judged, opinion, again);

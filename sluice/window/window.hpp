@@ -91,10 +91,10 @@ class Window {
   const Growth& growth() const noexcept { return *growth_; }
   const EventClock& clock() const noexcept { return clock_; }
   unsigned generations() const { return growth_->generations(); }
-  // Of a generation, and of that what has passed: keys of a count window, nanoseconds of the
-  // others.
+  // Of a generation, and of that what has passed when a record of `time` comes: keys of a count
+  // window, which looks at no time; nanoseconds of the others.
   std::uint64_t generation_size() const;
-  std::uint64_t position() const;
+  std::uint64_t position(Nanoseconds time) const;
   // The farthest past the window that a key may still be remembered, as a share of it.
   double slack() const;
   // The expected share of such keys at their most, just before a generation ends.
