@@ -161,6 +161,7 @@ TEST_P(InferenceError, PosteriorsAreRightAndCostsFall) {
 constexpr WindowSpec kCount{WindowSpec::Kind::count, 1u << 12};
 constexpr WindowSpec kTime{WindowSpec::Kind::time, 4 * kSecond};
 
+// In a burst the rate of late is not that of before, and ages are taken to be as likely as ever.
 INSTANTIATE_TEST_SUITE_P(
     , InferenceError,
     testing::Values(
@@ -197,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
              kTime,
              Anchor::delivered,
              "timing,fpr=0.3",
-             0.05,
+             0.1,
              {1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 8000, 8000, 8000, 8000, 8000, 8000,
               8000, 1000},
              4000,
@@ -211,7 +212,7 @@ TEST(InferenceSetError, PosteriorsAreRightAndCostsFall) {
       return make_filter(fmt::format("bloom,layout={},bytes=4KiB", layout), {.fpr = 0.1});
     };
     const Stream stream{1u << 15};
-    const Costs prices{.lost = 3, .duplicate = 1};
+    const Costs prices{.lost = 100, .duplicate = 1};
     const Outcome filter = run(make(), stream, Inference::kFilterAlone, prices);
     const Outcome least = run(make(), stream, prices, prices);
     fmt::print("{}: {:.0f} asked, posterior error {:.3f}; cost {:.3f} of the filter's\n", layout,
