@@ -73,7 +73,7 @@ void Inference::observe(std::span<const Digest> digests, const Known& known,
     observe_set();
   else
     window_->observe(digests, verdicts, [this](std::size_t i) { return weigh(i); });
-  end();
+  settle_until(digests.size());
 }
 
 void Inference::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
@@ -82,7 +82,7 @@ void Inference::judge(std::span<const Digest> digests, std::span<const Nanosecon
   assert(window_ != nullptr);
   begin({digests, times, known, verdicts, late, posteriors});
   window_->judge(digests, times, verdicts, late, [this](std::size_t i) { return weigh(i); });
-  end();
+  settle_until(digests.size());
 }
 
 void Inference::begin(const Batch& batch) {
@@ -90,26 +90,6 @@ void Inference::begin(const Batch& batch) {
          batch.digests.size() == batch.posteriors.size() && !batch.known.costs.empty());
   batch_ = batch;
   std::ranges::fill(batch.posteriors, std::nullopt);
-}
-
-// What was let through and not weighed, the filter knows to be distinct.
-void Inference::end() {
-  learn_until(batch_.digests.size());
-  std::size_t late = 0, delivered = 0, known_distinct = 0;
-  for (std::size_t i = 0; i < batch_.digests.size(); ++i) {
-    if (!batch_.late.empty() && batch_.late[i]) {
-      ++late;
-    } else if (batch_.verdicts[i] == Verdict::distinct) {
-      ++delivered;
-      if (batch_.posteriors[i]) continue;
-      batch_.posteriors[i] = 0;
-      ++known_distinct;
-    }
-  }
-  if (window_ == nullptr) return;
-  outside_ += static_cast<double>(known_distinct);
-  outside_passed_ += static_cast<double>(known_distinct);
-  measure(batch_.digests.size() - late, delivered);
 }
 
 void Inference::observe_set() {
@@ -142,25 +122,22 @@ double Inference::posterior_of(const Prior& prior) {
 
 // Of a key that the filter takes for a duplicate.
 Verdict Inference::weigh(std::size_t i) {
-  learn_until(i);
+  settle_until(i);
   if (window_ != nullptr) {
-    pace_ = evidence_->pace(batch_.times.empty() ? window_->clock().now() : batch_.times[i],
-                            keys_a_tick_);
+    pace_ = evidence_->pace(time_of(i), keys_a_tick_);
     sight_ = evidence_->read(batch_.digests[i], pace_);
     assert(sight_ && "the filter has a trace of it");
   }
   const Digest& digest = batch_.digests[i];
   const Prior prior = learnt_ ? learnt_->of(digest) : given_prior(i);
   const Verdict verdict = weigh_known(i, prior);
-  if (!learnt_) return verdict;
   Verdict inferred = verdict;
   // While priors are withheld, what they would have said is still to be known.
-  if (!prior.known())
+  if (learnt_ && !prior.known())
     if (const Prior estimate = learnt_->estimate(digest); estimate.known())
       inferred = least_cost(posterior_of(estimate), costs_of(i));
   batch_.verdicts[i] = verdict;
-  learn(i, Verdict::duplicate, inferred);
-  batch_.learnt = i + 1;
+  settle(i, Verdict::duplicate, inferred);
   return verdict;
 }
 
@@ -186,36 +163,55 @@ Verdict Inference::weigh_known(std::size_t i, const Prior& prior) {
 }
 
 // In order: what is learnt of one arrival is known to the next. Those before `i` are judged, and
-// those that were weighed are learnt of already.
-void Inference::learn_until(std::size_t i) {
-  if (!learnt_) return;
-  for (; batch_.learnt < i; ++batch_.learnt) {
-    const std::size_t at = batch_.learnt;
-    if (!batch_.late.empty() && batch_.late[at]) continue;
-    learn(at, batch_.verdicts[at], batch_.verdicts[at]);
+// those that were weighed are settled. Of the others, the filter knows to be distinct what it let
+// through.
+void Inference::settle_until(std::size_t i) {
+  while (batch_.settled < i) {
+    const std::size_t at = batch_.settled;
+    const Verdict verdict = batch_.verdicts[at];
+    if (!batch_.late.empty() && batch_.late[at]) {
+      ++batch_.settled;
+      continue;
+    }
+    if (verdict == Verdict::distinct) {
+      batch_.posteriors[at] = 0;
+      outside_ += 1;
+      outside_passed_ += 1;
+    }
+    settle(at, verdict, verdict);
   }
 }
 
-void Inference::learn(std::size_t i, Verdict filter, Verdict inferred) {
-  learnt_->learn(batch_.digests[i], {.delivered = batch_.verdicts[i] == Verdict::distinct,
-                                     .filter = filter,
-                                     .inferred = inferred,
-                                     .costs = costs_of(i)});
+// What came of it, and what the filter and priors alone would have said.
+void Inference::settle(std::size_t i, Verdict filter, Verdict inferred) {
+  const bool delivered = batch_.verdicts[i] == Verdict::distinct;
+  batch_.settled = i + 1;
+  if (window_ != nullptr) measure(i, delivered);
+  if (learnt_)
+    learnt_->learn(
+        batch_.digests[i],
+        {.delivered = delivered, .filter = filter, .inferred = inferred, .costs = costs_of(i)});
+}
+
+Nanoseconds Inference::time_of(std::size_t i) const {
+  return batch_.times.empty() ? window_->clock().now() : batch_.times[i];
 }
 
 // How much comes in a tick: looked at once a generation, over about the last window.
-void Inference::measure(std::size_t arrivals, std::size_t delivered) {
-  arrivals_ += static_cast<double>(arrivals);
-  delivered_ += static_cast<double>(delivered);
+void Inference::measure(std::size_t i, bool delivered) {
+  arrivals_ += 1;
+  delivered_ += delivered;
   const bool refreshed = window_->params().anchor == Anchor::refreshed;
-  const double passed =
-      by_time(window_) ? time_passed() : static_cast<double>(refreshed ? arrivals : delivered);
+  const double passed = by_time(window_) ? time_passed(time_of(i)) : refreshed || delivered;
   ticks_ += passed;
   until_measured_ -= passed;
-  if (until_measured_ > 0) return;
+  if (until_measured_ <= 0) measure_now();
+}
+
+void Inference::measure_now() {
   until_measured_ = static_cast<double>(window_->generation_size());
   keys_a_tick_ = delivered_ / ticks_;
-  if (refreshed)
+  if (window_->params().anchor == Anchor::refreshed)
     writes_a_tick_ = arrivals_ / ticks_;
   else if (outside_ > 0)
     writes_a_tick_ = arrivals_ / ticks_ * (outside_passed_ / outside_);
@@ -224,18 +220,20 @@ void Inference::measure(std::size_t arrivals, std::size_t delivered) {
     *recent /= 2;
 }
 
-// Since it was last asked.
-double Inference::time_passed() {
-  if (!window_->clock().started()) return 0;
-  const Nanoseconds before = now_;
-  now_ = window_->clock().now();
-  if (!started_) start_ = now_;
-  if (!std::exchange(started_, true) || now_ <= before) return 0;
+// Since the latest record before. One that is far ahead is believed with the next.
+double Inference::time_passed(Nanoseconds time) {
+  const Nanoseconds now = std::min(time, window_->clock().now());
+  if (!std::exchange(started_, true)) start_ = now_ = now;
+  // The first clock was wrong and is set back: begin anew.
+  if (now < start_) start_ = now_ = now;
+  if (now <= now_) return 0;
+  const double passed = static_cast<double>(now - now_);
+  now_ = now;
   const double of_window =
       static_cast<double>(now_ - start_) / static_cast<double>(window_->params().spec.size);
-  if (learnt_ && of_window > 0)
+  if (learnt_)
     learnt_->arrive(static_cast<std::uint64_t>(of_window * static_cast<double>(kLearntTicks)));
-  return static_cast<double>(now_ - before);
+  return passed;
 }
 
 }  // namespace sluice

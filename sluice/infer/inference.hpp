@@ -1,11 +1,11 @@
 // Least-cost verdicts for a filter that runs: a Window over cohort or timing, by count or by time,
 // or a Bloom filter without a window.
 //
-// The filter judges; what it takes for a duplicate is weighed: what it shows of the key (and how
-// likely a stranger would leave that), what was known of the key before, and what the two errors
-// cost. A key that is let through is written as any other. What is remembered is the filter's
-// alone: its snapshot is that of a run without inference. What is learnt of priors and rates is
-// learnt anew.
+// The filter judges; what it takes for a duplicate is weighed, key by key: what it shows of the key
+// (and how likely a stranger would leave that), what was known of the key before, and what the two
+// errors cost. A key that is let through is written as any other. What is remembered is the
+// filter's alone: its snapshot is that of a run without inference. What is learnt of priors and
+// rates is learnt anew.
 //
 // Errors   See inferred_window.hpp: least cost replaces the promise of no false negatives.
 // Cost     Of what the filter takes for a duplicate: a look at its stages and one exponential.
@@ -77,21 +77,22 @@ class Inference {
     std::span<Verdict> verdicts;
     std::span<const bool> late;  // may be empty
     std::span<std::optional<double>> posteriors;
-    std::size_t learnt = 0;  // so many from the front are learnt of
+    std::size_t settled = 0;  // so many from the front are accounted for
   };
 
   void begin(const Batch& batch);
-  void end();
   void observe_set();
   Verdict weigh(std::size_t i);
   Verdict weigh_known(std::size_t i, const Prior& prior);
   double posterior_of(const Prior& prior);
   Prior given_prior(std::size_t i) const;
   const Costs& costs_of(std::size_t i) const;
-  void learn_until(std::size_t i);
-  void learn(std::size_t i, Verdict filter, Verdict inferred);
-  void measure(std::size_t arrivals, std::size_t delivered);
-  double time_passed();
+  void settle_until(std::size_t i);
+  void settle(std::size_t i, Verdict filter, Verdict inferred);
+  Nanoseconds time_of(std::size_t i) const;
+  void measure(std::size_t i, bool delivered);
+  void measure_now();
+  double time_passed(Nanoseconds time);
 
   AnyFilter& filter_;
   Window* window_;

@@ -61,6 +61,11 @@ NumberField::NumberField(const Format& format, const std::string& field, const c
       found_(kBatchRecords) {
   try {
     field_ = make_key_extractor(format, std::span(&field, 1));
+    const bool several = json_ ? parse_json_pointers(field).size() > 1
+                               : format.kind != Format::Kind::csv &&
+                                     format.kind != Format::Kind::tsv &&
+                                     field.find(',') != std::string::npos;
+    if (several) throw BadKey(fmt::format("'{}' names several fields: give one", field));
   } catch (const BadKey& error) {
     throw BadParameters(fmt::format("{} {}", flag, error.what()));
   }

@@ -14,8 +14,6 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMostFilterText = 4096;
-// Keys that the filter judges before any is looked at again.
-constexpr std::size_t kMostAhead = 256;
 
 Growth::Plan plan_of(const Window::Params& params) {
   const bool by_count = params.spec.kind == WindowSpec::Kind::count;
@@ -143,64 +141,38 @@ void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) 
   }
 }
 
-// A generation ends only after all that were judged in it have been looked at; what was written
-// beyond its end belongs to the next.
 void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
                   const SecondOpinion& opinion) {
-  const std::uint64_t size = generation_size();
-  const std::size_t most = std::clamp<std::uint64_t>(size / 8, 1, kMostAhead);
-  for (std::size_t judged = 0; judged < digests.size();) {
-    const std::size_t next = std::min(most, digests.size() - judged);
-    std::uint64_t again = 0;
-    judged += admit_some(digests.subspan(judged, next), verdicts.subspan(judged, next), left_,
-                         judged, opinion, again);
-    if (again < left_) {
-      left_ -= again;
-    } else {
-      growth_->rotate();
-      left_ = size - (again - left_);
-    }
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    admit_one(digests[i], verdicts[i], left_, i, opinion);
+    if (left_ > 0) continue;
+    growth_->rotate();
+    left_ = generation_size();
   }
 }
 
-// `first` is the place of digests[0] in its batch. `again` becomes how many were written although
-// the filter takes them for duplicates, beyond what the budget was asked for.
-std::size_t Window::admit_some(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                               std::uint64_t& budget, std::size_t first,
-                               const SecondOpinion& opinion, std::uint64_t& again) {
-  if (params_.anchor == Anchor::refreshed) {
-    // What is written would be seen by those that follow: one by one.
-    growth_->may_contain(digests.first(1), verdicts.first(1));
-    if (verdicts[0] == Verdict::duplicate) verdicts[0] = opinion(first);
-    Verdict unread{};
-    return growth_->admit(digests.first(1), std::span(&unread, 1), budget, params_.anchor);
-  }
-  const std::size_t judged = growth_->admit(digests, verdicts, budget, params_.anchor);
-  for (std::size_t i = 0; i < judged; ++i) {
-    if (verdicts[i] == Verdict::distinct) continue;
-    verdicts[i] = opinion(first + i);
-    if (verdicts[i] == Verdict::duplicate) continue;
-    std::uint64_t one = 1;
-    Verdict unread{};
-    growth_->admit(digests.subspan(i, 1), std::span(&unread, 1), one, Anchor::refreshed);
-    ++again;
-  }
-  return judged;
+// With `refreshed` the filter writes what it is asked: so it is only asked first.
+void Window::admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget,
+                       std::size_t record, const SecondOpinion& opinion) {
+  const bool refreshed = params_.anchor == Anchor::refreshed;
+  const std::span one(&digest, 1);
+  Verdict unread{};
+  if (refreshed)
+    growth_->may_contain(one, std::span(&verdict, 1));
+  else
+    growth_->admit(one, std::span(&verdict, 1), budget, params_.anchor);
+  const bool known = verdict == Verdict::duplicate;
+  if (known) verdict = opinion(record);
+  if (refreshed || (known && verdict == Verdict::distinct))
+    growth_->admit(one, std::span(&unread, 1), budget, Anchor::refreshed);
 }
 
-// Of a time window, all in the present generation. How many that are at most is not known: as many
-// as of late.
+// Of a time window, all in the present generation; `first` is the place of the first in its batch.
 void Window::admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
                        std::size_t first, const SecondOpinion& opinion) {
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-  const std::uint64_t usual = growth_->live_keys() / (generations() + 1);
-  const std::size_t most = std::clamp<std::uint64_t>(usual / 8, 1, kMostAhead);
-  for (std::size_t judged = 0; judged < digests.size();) {
-    const std::size_t next = std::min(most, digests.size() - judged);
-    std::uint64_t again = 0;
-    judged += admit_some(digests.subspan(judged, next), verdicts.subspan(judged, next), unlimited,
-                         first + judged, opinion, again);
-  }
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    admit_one(digests[i], verdicts[i], unlimited, first + i, opinion);
 }
 
 void Window::advance_to(std::int64_t tick) {

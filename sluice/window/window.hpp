@@ -60,11 +60,10 @@ class Window {
   void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
              std::span<Verdict> verdicts, std::span<bool> late);
 
-  // For whoever knows more than the filter: asked of every record of the batch, by its place, whose
-  // key the filter takes for a duplicate, before that is written anew; what it says is the verdict.
-  // It may look at the window. Not asked of records that come after their generation: there the
-  // filter judges. With the anchor `delivered` some of those that follow are written already, at
-  // most an eighth of a generation.
+  // For whoever knows more than the filter: asked of every record of the batch, by its place and in
+  // order, whose key the filter takes for a duplicate, before that is written anew; what it says is
+  // the verdict. It may look at the window. Not asked of records that come after their generation:
+  // there the filter judges. One key at a time, so that batches make no difference.
   using SecondOpinion = std::function<Verdict(std::size_t)>;
   void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
              std::span<Verdict> verdicts, std::span<bool> late, const SecondOpinion& opinion);
@@ -113,11 +112,10 @@ class Window {
   template <class Admit>
   void judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                    std::span<Verdict> verdicts, std::span<bool> late, const Admit& admit);
+  void admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget, std::size_t record,
+                 const SecondOpinion& opinion);
   void admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts, std::size_t first,
                  const SecondOpinion& opinion);
-  std::size_t admit_some(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                         std::uint64_t& budget, std::size_t first, const SecondOpinion& opinion,
-                         std::uint64_t& again);
   void advance_to(std::int64_t tick);
   void let_through(const Digest& digest);
   void believe_claimant();
