@@ -92,12 +92,17 @@ void Inference::begin(const Batch& batch) {
   std::ranges::fill(batch.posteriors, std::nullopt);
 }
 
+// In parts that end where the error is asked for, so that batches make no difference.
 void Inference::observe_set() {
-  filter_.observe(batch_.digests, batch_.verdicts);
-  for (std::size_t i = 0; i < batch_.digests.size(); ++i) {
+  for (std::size_t at = 0; at < batch_.digests.size();) {
     set_.weigh(filter_);
-    if (batch_.verdicts[i] == Verdict::duplicate) batch_.verdicts[i] = weigh(i);
-    set_.arrive();
+    const std::size_t part =
+        std::min<std::uint64_t>(batch_.digests.size() - at, set_.until_weighed());
+    filter_.observe(batch_.digests.subspan(at, part), batch_.verdicts.subspan(at, part));
+    for (const std::size_t end = at + part; at < end; ++at) {
+      if (batch_.verdicts[at] == Verdict::duplicate) batch_.verdicts[at] = weigh(at);
+      set_.arrive();
+    }
   }
 }
 

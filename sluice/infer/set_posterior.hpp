@@ -22,6 +22,7 @@ class SetPosterior {
     next_weigh_ = arrivals_ + arrivals_ / 64 + 64;
   }
   void arrive() noexcept { ++arrivals_; }
+  std::uint64_t until_weighed() const noexcept { return next_weigh_ - arrivals_; }
 
   // The prior is known.
   double of(const Prior& prior) const noexcept {
