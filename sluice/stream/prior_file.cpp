@@ -10,6 +10,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/stream/json_key.hpp"
+#include "sluice/stream/json_tree.hpp"
 #include "sluice/stream/key_extractors.hpp"
 
 namespace sluice {
@@ -83,24 +84,37 @@ class PriorReader {
     return chance;
   }
 
+  // Each part is to be JSON by itself: "1,2" is one part, and none.
+  std::string array_of(std::string_view key) {
+    std::string array = "[";
+    for (std::size_t at = 0; at <= key.size();) {
+      const std::size_t end = std::min(key.find('\t', at), key.size());
+      const std::string_view part = key.substr(at, end - at);
+      if (!tree_.parse(part)) refuse_json();
+      if (at > 0) array += ',';
+      array += part;
+      at = end + 1;
+    }
+    return array + ']';
+  }
+
+  [[noreturn]] void refuse_json() const { refuse("the key is not JSON: write strings in quotes"); }
+
   Digest digest_of(std::string_view key) {
     const auto tabs = static_cast<std::size_t>(std::ranges::count(key, '\t'));
     if (parts_ > 0 && tabs + 1 != parts_)
       refuse(fmt::format("the key has {} fields, and --key {}: write them with tabs between",
                          tabs + 1, parts_));
     text_.assign(key);
-    if (json_ && parts_ > 0) {
-      std::ranges::replace(text_, '\t', ',');
-      text_ = fmt::format("[{}]", text_);
-    }
+    if (json_ && parts_ > 0) text_ = array_of(key);
     const std::size_t length = text_.size();
     text_.append(kPaddingBytes, '\0');
     const Record record{text_.data(), length, length};
     std::string_view found;
     KeyStatus status{};
     extractor_->extract(std::span(&record, 1), std::span(&found, 1), std::span(&status, 1));
-    if (status != KeyStatus::keyed)
-      refuse(json_ ? "the key is not JSON: write strings in quotes" : "the key cannot be read");
+    if (status != KeyStatus::keyed && json_) refuse_json();
+    if (status != KeyStatus::keyed) refuse("the key is malformed: check its quotes");
     Digest digest;
     hasher_.digest(std::span(&found, 1), std::span(&digest, 1));
     return digest;
@@ -112,6 +126,7 @@ class PriorReader {
   const Hasher& hasher_;
   PriorTable table_;
   std::unique_ptr<KeyExtractor> extractor_;
+  JsonTree tree_;
   std::size_t line_ = 0;
   std::string text_;
 };
