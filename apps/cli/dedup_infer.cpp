@@ -133,11 +133,12 @@ std::string infer_row(const InferReport& report) {
   if (!options.has_costs()) return row;
   return row +
          fmt::format(
-             "  cost        least cost (lost {}, duplicate {}), not no false negatives: {:.4g} "
-             "expected, {:.4g} by the filter alone\n",
+             "  cost        least cost (lost {}, duplicate {}) instead of no false negatives: "
+             "{:.4g} expected, {:.4g} by the filter alone; about {:.0f} of these lost, {:.0f} "
+             "duplicates passed\n",
              cost_in_words(options.cost_lost_field, options.cost_lost),
              cost_in_words(options.cost_duplicate_field, options.cost_duplicate), verdicts.cost,
-             verdicts.filter_cost);
+             verdicts.filter_cost, verdicts.lost, verdicts.duplicates);
 }
 
 void add_infer(JsonWriter& json, const InferReport& report) {
@@ -166,6 +167,8 @@ void add_infer(JsonWriter& json, const InferReport& report) {
       .field("records_without_cost", report.counts.without_cost)
       .field("expected_cost", verdicts.cost)
       .field("filter_cost", verdicts.filter_cost)
+      .field("expected_lost", verdicts.lost)
+      .field("expected_duplicates", verdicts.duplicates)
       .end();
 }
 

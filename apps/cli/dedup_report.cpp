@@ -100,9 +100,10 @@ std::string error_row(const DedupReport& report) {
   if (filter.target_fpr == 0) return "";
   return fmt::format(
       "  error       predicted false positives {} at this fill (target {}); about {} "
-      "distinct records lost so far\n",
+      "distinct records lost so far{}\n",
       format_probability(filter.predicted_fpr), format_probability(filter.target_fpr),
-      report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost));
+      report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
+      report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
 
 std::string audit_row(const DedupReport& report) {

@@ -161,6 +161,7 @@ Verdict Inference::weigh_known(std::size_t i, const Prior& prior) {
   stats_.passed += passed;
   stats_.filter_cost += held_back;
   stats_.cost += passed ? costs.duplicate * posterior : held_back;
+  (passed ? stats_.duplicates : stats_.lost) += passed ? posterior : 1 - posterior;
   batch_.posteriors[i] = posterior;
   outside_ += 1 - posterior;
   outside_passed_ += passed ? 1 - posterior : 0;

@@ -45,6 +45,8 @@ class Inference {
     // filter's own would.
     double cost = 0;
     double filter_cost = 0;
+    double lost = 0;        // of those held back, how many are expected to be lost
+    double duplicates = 0;  // of those passed, how many are expected to be duplicates
   };
 
   // Nothing, or why `filter` cannot be inferred from, naming those that can.
