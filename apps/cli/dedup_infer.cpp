@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "connectors/files/files.hpp"
+#include "places.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/stream/prior_file.hpp"
@@ -103,6 +105,9 @@ void understand_infer(const DedupFlags& flags, DedupRequest& request) {
   if (infer.cost_lost == 0.0 && infer.cost_duplicate == 0.0)
     throw BadParameters(
         "--cost-lost and --cost-duplicate are both 0: give one of them a cost above that");
+  if (flags.prior_table == "-" && std::ranges::count(request.files, "-") > 0)
+    throw BadParameters(
+        "--prior-table - and the input are both standard input: name a file for one of them");
   infer.learn = !given;
   request.prior_table = flags.prior_table;
   request.options.infer = infer;
@@ -116,9 +121,16 @@ void check_can_infer(const DedupRequest& request, const AnyFilter& filter) {
         request.window ? "--filter cohort" : "--expect and --filter bloom, or --window"));
 }
 
-std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher) {
+std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher, int wake) {
   if (request.prior_table.empty()) return std::nullopt;
-  FileSource source = FileSource::open(request.prior_table, -1);
+  // Now: opening an output would empty it.
+  for (const auto& [flag, output] :
+       {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
+        std::pair("--late-output", request.late_output)})
+    if (!output.empty() && same_place(output, request.prior_table))
+      throw BadParameters(
+          fmt::format("{} '{}' is also --prior-table: write to another file", flag, output));
+  FileSource source = FileSource::open(request.prior_table, wake);
   return read_priors(source, request.options.format, request.options.keys, hasher);
 }
 

@@ -24,8 +24,9 @@ void understand_infer(const DedupFlags& flags, DedupRequest& request);
 // Throws BadParameters when this filter cannot be inferred from.
 void check_can_infer(const DedupRequest& request, const AnyFilter& filter);
 
-// The table that --prior-table names, if it does. Throws BadParameters, IoError.
-std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher);
+// The table that --prior-table names, if it does. `wake` as of FileSource. Throws BadParameters,
+// IoError.
+std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher, int wake);
 
 struct InferReport {
   InferOptions options;

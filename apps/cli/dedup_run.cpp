@@ -119,9 +119,10 @@ Audit::Params audit_of(Audit::Params params, const Snapshot& state) {
 }
 
 // Before an output is opened.
-std::optional<PriorTable> checked_priors(const DedupRequest& request, const Snapshot& state) {
+std::optional<PriorTable> checked_priors(const DedupRequest& request, const Snapshot& state,
+                                         int wake) {
   check_can_infer(request, state.filter);
-  return load_priors(request, state.hasher);
+  return load_priors(request, state.hasher, wake);
 }
 
 Run::Run(const DedupRequest& request)
@@ -129,7 +130,7 @@ Run::Run(const DedupRequest& request)
       inputs_(open_all(request.files, signals_.wake_descriptor())),
       to_forget_(open_named(request.forget, signals_.wake_descriptor())),
       state_(checked_to_forget(request, load_or_make(request, state_file_))),
-      priors_(checked_priors(request, state_)),
+      priors_(checked_priors(request, state_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
       losses_(state_.filter.stats().predicted_fpr),

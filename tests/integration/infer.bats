@@ -102,7 +102,7 @@ errors() {
 
 @test "a table of priors says what the field says" {
   uniform "$(count 60000 400000)" >input
-  for ((i = 0; i < 16384; ++i)); do printf 'k%d\t6.103515625e-05\n' "$i"; done >table
+  awk 'BEGIN { for (i = 0; i < 16384; ++i) print "k" i "\t6.103515625e-05" }' >table
   sluice dedup "${window[@]}" -k 1 --cost-lost 3 --prior-field 4 --stats none input >field.out
   sluice dedup "${window[@]}" -k 1 --cost-lost 3 --prior-table table --stats json input >out 2>err
   cmp out field.out
@@ -151,6 +151,13 @@ errors() {
   says 'table:1: the key is not JSON' 'strings in quotes'
   refused 1 dedup "${window[@]}" -k 1 --cost-lost 2 --prior-table nowhere input
   says nowhere
+  refused 2 dedup "${window[@]}" -k 1 --cost-lost 2 --prior-table -
+  says '--prior-table - and the input are both standard input'
+  for output in --output --duplicates; do
+    refused 2 dedup "${window[@]}" -k 1 --cost-lost 2 --prior-table table "$output" ./table input
+    says "$output './table' is also --prior-table"
+  done
+  holds table 'a\t0.1\n'
 }
 
 @test "--posterior is a last field, or a member of JSON" {
