@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "commands.hpp"
+#include "dedup_infer.hpp"
 #include "dedup_request.hpp"
 #include "dedup_run.hpp"
 #include "dedup_window.hpp"
@@ -152,6 +153,7 @@ void add_dedup(CLI::App& app, int& exit_code) {
   add_record_flags(command, *flags);
   add_window_flags(command, *flags);
   add_filter_flags(command, *flags);
+  add_infer_flags(command, *flags);
   add_output_flags(command, *flags);
   command.footer(kExamples);
   command.callback([flags, &command, &exit_code] {

@@ -100,9 +100,10 @@ std::string error_row(const DedupReport& report) {
   if (filter.target_fpr == 0) return "";
   return fmt::format(
       "  error       predicted false positives {} at this fill (target {}); about {} "
-      "distinct records lost so far\n",
+      "distinct records lost so far{}\n",
       format_probability(filter.predicted_fpr), format_probability(filter.target_fpr),
-      report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost));
+      report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
+      report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
 
 std::string audit_row(const DedupReport& report) {
@@ -188,6 +189,7 @@ std::string as_text(const DedupReport& report) {
   text += filter_row(report);
   text += error_row(report);
   text += audit_row(report);
+  if (report.infer) text += infer_row(*report.infer);
   text += fmt::format("  memory      {} at its peak, the whole process",
                       format_size(report.memory_bytes));
   return text;
@@ -229,6 +231,7 @@ std::string as_json(const DedupReport& report) {
         .end();
   if (report.window) add_window(json, report);
   if (report.audit) add_audit(json, *report.audit);
+  if (report.infer) add_infer(json, *report.infer);
   json.begin("filter")
       .field("name", report.filter_name)
       .field("bytes", report.filter.bytes)

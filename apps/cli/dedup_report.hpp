@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "dedup_infer.hpp"
 #include "sluice/audit/audit.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/hash/hasher.hpp"
@@ -67,6 +68,7 @@ struct DedupReport {
   std::optional<ForgetReport> forget = {};
   std::optional<MemoryPlan> plan = {};
   std::optional<Audit::Report> audit = {};
+  std::optional<InferReport> infer = {};
 };
 
 // bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.

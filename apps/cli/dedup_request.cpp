@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dedup_infer.hpp"
 #include "dedup_window.hpp"
 
 #include "sluice/base/error.hpp"
@@ -159,6 +160,7 @@ DedupRequest understand(const DedupFlags& flags) {
   understand_audit(flags, request);
   understand_memory(flags, request);
   understand_state(flags, request);
+  understand_infer(flags, request);
   return request;
 }
 

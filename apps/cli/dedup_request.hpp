@@ -35,6 +35,10 @@ struct DedupFlags {
   std::string window, event_time, time_format, max_ahead, late, late_output, rate, slack, npws,
       growth;
   bool refresh = false;
+  // Least cost: see dedup_infer.hpp.
+  std::string cost_lost, cost_duplicate, cost_lost_field, cost_duplicate_field, prior_field,
+      prior_table;
+  bool learn_priors = false, posterior = false;
 };
 
 struct DedupRequest {
@@ -56,6 +60,7 @@ struct DedupRequest {
   std::optional<MemoryPlan> memory;   // --memory: what it is spent on, and why
   std::optional<double> slack, npws;  // asked for; what the window's filter must hold
   std::optional<Audit::Params> audit;
+  std::string prior_table;  // a file; the rest of inference is in `options`
   enum class Stats { text, json, none } stats = Stats::text;
 };
 

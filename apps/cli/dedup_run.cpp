@@ -13,6 +13,7 @@
 #include "command.hpp"
 #include "connectors/files/files.hpp"
 #include "connectors/files/state_file.hpp"
+#include "dedup_infer.hpp"
 #include "dedup_report.hpp"
 #include "dedup_state.hpp"
 #include "dedup_window.hpp"
@@ -76,6 +77,7 @@ class Run {
   std::optional<FileSource> to_forget_;
   std::optional<StateFile> state_file_;
   Snapshot state_;
+  std::optional<PriorTable> priors_;
   FileSink passed_;
   std::optional<FileSink> held_;
   std::optional<FileSink> late_;
@@ -116,11 +118,19 @@ Audit::Params audit_of(Audit::Params params, const Snapshot& state) {
   return params;
 }
 
+// Before an output is opened.
+std::optional<PriorTable> checked_priors(const DedupRequest& request, const Snapshot& state,
+                                         int wake) {
+  check_can_infer(request, state.filter);
+  return load_priors(request, state.hasher, wake);
+}
+
 Run::Run(const DedupRequest& request)
     : request_(request),
       inputs_(open_all(request.files, signals_.wake_descriptor())),
       to_forget_(open_named(request.forget, signals_.wake_descriptor())),
       state_(checked_to_forget(request, load_or_make(request, state_file_))),
+      priors_(checked_priors(request, state_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
       losses_(state_.filter.stats().predicted_fpr),
@@ -139,6 +149,7 @@ Run::Run(const DedupRequest& request)
     audit_.emplace(audit_of(*request.audit, state_), state_.filter);
     options.audit = &*audit_;
   }
+  if (options.infer && priors_) options.infer->table = &*priors_;
   dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
                  late_ ? &*late_ : nullptr);
 }
@@ -314,6 +325,14 @@ std::optional<WindowReport> report_of(const Window* window) {
                       .disbelieved = window->clock().disbelieved()};
 }
 
+std::optional<InferReport> report_of(const RecordInference* inference,
+                                     const std::optional<PriorTable>& priors) {
+  if (inference == nullptr) return std::nullopt;
+  return InferReport{.options = inference->options(),
+                     .counts = inference->counts(),
+                     .table_keys = priors ? std::optional(priors->size()) : std::nullopt};
+}
+
 DedupReport Run::report() const {
   const Window* window = state_.filter.as<Window>();
   const AnyFilter& filter = window == nullptr ? state_.filter : window->growth().newest();
@@ -331,7 +350,8 @@ DedupReport Run::report() const {
           .window = report_of(window),
           .forget = forgotten_,
           .plan = request_.memory,
-          .audit = audit_ ? std::optional(audit_->report()) : std::nullopt};
+          .audit = audit_ ? std::optional(audit_->report()) : std::nullopt,
+          .infer = report_of(dedup_->inference(), priors_)};
 }
 
 }  // namespace

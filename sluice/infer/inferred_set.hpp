@@ -10,7 +10,7 @@
 #include "sluice/filters/blocked_bloom.hpp"
 #include "sluice/filters/bloom.hpp"
 #include "sluice/infer/costs.hpp"
-#include "sluice/infer/prior.hpp"
+#include "sluice/infer/set_posterior.hpp"
 
 namespace sluice {
 
@@ -25,16 +25,11 @@ class InferredSet {
   std::optional<double> posterior(const Digest& digest, const Prior& prior) const noexcept;
 
   const F& filter() const noexcept { return filter_; }
-  std::uint64_t arrivals() const noexcept { return arrivals_; }
+  std::uint64_t arrivals() const noexcept { return posteriors_.arrivals(); }
 
  private:
-  double posterior_of(const Prior& prior) const noexcept;
-  void weigh();
-
   F filter_;
-  std::uint64_t arrivals_;
-  double fpr_ = 0;                // of late
-  std::uint64_t next_weigh_ = 0;  // arrivals at which it is asked for again
+  SetPosterior posteriors_;
 };
 
 extern template class InferredSet<Bloom>;

@@ -67,8 +67,12 @@ void LearntPriors::count(std::uint64_t mixed) noexcept {
     if (first == least) ++first;
     if (second == least) ++second;
   }
-  // One after the other, so that at no time all have just been halved.
-  for (halving_due_ += counters_.size(); halving_due_ >= params_.window;
+  if (!params_.by_time) fade(1);
+}
+
+// One after the other, so that at no time all have just been halved.
+void LearntPriors::fade(std::uint64_t ticks) noexcept {
+  for (halving_due_ += ticks * counters_.size(); halving_due_ >= params_.window;
        halving_due_ -= params_.window) {
     std::uint8_t& counter = counters_[hand_];
     counter = static_cast<std::uint8_t>(counter / 2);
@@ -167,7 +171,14 @@ void LearntPriors::learn(const Digest& digest, const Outcome& outcome) noexcept 
     if (written) write(mixed);
   }
   count(mixed);
-  tick_ += written;
+  if (!params_.by_time) tick_ += written;
+}
+
+// After eight windows nothing is left of a counter.
+void LearntPriors::arrive(std::uint64_t tick) noexcept {
+  if (tick <= tick_) return;
+  fade(std::min(tick - tick_, 8 * params_.window));
+  tick_ = tick;
 }
 
 }  // namespace sluice

@@ -37,6 +37,7 @@ class LearntPriors {
     std::uint64_t window = 0;  // in ticks
     Anchor anchor = Anchor::delivered;
     std::size_t bytes = 64 << 10;  // of memory, 4 KiB or more; half of it for the shadow
+    bool by_time = false;          // ticks pass by arrive() instead of with each key written
   };
 
   // Throws BadParameters.
@@ -56,6 +57,8 @@ class LearntPriors {
     Costs costs = {};
   };
   void learn(const Digest& digest, const Outcome& outcome) noexcept;
+  // By time: it is now `tick`. A clock that goes back is not followed.
+  void arrive(std::uint64_t tick) noexcept;
 
   std::size_t bytes() const noexcept;
   // The sample is one key in so many.
@@ -81,6 +84,7 @@ class LearntPriors {
   static std::uint64_t mix(const Digest& digest) noexcept;
   unsigned class_of(std::uint64_t mixed) const noexcept;
   void count(std::uint64_t mixed) noexcept;
+  void fade(std::uint64_t ticks) noexcept;
   bool alive(const Shadow& shadow) const noexcept { return tick_ - shadow.tick < params_.window; }
   Shadow* find(std::uint64_t key) noexcept;
   void write(std::uint64_t key) noexcept;

@@ -73,6 +73,7 @@ Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filte
   if (options.event_time)
     naming("--event-time",
            [&] { event_times_.emplace(options.format, *options.event_time, options.time_format); });
+  if (options.infer && !options.forget) infer_.emplace(options.format, *options.infer, filter);
 }
 
 void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
@@ -143,10 +144,12 @@ void Dedup::take_header(const Record& header, const ByteSource& source) {
     naming(source.name() + ": --key", [&] { extractor_->set_header(header); });
     if (event_times_)
       naming(source.name() + ": --event-time", [&] { event_times_->set_header(header); });
+    if (infer_) infer_->set_header(header, source.name());
     header_ = without_mark(header.text());
-    passed_.write(header);
-    held_.write(header);
-    late_outlet_.write(header);
+    const Record out = infer_ && infer_->writes_posterior() ? infer_->with_name(header) : header;
+    passed_.write(out);
+    held_.write(out);
+    late_outlet_.write(out);
   } else if (without_mark(header.text()) != header_) {
     throw BadRecord(
         fmt::format("{}: its header '{}' differs from the first input's '{}': "
@@ -167,11 +170,10 @@ void Dedup::judge(std::span<const Record> records, const ByteSource& source) {
 // Fills keys_, status_ and, with event time, times_.
 std::size_t Dedup::extract(std::span<const Record> records) {
   const std::size_t count = records.size();
-  const std::size_t keyed =
-      extractor_->extract(records, std::span(keys_).first(count), std::span(status_).first(count));
-  if (event_times_)
-    return event_times_->extract(records, std::span(times_).first(count),
-                                 std::span(status_).first(count));
+  const std::span<KeyStatus> status = std::span(status_).first(count);
+  std::size_t keyed = extractor_->extract(records, std::span(keys_).first(count), status);
+  if (event_times_) keyed = event_times_->extract(records, std::span(times_).first(count), status);
+  if (infer_) keyed = infer_->extract(records, options_.strict, status);
   return keyed;
 }
 
@@ -184,11 +186,13 @@ void Dedup::observe(std::size_t count, std::size_t keyed) {
       times_[next] = times_[i];
       keys_[next++] = keys_[i];
     }
+    if (infer_) infer_->keep_keyed(std::span(status_).first(count));
   }
   observe_keyed(keyed);
   counts_.records += count;
   counts_.unkeyed += count - keyed;
   if (keyed == count) return;
+  if (infer_) infer_->spread(std::span(status_).first(count));
   // Back to the records' places, from the end so that nothing is overwritten before it is moved.
   std::size_t next = keyed;
   for (std::size_t i = count; i-- > 0;) {
@@ -220,23 +224,45 @@ void Dedup::judge_keyed(std::span<const Digest> digests, std::span<Verdict> verd
     });
     return;
   }
-  if (window_ == nullptr) {
+  if (window_ != nullptr)
+    judge_window(digests, verdicts);
+  else if (infer_)
+    infer_->observe(digests, verdicts);
+  else
     filter_.observe(digests, verdicts);
-  } else if (window_->params().spec.by_time() && !event_times_) {
-    // Our own clock is right, whatever it says, and nothing that arrives is late.
-    window_->arrive(options_.clock());
-    window_->observe(digests, verdicts);
-  } else {
-    const std::span<bool> late = std::span(late_).first(digests.size());
-    window_->judge(digests, std::span(times_).first(digests.size()), verdicts, late);
-    batch_late_ = static_cast<std::size_t>(std::ranges::count(late, true));
-  }
   if (options_.audit == nullptr) return;
   if (event_times_)
     options_.audit->observe(digests, verdicts, std::span(times_).first(digests.size()),
                             std::span(late_).first(digests.size()));
   else
     options_.audit->observe(digests, verdicts);
+}
+
+void Dedup::judge_window(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  if (window_->params().spec.by_time() && !event_times_) {
+    // Our own clock is right, whatever it says, and nothing that arrives is late.
+    window_->arrive(options_.clock());
+    if (infer_)
+      infer_->observe(digests, verdicts);
+    else
+      window_->observe(digests, verdicts);
+    return;
+  }
+  const std::span<const Nanoseconds> times = std::span(times_).first(digests.size());
+  const std::span<bool> late = std::span(late_).first(digests.size());
+  if (infer_)
+    infer_->judge(digests, times, verdicts, late);
+  else
+    window_->judge(digests, times, verdicts, late);
+  batch_late_ = static_cast<std::size_t>(std::ranges::count(late, true));
+}
+
+template <class Keep>
+void Dedup::write_to(Outlet& outlet, std::span<const Record> records, const Keep& keep) {
+  if (!infer_ || !infer_->writes_posterior()) return outlet.write_kept(records, keep);
+  if (!outlet.has_sink()) return;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (keep(i)) outlet.write(infer_->with_posterior(records[i], i, status_[i]));
 }
 
 void Dedup::write(std::span<const Record> records) {
@@ -252,14 +278,14 @@ void Dedup::write(std::span<const Record> records) {
     return verdicts_[i] != Verdict::duplicate;
   };
   if (options_.invert) {
-    passed_.write_kept(records, duplicate);
-    held_.write_kept(records, other);
+    write_to(passed_, records, duplicate);
+    write_to(held_, records, other);
   } else {
-    passed_.write_kept(records, other);
-    held_.write_kept(records, duplicate);
+    write_to(passed_, records, other);
+    write_to(held_, records, duplicate);
   }
   if (late && options_.late == LatePolicy::mark)
-    late_outlet_.write_kept(records, [&](std::size_t i) { return late_[i]; });
+    write_to(late_outlet_, records, [&](std::size_t i) { return late_[i]; });
 }
 
 // Strict: what stands before the bad record is judged and written, then the run ends.
@@ -272,6 +298,7 @@ void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
   throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without --strict to {}",
                               source.name(), format_count(source_records_ + 1),
                               malformed             ? "is malformed"
+                              : infer_              ? "lacks the key, a cost or a prior"
                               : options_.event_time ? "lacks the key or the time"
                                                     : "lacks the key",
                               options_.forget ? "leave it out" : "pass it through"));

@@ -20,6 +20,7 @@
 #include "sluice/stream/io.hpp"
 #include "sluice/stream/outlet.hpp"
 #include "sluice/stream/record.hpp"
+#include "sluice/stream/record_inference.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
@@ -49,6 +50,8 @@ struct DedupOptions {
   bool forget = false;
   // Told of every key that was judged, with its verdict. Must outlive the run; may be null.
   Audit* audit = nullptr;
+  // Verdicts of least cost, or posteriors written with the records. Only for a filter that can.
+  std::optional<InferOptions> infer = {};
 };
 
 struct DedupCounts {
@@ -80,6 +83,8 @@ class Dedup {
 
   const DedupCounts& counts() const noexcept { return counts_; }
   std::uint64_t bytes_out() const noexcept { return passed_.bytes(); }
+  // Nothing without options.infer.
+  const RecordInference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }
 
  private:
   bool idle(ByteSource& source, const std::function<bool()>& between);
@@ -91,7 +96,10 @@ class Dedup {
   void observe(std::size_t count, std::size_t keyed);
   void observe_keyed(std::size_t keyed);
   void judge_keyed(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void judge_window(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void write(std::span<const Record> records);
+  template <class Keep>
+  void write_to(Outlet& outlet, std::span<const Record> records, const Keep& keep);
   void refuse(std::span<const Record> records, const ByteSource& source);
   [[noreturn]] void refuse_long(const ByteSource& source);
 
@@ -105,6 +113,7 @@ class Dedup {
   std::unique_ptr<Splitter> splitter_;
   std::unique_ptr<KeyExtractor> extractor_;
   std::optional<EventTimes> event_times_;
+  std::optional<RecordInference> infer_;
   DedupCounts counts_;
   std::uint64_t source_records_ = 0;  // records of the present source before this batch
   bool header_due_ = false;

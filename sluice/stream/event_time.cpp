@@ -8,6 +8,7 @@
 
 #include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/stream/json_key.hpp"
 
 namespace sluice {
 namespace {
@@ -170,17 +171,6 @@ std::optional<Nanoseconds> parse_iso8601(std::string_view text) {
   return time + *clock - *offset;
 }
 
-// The text of a JSON key form (json_key.hpp) that is a number or a string; nothing for the rest.
-std::optional<std::string_view> json_text(std::string_view form) {
-  const char kind = form.empty() ? '\0' : form.front();
-  if (kind == 'd') return form.substr(1, form.size() - 2);
-  if (kind != 's') return std::nullopt;
-  form.remove_prefix(1);
-  while (!form.empty() && (form.front() & 0x80) != 0) form.remove_prefix(1);
-  if (!form.empty()) form.remove_prefix(1);
-  return form;
-}
-
 }  // namespace
 
 TimeFormat parse_time_format(std::string_view flag, std::string_view text) {
@@ -219,7 +209,7 @@ std::size_t EventTimes::extract(std::span<const Record> records, std::span<Nanos
   for (std::size_t i = 0; i < count; ++i) {
     std::optional<Nanoseconds> time;
     if (found_[i] == KeyStatus::keyed) {
-      const auto text = json_ ? json_text(texts_[i]) : std::optional(texts_[i]);
+      const auto text = json_ ? json_scalar_text(texts_[i]) : std::optional(texts_[i]);
       if (text) time = parse_time(*text, time_format_);
     }
     times[i] = time.value_or(0);

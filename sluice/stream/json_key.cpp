@@ -141,4 +141,14 @@ std::optional<std::size_t> parse_json_index(std::string_view token) {
   return index;
 }
 
+std::optional<std::string_view> json_scalar_text(std::string_view form) {
+  const char kind = form.empty() ? '\0' : form.front();
+  if (kind == 'd') return form.substr(1, form.size() - 2);
+  if (kind != 's') return std::nullopt;
+  form.remove_prefix(1);
+  while (!form.empty() && (form.front() & 0x80) != 0) form.remove_prefix(1);
+  if (!form.empty()) form.remove_prefix(1);
+  return form;
+}
+
 }  // namespace sluice

@@ -38,6 +38,9 @@ enum class JsonKind : std::uint8_t { null, true_, false_, number, string, array,
 void append_decimal(std::string_view number, std::string& out);
 void append_integer(std::uint64_t magnitude, bool negative, std::string& out);
 
+// The text of a form that is a number or a string; nothing for the rest.
+std::optional<std::string_view> json_scalar_text(std::string_view form);
+
 // A JSON Pointer (RFC 6901), its tokens unescaped.
 struct JsonPointer {
   std::vector<std::string> tokens;

@@ -71,6 +71,7 @@ void Growth::start() {
   stages_.clear();
   stages_.push_back(std::move(first));
   generation_keys_ = 0;
+  ++changes_;
 }
 
 void Growth::start_again() noexcept {
@@ -88,6 +89,7 @@ void Growth::start_again() noexcept {
   stages_.back().filter.clear();
   stages_.back().written = 0;
   generation_keys_ = 0;
+  ++changes_;
 }
 
 void Growth::clear() noexcept {
@@ -101,6 +103,7 @@ void Growth::add_stage(std::uint64_t keys) {
   for (const Stage& stage : stages_) left -= planned_fpr(stage.filter.stats());
   stages_.push_back({make_(keys, std::max(left / 2, kLeastFpr)), 0});
   ++growths_;
+  ++changes_;
 }
 
 std::uint64_t Growth::next_keys() const {
@@ -206,9 +209,10 @@ void Growth::rotate() {
   const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
   generation_keys_ = 0;
   const auto last = std::prev(stages_.end());
-  stages_.erase(std::remove_if(stages_.begin(), last,
-                               [](const Stage& stage) { return stage.filter.live_keys() == 0; }),
-                last);
+  const auto freed = std::remove_if(
+      stages_.begin(), last, [](const Stage& stage) { return stage.filter.live_keys() == 0; });
+  changes_ += freed != last;
+  stages_.erase(freed, last);
   const std::uint64_t keys = smaller_keys(at_this_rate);
   if (keys == 0) return;
   try {
@@ -311,6 +315,7 @@ void Growth::decode(Decoder& header, Decoder& payload) {
     throw CorruptSnapshot(
         fmt::format("a window has {} stages: there should be 1 to {}", count, kMostStages));
   stages_.clear();
+  ++changes_;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint16_t kind = header.u16();
     const std::uint16_t version = header.u16();

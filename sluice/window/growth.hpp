@@ -64,6 +64,9 @@ class Growth {
   std::uint64_t growths() const noexcept { return growths_; }
   std::size_t stage_count() const noexcept { return stages_.size(); }
   const AnyFilter& newest() const { return stages_.back().filter; }
+  // Oldest first. changes() tells whether they are still those of before.
+  const AnyFilter& stage(std::size_t i) const { return stages_[i].filter; }
+  std::uint64_t changes() const noexcept { return changes_; }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
@@ -88,6 +91,7 @@ class Growth {
   Make make_;
   Plan plan_;
   std::uint64_t growths_ = 0;
+  std::uint64_t changes_ = 0;  // stages made and freed
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
   std::vector<Stage> stages_;          // oldest first; the last takes the keys

@@ -109,6 +109,13 @@ std::uint64_t Window::generation_size() const {
   return (params_.spec.size + generations - 1) / generations;
 }
 
+std::uint64_t Window::position(Nanoseconds time) const {
+  const std::uint64_t size = generation_size();
+  if (!params_.spec.by_time()) return size - left_;
+  return static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(time - tick_begin_, 0, static_cast<std::int64_t>(size)));
+}
+
 // Nearly all records are of the present tick: no division for those.
 std::int64_t Window::tick_of(Nanoseconds time) const {
   if (time >= tick_begin_ && time < tick_end_) return tick_;
@@ -178,14 +185,32 @@ void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds>
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
   std::ranges::fill(late, false);
   if (!params_.spec.by_time()) return pace(digests, verdicts);
-  assert(digests.size() == times.size());
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
+    growth_->admit(digests.subspan(begin, count), verdicts.subspan(begin, count), unlimited,
+                   params_.anchor);
+  });
+}
+
+void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                   std::span<Verdict> verdicts, std::span<bool> late,
+                   const SecondOpinion& opinion) {
+  assert(digests.size() == verdicts.size() && digests.size() == late.size());
+  std::ranges::fill(late, false);
+  if (!params_.spec.by_time()) return pace(digests, verdicts, opinion);
+  judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
+    admit_now(digests.subspan(begin, count), verdicts.subspan(begin, count), begin, opinion);
+  });
+}
+
+template <class Admit>
+void Window::judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                         std::span<Verdict> verdicts, std::span<bool> late, const Admit& admit) {
+  assert(digests.size() == times.size());
   // Records of the present tick are judged together; anything else ends the run.
   std::size_t begin = 0;
   const auto judge_until = [&](std::size_t end) {
-    if (end > begin)
-      growth_->admit(digests.subspan(begin, end - begin), verdicts.subspan(begin, end - begin),
-                     unlimited, params_.anchor);
+    if (end > begin) admit(begin, end - begin);
     begin = end;
   };
   for (std::size_t i = 0; i < digests.size(); ++i) {

@@ -13,6 +13,7 @@
 // clock. Nothing here reads a clock: times come in with the records.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,16 @@ class Window {
   void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
              std::span<Verdict> verdicts, std::span<bool> late);
 
+  // For whoever knows more than the filter: asked of every record of the batch, by its place and in
+  // order, whose key the filter takes for a duplicate, before that is written anew; what it says is
+  // the verdict. It may look at the window. Not asked of records that come after their generation:
+  // there the filter judges. One key at a time, so that batches make no difference.
+  using SecondOpinion = std::function<Verdict(std::size_t)>;
+  void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+             std::span<Verdict> verdicts, std::span<bool> late, const SecondOpinion& opinion);
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
+               const SecondOpinion& opinion);
+
   // The caller's own clock says `time`: the records that follow through observe() happen then.
   void arrive(Nanoseconds time);
 
@@ -79,6 +90,10 @@ class Window {
   const Growth& growth() const noexcept { return *growth_; }
   const EventClock& clock() const noexcept { return clock_; }
   unsigned generations() const { return growth_->generations(); }
+  // Of a generation, and of that what has passed when a record of `time` comes: keys of a count
+  // window, which looks at no time; nanoseconds of the others.
+  std::uint64_t generation_size() const;
+  std::uint64_t position(Nanoseconds time) const;
   // The farthest past the window that a key may still be remembered, as a share of it.
   double slack() const;
   // The expected share of such keys at their most, just before a generation ends.
@@ -90,9 +105,17 @@ class Window {
 
  private:
   explicit Window(const Params& params);
-  std::uint64_t generation_size() const;
   double past_the_window(double share) const;
   void pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
+            const SecondOpinion& opinion);
+  template <class Admit>
+  void judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                   std::span<Verdict> verdicts, std::span<bool> late, const Admit& admit);
+  void admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget, std::size_t record,
+                 const SecondOpinion& opinion);
+  void admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts, std::size_t first,
+                 const SecondOpinion& opinion);
   void advance_to(std::int64_t tick);
   void let_through(const Digest& digest);
   void believe_claimant();

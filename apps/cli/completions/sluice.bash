@@ -29,7 +29,7 @@ _sluice() {
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
-    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | compare,--plot | *,-o | *,--output)
+    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | dedup,--prior-table | compare,--plot | *,-o | *,--output)
       return ;;  # a file
   esac
 
@@ -58,8 +58,9 @@ _sluice() {
         _sluice_complete "-0 --null --csv --tsv --json --no-header -k --key -d --delimiter --strict
           --max-record -w --window --refresh --event-time --time-format --max-ahead --late
           --late-output --rate --slack --npws --growth
-          -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys -o --output
-          --duplicates --invert --forget --state --checkpoint-every --state-previous --audit
+          -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
+          --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
+          --prior-table --learn-priors --posterior -o --output --duplicates --invert --forget --state --checkpoint-every --state-previous --audit
           --stats $common" ;;
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records

@@ -1,0 +1,187 @@
+#include "dedup_infer.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "connectors/files/files.hpp"
+#include "places.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/stream/prior_file.hpp"
+
+namespace sluice::cli {
+namespace {
+
+std::optional<double> parse_cost(const char* flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  double cost = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, cost);
+  if (error != std::errc() || stop != end || !std::isfinite(cost) || cost < 0)
+    throw BadParameters(
+        fmt::format("{} '{}' is no cost: give a number of 0 or more, such as 100", flag, text));
+  return cost;
+}
+
+std::optional<std::string> field_of(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+std::string priors_in_words(const InferOptions& options) {
+  if (options.learn) return "learnt";
+  std::string words;
+  if (options.prior_field) words = "field";
+  if (options.table != nullptr) words += words.empty() ? "table" : ", table";
+  return words;
+}
+
+std::string cost_in_words(const std::optional<std::string>& field,
+                          const std::optional<double>& fixed) {
+  if (!field) return fmt::format("{:g}", fixed.value_or(1));
+  return fixed ? fmt::format("by {}, or {:g}", *field, *fixed) : fmt::format("by {}", *field);
+}
+
+}  // namespace
+
+void add_infer_flags(CLI::App& command, DedupFlags& flags) {
+  const char* group = "Least cost";
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    command.add_option(name, value, help)->type_name(type)->group(group);
+  };
+  add("--cost-lost", flags.cost_lost,
+      "What a lost event costs. With costs, a likely false positive is let through where that is "
+      "cheaper: duplicates may pass. For --window with cohort or timing, and for bloom [1]",
+      "COST");
+  add("--cost-duplicate", flags.cost_duplicate,
+      "What a passed duplicate costs, in the same unit [1]", "COST");
+  add("--cost-lost-field", flags.cost_lost_field,
+      "The field with what losing a record costs, written as a --key; without it --cost-lost "
+      "holds, "
+      "or else the filter judges",
+      "FIELD");
+  add("--cost-duplicate-field", flags.cost_duplicate_field,
+      "The same for what it costs to pass it again", "FIELD");
+  add("--prior-field", flags.prior_field,
+      "The field with the probability that an arriving record has this key", "FIELD");
+  add("--prior-table", flags.prior_table,
+      "A file of keys and those probabilities, with a tab between", "FILE");
+  command
+      .add_flag("--learn-priors", flags.learn_priors,
+                "Learn them from the stream, in 64 KiB; so it is where no others are given")
+      ->group(group);
+  command
+      .add_flag("--posterior", flags.posterior,
+                "Write with each record the probability that its key was seen: a last field, or a "
+                "member sluice_posterior of JSON")
+      ->group(group);
+}
+
+void understand_infer(const DedupFlags& flags, DedupRequest& request) {
+  InferOptions infer;
+  infer.cost_lost = parse_cost("--cost-lost", flags.cost_lost);
+  infer.cost_duplicate = parse_cost("--cost-duplicate", flags.cost_duplicate);
+  infer.cost_lost_field = field_of(flags.cost_lost_field);
+  infer.cost_duplicate_field = field_of(flags.cost_duplicate_field);
+  infer.prior_field = field_of(flags.prior_field);
+  infer.posterior = flags.posterior;
+  const bool given = infer.prior_field || !flags.prior_table.empty();
+  if (!infer.has_costs() && !infer.posterior) {
+    if (given || flags.learn_priors)
+      throw BadParameters(
+          fmt::format("{} goes with --cost-lost and --cost-duplicate, or with --posterior",
+                      flags.learn_priors  ? "--learn-priors"
+                      : infer.prior_field ? "--prior-field"
+                                          : "--prior-table"));
+    return;
+  }
+  if (given && flags.learn_priors)
+    throw BadParameters(
+        "--learn-priors learns what --prior-field and --prior-table say: give one or the other");
+  if (infer.cost_lost == 0.0 && infer.cost_duplicate == 0.0)
+    throw BadParameters(
+        "--cost-lost and --cost-duplicate are both 0: give one of them a cost above that");
+  if (flags.prior_table == "-" && std::ranges::count(request.files, "-") > 0)
+    throw BadParameters(
+        "--prior-table - and the input are both standard input: name a file for one of them");
+  infer.learn = !given;
+  request.prior_table = flags.prior_table;
+  request.options.infer = infer;
+}
+
+void check_can_infer(const DedupRequest& request, const AnyFilter& filter) {
+  if (!request.options.infer) return;
+  if (const auto why = Inference::refusal(filter))
+    throw BadParameters(fmt::format(
+        "{}: {}; give {}", request.options.infer->has_costs() ? "costs" : "--posterior", *why,
+        request.window ? "--filter cohort" : "--expect and --filter bloom, or --window"));
+}
+
+std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher, int wake) {
+  if (request.prior_table.empty()) return std::nullopt;
+  // Now: opening an output would empty it.
+  for (const auto& [flag, output] :
+       {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
+        std::pair("--late-output", request.late_output)})
+    if (!output.empty() && same_place(output, request.prior_table))
+      throw BadParameters(
+          fmt::format("{} '{}' is also --prior-table: write to another file", flag, output));
+  FileSource source = FileSource::open(request.prior_table, wake);
+  return read_priors(source, request.options.format, request.options.keys, hasher);
+}
+
+std::string infer_row(const InferReport& report) {
+  const InferOptions& options = report.options;
+  const Inference::Stats& verdicts = report.counts.verdicts;
+  std::string row = fmt::format(
+      "  inference   {} of {} likely duplicates weighed, {} let through; priors {}{}\n",
+      format_count(verdicts.inferred), format_count(verdicts.inferred + verdicts.without_prior),
+      format_count(verdicts.passed), priors_in_words(options),
+      report.counts.withheld ? ", withheld as they did harm of late" : "");
+  if (!options.has_costs()) return row;
+  return row +
+         fmt::format(
+             "  cost        least cost (lost {}, duplicate {}) instead of no false negatives: "
+             "{:.4g} expected, {:.4g} by the filter alone; about {:.0f} of these lost, {:.0f} "
+             "duplicates passed\n",
+             cost_in_words(options.cost_lost_field, options.cost_lost),
+             cost_in_words(options.cost_duplicate_field, options.cost_duplicate), verdicts.cost,
+             verdicts.filter_cost, verdicts.lost, verdicts.duplicates);
+}
+
+void add_infer(JsonWriter& json, const InferReport& report) {
+  const InferOptions& options = report.options;
+  const Inference::Stats& verdicts = report.counts.verdicts;
+  // A cost that only a field gives is null.
+  const auto add_cost = [&](const char* name, const char* field_name,
+                            const std::optional<double>& fixed,
+                            const std::optional<std::string>& field) {
+    json.field(name, fixed.value_or(field ? std::numeric_limits<double>::quiet_NaN() : 1));
+    if (field) json.field(field_name, *field);
+  };
+  json.begin("inference").field("promise", options.has_costs() ? "least cost" : "the filter's");
+  if (options.has_costs()) {
+    add_cost("cost_lost", "cost_lost_field", options.cost_lost, options.cost_lost_field);
+    add_cost("cost_duplicate", "cost_duplicate_field", options.cost_duplicate,
+             options.cost_duplicate_field);
+  }
+  json.field("priors", priors_in_words(options));
+  if (report.table_keys) json.field("prior_table_keys", *report.table_keys);
+  if (options.learn) json.field("priors_withheld", report.counts.withheld);
+  json.field("inferred", verdicts.inferred)
+      .field("passed", verdicts.passed)
+      .field("without_prior", verdicts.without_prior)
+      .field("records_without_prior", report.counts.without_prior)
+      .field("records_without_cost", report.counts.without_cost)
+      .field("expected_cost", verdicts.cost)
+      .field("filter_cost", verdicts.filter_cost)
+      .field("expected_lost", verdicts.lost)
+      .field("expected_duplicates", verdicts.duplicates)
+      .end();
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,40 @@
+// Inference flags of `sluice dedup`: what they mean together, and what the statistics say of them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dedup_request.hpp"
+#include "json_writer.hpp"
+#include "sluice/infer/prior_table.hpp"
+#include "sluice/stream/record_inference.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::cli {
+
+void add_infer_flags(CLI::App& command, DedupFlags& flags);
+
+// Fills `request.options.infer` and `request.prior_table`. Throws BadParameters: each names the
+// flag and what would be right.
+void understand_infer(const DedupFlags& flags, DedupRequest& request);
+
+// Throws BadParameters when this filter cannot be inferred from.
+void check_can_infer(const DedupRequest& request, const AnyFilter& filter);
+
+// The table that --prior-table names, if it does. `wake` as of FileSource. Throws BadParameters,
+// IoError.
+std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher, int wake);
+
+struct InferReport {
+  InferOptions options;
+  RecordInference::Counts counts;
+  std::optional<std::size_t> table_keys = {};
+};
+
+std::string infer_row(const InferReport& report);
+void add_infer(JsonWriter& json, const InferReport& report);
+
+}  // namespace sluice::cli
