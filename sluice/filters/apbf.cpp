@@ -122,6 +122,21 @@ Settings ApbfParams::settings() const {
   return settings;
 }
 
+Forecast ApbfParams::forecast() const {
+  if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
+  const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
+  const std::vector<double> full(k + l, static_cast<double>(a_generation));
+  const auto matches = model::slice_matches(k, l, model::Fills::exact, slices);
+  return {.keys = capacity,
+          .bytes = Apbf::bytes_for(*this),
+          .fpr = predicted_fpr(full),
+          .lines = k * slices + model::query_accesses(matches, k).negative,
+          .generations = l,
+          .slack = model::apbf_slack(k, l),
+          .npws = model::apbf_npws(k, l),
+          .settings = settings()};
+}
+
 std::uint64_t ApbfParams::generation_keys() const noexcept {
   return static_cast<std::uint64_t>(static_cast<double>(slice_bits) * std::numbers::ln2 / k);
 }

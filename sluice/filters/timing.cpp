@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/model/cohort.hpp"
 #include "sluice/model/timing.hpp"
 
 namespace sluice {
@@ -164,6 +165,18 @@ Settings Timing::Params::settings() const {
   return settings;
 }
 
+Forecast Timing::Params::forecast() const {
+  check(*this);
+  return {.keys = capacity,
+          .bytes = bytes_of(shape()),
+          .fpr = planned_fpr(*this),
+          .lines = static_cast<double>(probes),
+          .generations = generations,
+          .slack = model::window_slack(generations),
+          .npws = model::window_slack(generations),
+          .settings = settings()};
+}
+
 const char* Timing::what_is_wrong(const Params& params) {
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "it takes a target error above 0 and below 1";
@@ -171,9 +184,13 @@ const char* Timing::what_is_wrong(const Params& params) {
   return StampedWindow::what_is_wrong(params.shape());
 }
 
-Timing Timing::make(const Params& params) {
+void Timing::check(const Params& params) {
   if (const char* wrong = what_is_wrong(params))
     throw BadParameters(fmt::format("filter 'timing' cannot be made: {}", wrong));
+}
+
+Timing Timing::make(const Params& params) {
+  check(params);
   return Timing(params);
 }
 

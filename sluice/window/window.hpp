@@ -18,6 +18,7 @@
 #include <string>
 
 #include "sluice/filters/any_filter.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/window/clock.hpp"
 #include "sluice/window/growth.hpp"
 #include "sluice/window/spec.hpp"
@@ -49,6 +50,10 @@ class Window {
 
   // Throws BadParameters, also when the filter is no window filter.
   static Window make(const Params& params);
+
+  // What make() would make, without making it: of a window that may grow, its first stage, and
+  // an error with what is kept for those that follow. Throws BadParameters.
+  static Forecast forecast(const Params& params);
 
   // Judges records with their times, in order: verdicts[i], or late[i] for a record whose time is a
   // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
@@ -91,7 +96,6 @@ class Window {
  private:
   explicit Window(const Params& params);
   std::uint64_t generation_size() const;
-  double past_the_window(double share) const;
   void pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void advance_to(std::int64_t tick);
   void let_through(const Digest& digest);
