@@ -134,7 +134,7 @@ void print_text(const PlanFlags& flags, const Planning& planning) {
   print_table(planning);
   std::string left_out;
   for (const Plan& plan : planning.candidates)
-    if (!plan.feasible() && !plan.settings.empty())
+    if (!plan.feasible())
       left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : "; ", plan.filter, plan.why_not);
   if (!left_out.empty()) fmt::print("\nnot feasible: {}\n", left_out);
   if (!planning.assumed.empty()) fmt::print("\nassumed: {}\n", planning.assumed);

@@ -1,7 +1,10 @@
 #include "sluice/model/apbf.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numbers>
 
 #include "sluice/base/random.hpp"
@@ -248,8 +251,19 @@ double column_fpr(std::span<const double> generations, unsigned k, const BlockSh
 }
 
 double column_fpr(unsigned k, unsigned l, const BlockShape& shape, unsigned samples) {
+  // It takes some 30 ms, and a planner asks the same again and again.
+  using Asked = std::array<unsigned, 5>;
+  static std::mutex mutex;
+  static std::map<Asked, double> known;
+  const Asked asked{k, l, shape.block, shape.bits, samples};
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(asked); found != known.end()) return found->second;
+  }
   const std::vector<double> full(k + l, block_capacity(shape) / k);
-  return column_fpr(full, k, shape, samples);
+  const double fpr = column_fpr(full, k, shape, samples);
+  const std::lock_guard lock(mutex);
+  return known.emplace(asked, fpr).first->second;
 }
 
 }  // namespace sluice::model

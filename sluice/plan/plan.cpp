@@ -90,6 +90,26 @@ std::vector<Plan> sized(const PlanRequest& request, std::span<const Family> fami
   return plans;
 }
 
+// With memory alone the error is no less than what is usual, and what is open is how many keys.
+PlanRequest fixed_error(PlanRequest request) {
+  request.fpr = request.fpr.value_or(planning::kStandardFpr);
+  return request;
+}
+
+// Only what may be chosen.
+std::vector<Plan> worth_choosing(const PlanRequest& request, std::span<const Family> families) {
+  planning::Sizing sizing(request);
+  std::vector<Plan> plans = {sizing.best(families.front())};
+  if (plans[0].feasible() && !error_is_open(request)) return plans;
+  double least = plans[0].feasible() ? plans[0].fpr : 1;
+  for (const Family& family : families.subspan(1)) {
+    if (error_is_open(request) && (least == 0 || !sizing.beats(family, least))) continue;
+    plans.push_back(sizing.best(family));
+    if (plans.back().feasible()) least = std::min(least, plans.back().fpr);
+  }
+  return plans;
+}
+
 std::span<const Family> families_of(const PlanRequest& request) {
   if (request.window || memory_alone(request)) return planning::window_families();
   return request.expect ? planning::set_families() : planning::growing_families();
@@ -150,7 +170,7 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
 // is still recognised: of a window its length, of what forgets at random the mean. Where repeats
 // lie far apart, the share of them that is caught is in proportion to it.
 void choose_for_memory(const PlanRequest& request, Planning& planning) {
-  const std::size_t window = choose({.fpr = 0.5}, planning.candidates);
+  const std::size_t window = choose(fixed_error(request), planning.candidates);
   std::vector<Plan> random = sized(request, planning::forgetting_families());
   const std::size_t farthest = static_cast<std::size_t>(
       std::ranges::max_element(random, {},
@@ -220,20 +240,20 @@ Planning plan(const PlanRequest& request, PlanScope scope) {
   check(request);
   Planning planning{.request = request, .assumed = assumed_in(request)};
   const std::span<const Family> families = families_of(request);
-  if (scope == PlanScope::choice && !error_is_open(request) && !memory_alone(request)) {
-    planning.candidates = sized(request, families.first(1));
-    if (planning.candidates[0].feasible()) {
-      planning.chosen = 0;
-      planning.reason = reason_for(request, planning.candidates, 0);
-      return planning;
-    }
-  }
-  planning.candidates = sized(request, families);
+  planning.candidates = scope == PlanScope::all ? sized(request, families)
+                        : memory_alone(request)
+                            ? worth_choosing(fixed_error(request), families)
+                            : worth_choosing(request, families);
   if (memory_alone(request)) {
     choose_for_memory(request, planning);
   } else {
-    std::ranges::move(sized(request, planning::forgetting_families()),
-                      std::back_inserter(planning.candidates));
+    if (request.fnr)
+      std::ranges::move(sized(request, planning::forgetting_families()),
+                        std::back_inserter(planning.candidates));
+    else if (scope == PlanScope::all)
+      for (const Family& family : planning::forgetting_families())
+        planning.candidates.push_back({.filter = std::string(family.text),
+                                       .why_not = "lets repeats through: only with --fnr"});
     const std::size_t chosen = choose(request, planning.candidates);
     if (chosen < planning.candidates.size()) {
       planning.reason = reason_for(request, planning.candidates, chosen);

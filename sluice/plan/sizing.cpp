@@ -15,7 +15,6 @@
 namespace sluice::planning {
 namespace {
 
-constexpr double kStandardFpr = 1e-6;
 // Errors that a search goes through: below, no filter tells them apart.
 constexpr double kLeastFpr = 1e-12;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
@@ -132,6 +131,11 @@ Plan Sizing::best(const Family& family) {
   if (request_.fpr || !request_.memory)
     return settled(family, keys, floor3(request_.fpr.value_or(kStandardFpr)));
   return least_error(family, keys);
+}
+
+bool Sizing::beats(const Family& family, double fpr) {
+  const int index = index_of_share(fpr) - 1;
+  return index >= 0 && sized(family, keys_of(request_), share_at(index)).feasible();
 }
 
 // The least error that fits.
@@ -259,15 +263,12 @@ void Sizing::judge(Plan& plan, const Family& family, const Forecast& made) const
                                  : model::set_lower_bound_bits(made.fpr);
     if (bound > 0) plan.over_bound = plan.bits_a_key / bound;
   }
-  plan.why_not = what_is_amiss(plan, family, made);
+  plan.why_not = what_is_amiss(plan, made);
 }
 
-std::string Sizing::what_is_amiss(const Plan& plan, const Family& family,
-                                  const Forecast& made) const {
+std::string Sizing::what_is_amiss(const Plan& plan, const Forecast& made) const {
   if (!std::isfinite(made.fpr) || !std::isfinite(made.fnr) || plan.holds == 0)
     return "nothing can be said of it";
-  if (family.forgets && !request_.fnr && !memory_alone(request_))
-    return "lets repeats through: only with --fnr";
   if (request_.fnr && plan.fnr > *request_.fnr * (1 + kRounding) && !memory_alone(request_))
     return fmt::format("lets {} of repeats through", format_probability(plan.fnr));
   if (made.fpr > plan.target_fpr * (1 + kRounding))
@@ -275,9 +276,9 @@ std::string Sizing::what_is_amiss(const Plan& plan, const Family& family,
   if (request_.memory && plan.bytes + request_.beside > *request_.memory)
     return fmt::format("takes {}", format_size(plan.bytes + request_.beside));
   if (request_.slack && made.slack > *request_.slack * (1 + kRounding))
-    return fmt::format("slack {:.3g}", made.slack);
+    return fmt::format("has a slack of {:.3g}", made.slack);
   if (request_.npws && made.npws > *request_.npws * (1 + kRounding))
-    return fmt::format("npws {:.3g}", made.npws);
+    return fmt::format("has an npws of {:.3g}", made.npws);
   if (request_.lines && made.lines > *request_.lines * (1 + kRounding))
     return fmt::format("touches {:.3g} lines", made.lines);
   return {};

@@ -1,9 +1,7 @@
 // One filter, sized for a request: what the planner chooses from.
 #pragma once
 
-#include <map>
 #include <span>
-#include <tuple>
 
 #include "sluice/plan/plan.hpp"
 
@@ -45,6 +43,8 @@ int greatest(int low, int high, Good good) {
   return low;
 }
 
+inline constexpr double kStandardFpr = 1e-6;
+
 // What the request asks for when memory is all that is said.
 bool memory_alone(const PlanRequest& request);
 // Distinct keys to hold: those of the window, or those expected.
@@ -60,6 +60,8 @@ class Sizing {
 
   // Sized for the request, feasible or not; with memory alone, for as many keys as fit.
   Plan best(const Family& family);
+  // Where the error is open: whether the least that fits is below `fpr`.
+  bool beats(const Family& family, double fpr);
 
  private:
   Plan least_error(const Family& family, std::optional<std::uint64_t> keys);
@@ -69,7 +71,7 @@ class Sizing {
   Plan sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr);
   Plan sized_forgetting(const Family& family, std::optional<std::uint64_t> keys, double fpr);
   void judge(Plan& plan, const Family& family, const Forecast& forecast) const;
-  std::string what_is_amiss(const Plan& plan, const Family& family, const Forecast& raw) const;
+  std::string what_is_amiss(const Plan& plan, const Forecast& made) const;
 
   PlanRequest request_;
 };
