@@ -6,10 +6,8 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
-#include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/plan/sizing.hpp"
-#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
@@ -109,151 +107,6 @@ TEST(Plan, RemembersMoreInMoreMemory) {
   }
 }
 
-// --- forecasts ----------------------------------------------------------------------------------
-
-// What is foretold of a filter is what its own statistics say when it is made.
-TEST(Plan, ForetellsWhatIsMade) {
-  const std::vector<PlanRequest> requests = {
-      {.expect = 1},
-      {.expect = 12'345, .fpr = 1e-4, .fnr = 0.5},
-      {.expect = 300'000, .fpr = 1e-3},
-      {.window = last(1), .fpr = 1e-3},
-      {.window = last(777), .fpr = 1e-2},
-      {.window = last(100'000), .fpr = 1e-5},
-      {.window = last(50'000), .anchor = Anchor::refreshed, .fpr = 0.2},
-      {.window = seconds(60), .rate = 1000, .fpr = 1e-4},
-      {.window = last(100'000), .fpr = 1e-4, .slack = 0.03},
-      {.window = WindowSpec{WindowSpec::Kind::landmark, 3'600'000'000'000}, .rate = 10}};
-  for (const PlanRequest& request : requests)
-    for (const Plan& plan : sluice::plan(request).candidates) {
-      if (!plan.feasible()) continue;
-      SCOPED_TRACE(plan.filter + "," + plan.settings);
-      expect_finite(plan);
-      const AnyFilter made = plan.make();
-      const FilterStats stats = made.stats();
-      EXPECT_LE(stats.bytes, plan.bytes);
-      EXPECT_LE(stats.planned_fpr, plan.target_fpr * (1 + 1e-9));
-      const Window* window = made.as<Window>();
-      ASSERT_EQ(window != nullptr, plan.window.has_value());
-      if (window == nullptr) continue;
-      EXPECT_LE(window->slack(), plan.slack * (1 + 1e-9));
-      EXPECT_GE(window->slack(), plan.slack * (1 - 1e-5));
-      EXPECT_NEAR(window->npws(), plan.npws, 1e-5 * plan.npws);
-    }
-}
-
-// --- inverse ------------------------------------------------------------------------------------
-
-PlanRequest random_request(SplitMix64& random) {
-  const auto unit = [&] { return random.next_unit(); };
-  const auto sometimes = [&](double chance) { return unit() < chance; };
-  PlanRequest request;
-  const auto keys = static_cast<std::uint64_t>(std::pow(10, 1 + 6 * unit()));
-  const double kind = unit();
-  if (kind < 0.4)
-    request.window = last(keys);
-  else if (kind < 0.6)
-    request.window = seconds(1 + random.next() % 10'000);
-  else if (kind < 0.95)
-    request.expect = keys;
-  if (request.window && request.window->by_time())
-    request.rate = std::pow(10, 4 * unit());
-  if (sometimes(0.3)) request.anchor = Anchor::refreshed;
-  if (sometimes(0.7)) request.fpr = std::pow(10, -8 * unit() - 0.5);
-  if (sometimes(0.3) || !(request.window || request.expect))
-    request.memory = static_cast<std::uint64_t>(std::pow(10, 4 + 5 * unit())) + kMiB;
-  if (request.window && sometimes(0.2)) request.slack = std::pow(10, -2 * unit());
-  if (request.window && sometimes(0.1)) request.npws = std::pow(10, -2 * unit());
-  if (sometimes(0.15)) request.lines = 1 + 30 * unit() * unit();
-  if ((request.window || request.expect) && sometimes(0.1)) request.fnr = 0.9 * unit() + 0.05;
-  return request;
-}
-
-std::string text_of(const PlanRequest& request) {
-  const auto show = [](const auto& value) {
-    return value ? fmt::format("{}", *value) : std::string("-");
-  };
-  return fmt::format("window {} rate {} expect {} fpr {} fnr {} slack {} npws {} lines {} memory {}",
-                     request.window ? fmt::format("{}:{}", static_cast<int>(request.window->kind),
-                                                  request.window->size)
-                                    : "-",
-                     show(request.rate), show(request.expect), show(request.fpr),
-                     show(request.fnr), show(request.slack), show(request.npws),
-                     show(request.lines), show(request.memory));
-}
-
-TEST(Plan, OfWhatAPlanPromisesIsThatPlan) {
-  SplitMix64 random(20'251'115);
-  const int count = testing_support::full_counts() ? 400 : 40;
-  int planned = 0, impossible = 0;
-  for (int i = 0; i < count; ++i) {
-    const PlanRequest request = random_request(random);
-    SCOPED_TRACE(text_of(request));
-    const Planning first = plan(request, PlanScope::choice);
-    if (!first.chosen) {
-      ++impossible;
-      continue;
-    }
-    ++planned;
-    const PlanRequest promise = promised(first);
-    SCOPED_TRACE(text_of(promise));
-    const Planning second = plan(promise);
-    ASSERT_TRUE(second.chosen) << second.reason;
-    EXPECT_EQ(second.choice().settings, first.choice().settings);
-    EXPECT_EQ(name_of(second.choice()), name_of(first.choice()));
-    EXPECT_EQ(second.choice().bytes, first.choice().bytes);
-    EXPECT_EQ(second.choice().fpr, first.choice().fpr);
-    // And the short way chooses as the long one does.
-    const Planning third = plan(promise, PlanScope::choice);
-    ASSERT_TRUE(third.chosen);
-    EXPECT_EQ(third.choice().settings, second.choice().settings);
-  }
-  EXPECT_GT(planned, count / 2);
-  EXPECT_GT(impossible, 0);
-}
-
-// --- the nearest --------------------------------------------------------------------------------
-
-TEST(Plan, NamesTheNearestThatCanBeHad) {
-  const PlanRequest requests[] = {
-      {.window = last(1'000'000), .fpr = 1e-6, .memory = 4 * kMiB},
-      {.expect = 1'000'000, .fpr = 1e-6, .memory = 3 * kMiB},
-      {.window = last(1'000'000), .memory = kMiB},
-      {.window = last(10'000), .fpr = 1e-6, .slack = 1e-5, .lines = 2},
-      {.expect = 1000, .fpr = 1e-3, .lines = 0.5},
-      {.window = seconds(600), .rate = 50'000, .fpr = 1e-6, .memory = 64 * kMiB},
-  };
-  for (const PlanRequest& request : requests) {
-    SCOPED_TRACE(text_of(request));
-    const Planning planning = plan(request);
-    EXPECT_FALSE(planning.chosen);
-    EXPECT_FALSE(planning.nearest.empty());
-    for (const NearRequest& near : planning.nearest) {
-      EXPECT_TRUE(plan(near.request, PlanScope::choice).chosen) << near.flag << near.value;
-      EXPECT_NE(planning.reason.find(near.flag + " " + near.value), std::string::npos)
-          << planning.reason;
-    }
-  }
-}
-
-TEST(Plan, GivesUpNoMoreThanItMust) {
-  const PlanRequest request{.window = last(1'000'000), .fpr = 1e-6, .memory = 4 * kMiB};
-  const Planning planning = plan(request);
-  const auto near = [&](std::string_view flag) {
-    return std::ranges::find(planning.nearest, flag, &NearRequest::flag)->request;
-  };
-  // A hundredth less would not do; sizes are told in quarters.
-  PlanRequest less = near("--memory");
-  *less.memory -= kMiB / 2;
-  EXPECT_FALSE(plan(less, PlanScope::choice).chosen);
-  less = near("--fpr");
-  *less.fpr *= 0.99;
-  EXPECT_FALSE(plan(less, PlanScope::choice).chosen);
-  less = near("--window");
-  less.window->size += less.window->size / 100 + 1;
-  EXPECT_FALSE(plan(less, PlanScope::choice).chosen);
-}
-
 // --- nonsense -----------------------------------------------------------------------------------
 
 TEST(Plan, RefusesWhatMakesNoSense) {
@@ -276,7 +129,7 @@ TEST(Plan, RefusesWhatMakesNoSense) {
       {.window = seconds(1'000'000'000), .rate = 1e9},
   };
   for (const PlanRequest& request : requests)
-    EXPECT_THROW(plan(request), BadParameters) << text_of(request);
+    EXPECT_THROW(plan(request), BadParameters);
 }
 
 // Where nearly all that is new is lost, nothing is delivered and nothing ages.

@@ -27,7 +27,7 @@ constexpr Family kSets[] = {{"bloom"},   {"bloom,layout=blocked"}, {"bloom,layou
 constexpr Family kGrowing[] = {{"growing"}, {"dynamic,tighten=0.5"}, {"exact"}};
 constexpr Family kWindows[] = {{"cohort"},
                                {"apbbf,layout=line", false, true},
-                               {"apbbf,layout=column", false, true},
+                               {"apbbf,layout=column", false, true, "apbbf,layout=segment"},
                                {"apbbf,layout=segment", false, true},
                                {"apbf", false, true},
                                {"timing"},
@@ -166,7 +166,8 @@ Plan Sizing::settled(const Family& family, std::optional<std::uint64_t> keys, do
   Plan plan = sized(family, keys, fpr);
   const double asked = plan.target_fpr;
   if (plan.settings.empty() || plan.fpr == 0 || plan.fpr >= asked) return plan;
-  if (sized(family, keys, plan.fpr).settings != plan.settings) plan.fpr = asked;
+  // Slices and blocks come in many shapes: there, what is asked for is what is chosen by.
+  if (family.by_slices || sized(family, keys, plan.fpr).settings != plan.settings) plan.fpr = asked;
   return plan;
 }
 
@@ -193,6 +194,19 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
            made.npws <= request_.npws.value_or(1e300) * (1 + kRounding);
   };
+  const auto bound_holds = [&](const Plan& wanted, auto good) {
+    if (family.bounded_by.empty()) return true;
+    Window::Params bound = wanted.window_params();
+    bound.filter = family.bounded_by;
+    return good(Window::forecast(bound));
+  };
+  const auto fits = [&](const Forecast& made) {
+    return !request_.memory || made.bytes + request_.beside <= *request_.memory;
+  };
+  if (!bound_holds(plan, fits)) {
+    plan.why_not = "takes more memory than there is";
+    return plan;
+  }
   Forecast made = Window::forecast(plan.window_params());
   std::vector<unsigned> cuts;
   if (plan.window->kind == WindowSpec::Kind::landmark || holds(made)) {
@@ -207,6 +221,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     Plan finer = plan;
     finer.generations = cut;
     try {
+      if (!bound_holds(finer, holds)) continue;
       made = Window::forecast(finer.window_params());
     } catch (const Error&) {
       continue;
