@@ -154,6 +154,10 @@ const char* ApbfParams::what_is_wrong() const {
   if (capacity == 0 || capacity > kMostKeys) return "filter 'apbf' takes 1 to 2^44 keys a window";
   if (!(target_fpr > 0 && target_fpr < 1))
     return "filter 'apbf' takes a target error above 0 and below 1";
+  // It would be full before a generation ends, and so would all its successors.
+  if (generation_keys() < (capacity + std::max(1u, l) - 1) / std::max(1u, l))
+    return "filter 'apbf' has no room for the keys of a generation in these bytes: give it more "
+           "bytes, or fewer keys";
   return nullptr;
 }
 

@@ -143,11 +143,10 @@ Timing::Params Timing::Params::from(const Wish& wish, const Settings& settings) 
   asked.bytes = reader.size("bytes", 8, kMostTableBytes);
   if (asked.timers && asked.bytes)
     throw BadParameters("filter 'timing' takes timers or bytes, not both: give one");
-  if (const auto probes = reader.count("probes", 1, kMostProbes))
-    return plan(static_cast<unsigned>(*probes), asked);
-  Params best = plan(1, asked);
-  for (unsigned probes = 2; probes <= kMostPlannedProbes; ++probes) {
-    const Params other = plan(probes, asked);
+  const auto probes = reader.count("probes", 1, kMostProbes);
+  Params best = plan(static_cast<unsigned>(probes.value_or(1)), asked);
+  for (unsigned more = 2; more <= kMostPlannedProbes && !probes; ++more) {
+    const Params other = plan(more, asked);
     if (cost(other, asked) < cost(best, asked)) best = other;
   }
   return best;

@@ -124,6 +124,10 @@ Measured false_negatives(AnyFilter& filter, std::uint64_t distance, Stream& stre
   std::vector<Verdict> verdicts(std::max(marked, kBatch));
   for (Digest& key : keys) key = stream.next();
   filter.observe(keys, std::span(verdicts).first(marked));
+  // What was taken for a duplicate was lost, and is not remembered.
+  std::vector<Digest> written;
+  for (std::size_t i = 0; i < marked; ++i)
+    if (verdicts[i] == Verdict::distinct) written.push_back(keys[i]);
   std::uint64_t left = distance - std::min<std::uint64_t>(distance, marked);
   while (left > 0) {
     const std::size_t now = static_cast<std::size_t>(std::min<std::uint64_t>(kBatch, left));
@@ -131,10 +135,10 @@ Measured false_negatives(AnyFilter& filter, std::uint64_t distance, Stream& stre
     filter.observe(std::span(others).first(now), std::span(verdicts).first(now));
     left -= now;
   }
-  filter.may_contain(keys, std::span(verdicts).first(marked));
-  return {marked, static_cast<std::uint64_t>(std::count(
-                      verdicts.begin(), verdicts.begin() + static_cast<std::ptrdiff_t>(marked),
-                      Verdict::distinct))};
+  const std::span answers = std::span(verdicts).first(written.size());
+  filter.may_contain(written, answers);
+  return {std::max<std::uint64_t>(1, written.size()),
+          static_cast<std::uint64_t>(std::ranges::count(answers, Verdict::distinct))};
 }
 
 void expect_at_most(const char* what, const Measured& measured, double planned) {
