@@ -8,6 +8,7 @@
 //   any_filter.hpp  what a filter does: observe, may_contain, insert, clear, stats
 //   exact.hpp …     the filters as types of their own, for one key at a time without a virtual call
 //   model/bloom.hpp errors and sizes of filters, without making one
+//   plan.hpp        what you want → which filter, how large, erring how, and why
 //   snapshot.hpp    a filter as bytes and back
 //   audit.hpp       how often a running filter is wrong, measured
 //   inferred_window.hpp, inferred_set.hpp  verdicts of least cost by a filter of one's own
@@ -37,6 +38,7 @@
 #include "sluice/infer/inferred_window.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/plan/plan.hpp"
 #include "sluice/snapshot/delta.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/stream/dedup.hpp"

@@ -16,6 +16,7 @@ void add_filters(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_merge(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
 
 }  // namespace sluice::cli

@@ -65,6 +65,24 @@ std::string window_row(const DedupReport& report) {
 }
 
 // `size` is keys of a count window, seconds of the others.
+// The farthest that the two ways of forgetting reach: a window, and at random.
+double farthest(const Planning& planning, bool at_random) {
+  std::uint64_t keys = 0;
+  for (const Plan& plan : planning.candidates)
+    if (plan.feasible() && (plan.fnr > 0) == at_random) keys = std::max(keys, plan.holds);
+  return static_cast<double>(keys);
+}
+
+void add_plan(JsonWriter& json, const Planning& planning) {
+  json.begin("plan")
+      .field("memory", *planning.request.memory)
+      .field("filter", planning.choice().filter);
+  if (!planning.request.window && !planning.request.expect)
+    json.field("window_keys", farthest(planning, false))
+        .field("random_keys", farthest(planning, true));
+  json.field("reason", planning.reason).end();
+}
+
 void add_window(JsonWriter& json, const DedupReport& report) {
   const WindowReport& window = *report.window;
   json.begin("window").field("kind", name_of(window.spec.kind));
@@ -214,14 +232,7 @@ std::string as_json(const DedupReport& report) {
       .field("memory_bytes", report.memory_bytes)
       .field("hash", name_of(report.hash))
       .field("simd", simd_level());
-  if (report.plan)
-    json.begin("plan")
-        .field("memory", report.plan->memory)
-        .field("filter", report.plan->filter)
-        .field("window_keys", report.plan->window_keys)
-        .field("random_keys", report.plan->random_keys)
-        .field("reason", report.plan->reason)
-        .end();
+  if (report.plan) add_plan(json, *report.plan);
   if (report.forget)
     json.begin("forget")
         .field("forgotten", report.forget->forgotten)

@@ -10,7 +10,7 @@
 #include "sluice/audit/audit.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/hash/hasher.hpp"
-#include "sluice/plan/memory_plan.hpp"
+#include "sluice/plan/plan.hpp"
 #include "sluice/stream/dedup.hpp"
 
 namespace sluice::cli {
@@ -66,7 +66,7 @@ struct DedupReport {
   bool invert = false;
   std::optional<WindowReport> window = {};
   std::optional<ForgetReport> forget = {};
-  std::optional<MemoryPlan> plan = {};
+  std::optional<Planning> plan = {};
   std::optional<Audit::Report> audit = {};
   std::optional<InferReport> infer = {};
 };

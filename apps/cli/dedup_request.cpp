@@ -88,37 +88,58 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
   request.audit = audit;
 }
 
-std::uint64_t memory_without_audit(std::uint64_t memory, DedupRequest& request) {
-  if (!request.audit) return memory;
+// What --memory cannot give to the filter.
+std::uint64_t beside_filter(std::uint64_t memory, DedupRequest& request) {
+  if (!request.audit) return kProcessBytes;
   Audit::Params& audit = *request.audit;
   audit.most_bytes = std::clamp(memory / kAuditShare, Audit::kLeastBytes, audit.most_bytes);
-  if (memory < kLeastMemory + audit.most_bytes)
+  constexpr std::uint64_t kLeast = kProcessBytes + kLeastFilterBytes;
+  if (memory < kLeast + audit.most_bytes)
     throw BadParameters(fmt::format(
         "--memory {} leaves no room for --audit: give {} or more, or drop one of them",
-        format_size(memory), format_size(kLeastMemory + (kLeastMemory / (kAuditShare - 1)) + 1)));
-  return memory - audit.most_bytes;
+        format_size(memory), format_size(kLeast + (kLeast / (kAuditShare - 1)) + 1)));
+  return kProcessBytes + audit.most_bytes;
 }
 
-// Memory is all that is known: the plan says what to forget.
-void understand_memory(const DedupFlags& flags, DedupRequest& request) {
-  if (flags.memory.empty()) return;
-  for (const auto& [value, flag] :
-       {std::pair(&flags.filter, "--filter"), std::pair(&flags.expect, "--expect"),
-        std::pair(&flags.window, "--window")})
-    if (!value->empty())
+PlanRequest plan_request_of(DedupRequest& request) {
+  PlanRequest wanted{.rate = request.rate,
+                     .expect = request.wish.keys,
+                     .slack = request.slack,
+                     .npws = request.npws,
+                     .memory = request.memory};
+  if (request.fpr_given) wanted.fpr = request.wish.fpr;
+  if (request.window) {
+    wanted.window = request.window->spec;
+    wanted.anchor = request.window->anchor;
+  }
+  if (request.memory) wanted.beside = beside_filter(*request.memory, request);
+  return wanted;
+}
+
+// What no --filter was named for: `sluice plan` says the same of the same flags.
+void understand_plan(const DedupFlags& flags, DedupRequest& request) {
+  if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
+  if (request.filter_named) {
+    if (request.memory)
       throw BadParameters(
-          fmt::format("--memory chooses what to remember, and so does {}: give one of them", flag));
-  const std::uint64_t memory = parse_size("--memory", flags.memory);
-  request.memory = plan_for_memory(memory_without_audit(memory, request), request.wish.fpr);
-  request.memory->memory = memory;
-  request.filter = request.memory->filter;
+          "--memory chooses what to remember, and so does --filter: give one of them");
+    return;
+  }
+  Planning planning = plan(plan_request_of(request), PlanScope::choice);
+  if (!planning.chosen) throw BadParameters(planning.reason);
+  const Plan& choice = planning.choice();
+  request.filter = choice.filter;
+  request.wish = choice.wish();
+  if (choice.window) {
+    if (!request.window) request.window = choice.window_params();
+    request.window->filter = choice.filter;
+    request.window->fpr = choice.target_fpr;
+    request.window->keys = choice.keys;
+    request.window->generations = choice.generations;
+  }
+  if (!request.memory) return;
   request.filter_given = request.filter_named = true;
-  if (!request.memory->window) return;
-  Window::Params window;
-  window.spec = {WindowSpec::Kind::count, *request.memory->window};
-  window.filter = request.filter;
-  window.fpr = request.wish.fpr;
-  request.window = window;
+  request.plan = std::move(planning);
 }
 
 }  // namespace
@@ -132,10 +153,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.options.strict = flags.strict;
   request.options.invert = flags.invert;
   request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
-  // One of known size is smaller and faster; without it, one that holds --fpr at any.
-  request.filter = !flags.filter.empty()  ? flags.filter
-                   : flags.expect.empty() ? "growing"
-                                          : "bloom";
+  request.filter = flags.filter;
   if (!flags.expect.empty()) {
     request.wish.keys = parse_count("--expect", flags.expect);
     if (*request.wish.keys == 0)
@@ -158,7 +176,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.stats = stats_of(flags.stats);
   understand_window(flags, request);
   understand_audit(flags, request);
-  understand_memory(flags, request);
+  understand_plan(flags, request);
   understand_state(flags, request);
   understand_infer(flags, request);
   return request;

@@ -9,7 +9,7 @@
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/settings.hpp"
 #include "sluice/hash/hasher.hpp"
-#include "sluice/plan/memory_plan.hpp"
+#include "sluice/plan/plan.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/stream/dedup.hpp"
 #include "sluice/window/window.hpp"
@@ -57,7 +57,9 @@ struct DedupRequest {
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
-  std::optional<MemoryPlan> memory;   // --memory: what it is spent on, and why
+  std::optional<std::uint64_t> memory;  // --memory: for the whole process
+  std::optional<Planning> plan;         // what it is spent on, and why
+  std::optional<double> rate;           // keys a second
   std::optional<double> slack, npws;  // asked for; what the window's filter must hold
   std::optional<Audit::Params> audit;
   std::string prior_table;  // a file; the rest of inference is in `options`

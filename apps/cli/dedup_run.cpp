@@ -185,7 +185,7 @@ int Run::execute() {
 // How the flags were understood, where that could surprise.
 void Run::say_reading() const {
   const FilterStats stats = state_.filter.stats();
-  if (request_.memory) note("dedup", "memory: " + request_.memory->reason);
+  if (request_.plan) note("dedup", "memory: " + request_.plan->reason);
   if (const Window* window = state_.filter.as<Window>())
     note("dedup", reading_of(request_, *window));
   else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&
@@ -349,7 +349,7 @@ DedupReport Run::report() const {
           .invert = request_.options.invert,
           .window = report_of(window),
           .forget = forgotten_,
-          .plan = request_.memory,
+          .plan = request_.plan,
           .audit = audit_ ? std::optional(audit_->report()) : std::nullopt,
           .infer = report_of(dedup_->inference(), priors_)};
 }

@@ -9,24 +9,11 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/plan/sizing.hpp"
+#include "sluice/window/cut.hpp"
 
 namespace sluice::cli {
 namespace {
-
-// "50k/s", "3M/m", "1G/d": keys a second.
-double parse_rate(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  const std::string_view unit = slash == std::string_view::npos ? "" : text.substr(slash + 1);
-  const double seconds = unit == "s"   ? 1
-                         : unit == "m" ? 60
-                         : unit == "h" ? 3600
-                         : unit == "d" ? 86'400
-                                       : 0;
-  if (seconds == 0)
-    throw BadParameters(fmt::format(
-        "--rate '{}' is no rate: give keys a second, minute, hour or day, such as 50k/s", text));
-  return static_cast<double>(parse_count("--rate", text.substr(0, slash))) / seconds;
-}
 
 LatePolicy parse_late(const std::string& text) {
   if (text == "pass") return LatePolicy::pass;
@@ -82,21 +69,6 @@ std::optional<double> parse_window_share(const char* flag, const std::string& te
   return parse_probability(flag, text);
 }
 
-// A generation is what a window is late by at most. One of a count window is a whole number of
-// keys: rounding up makes a small window longer, so that it may take a finer cut.
-double generations_for(const WindowSpec& spec, double share) {
-  double generations = std::ceil(1 / share);
-  if (spec.by_time() || generations > 1e6) return generations;
-  const auto size = static_cast<double>(spec.size);
-  const auto late = [&] {
-    const double keys = std::ceil(size / generations);
-    return (std::ceil(size / keys) + 1) * keys / size - 1;
-  };
-  constexpr double kRounding = 1e-9;
-  while (generations < size && late() > share + kRounding) ++generations;
-  return generations;
-}
-
 }  // namespace
 
 void add_window_flags(CLI::App& command, DedupFlags& flags) {
@@ -144,7 +116,6 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   window.spec = parse_window("--window", flags.window);
   if (!window.spec.by_time()) check_count_window(flags);
   window.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered;
-  if (flags.filter.empty()) request.filter = "cohort";
   // What remembers every key exactly goes by another name where it also forgets.
   if (request.filter == "exact" || request.filter.starts_with("exact,"))
     request.filter.replace(0, 5, "exact-window");
@@ -153,22 +124,17 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   window.keys = request.wish.keys;
   window.growth = parse_growth(flags.growth);
   if (!flags.rate.empty()) {
+    request.rate = parse_rate("--rate", flags.rate);
     if (window.keys)
       throw BadParameters("--rate and --expect say the same twice: give one of them");
-    const double keys = parse_rate(flags.rate) * static_cast<double>(window.spec.size) * 1e-9;
-    if (keys > 1e13)
-      throw BadParameters("--rate times --window is more than 10^13 keys: ask for less");
-    window.keys = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys));
+    window.keys = planning::keys_of({.window = window.spec, .rate = request.rate});
   }
   request.slack = parse_window_share("--slack", flags.slack);
   request.npws = parse_window_share("--npws", flags.npws);
-  if (request.slack || request.npws) {
-    const double generations =
-        generations_for(window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
-    if (generations > 1e6)
-      throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
-    window.generations = static_cast<unsigned>(generations);
-  }
+  // Of a filter that was named; else the plan says.
+  if (request.filter_named && (request.slack || request.npws))
+    window.generations = generations_for(
+        window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());

@@ -13,8 +13,7 @@ namespace sluice::cli {
 
 void add_window_flags(CLI::App& command, DedupFlags& flags);
 
-// Fills what `request` says of windows, times and late records, and makes `cohort` the filter of a
-// window for which none was named. Throws BadParameters: each names the flag and what would be
+// Fills what `request` says of windows, times and late records. Throws BadParameters: each names the flag and what would be
 // right.
 void understand_window(const DedupFlags& flags, DedupRequest& request);
 

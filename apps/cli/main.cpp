@@ -94,6 +94,7 @@ int parse_and_run(int argc, char** argv) {
   add_merge(app, exit_code);
   add_delta(app, exit_code);
   add_apply(app, exit_code);
+  add_plan(app, exit_code);
   add_model(app, exit_code);
   add_compare(app, exit_code);
   refuse_empty_values(app);

@@ -61,6 +61,10 @@ bool move_pages(std::byte* from, std::size_t bytes, std::byte* to) {
 
 }  // namespace
 
+std::uint64_t GrowableMemory::given_for(std::uint64_t bytes) noexcept {
+  return with_margin(static_cast<std::size_t>(bytes));
+}
+
 void GrowableMemory::grow(std::uint64_t wanted) {
   if (wanted <= bytes_) return;
   if (wanted > most_bytes()) refuse(wanted);

@@ -33,6 +33,8 @@ class GrowableMemory {
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return bytes_; }
+  // The size after grow(bytes), of one that was smaller.
+  static std::uint64_t given_for(std::uint64_t bytes) noexcept;
 
  private:
   void reserve(std::size_t bytes);

@@ -196,6 +196,20 @@ std::chrono::nanoseconds parse_duration(std::string_view flag, std::string_view 
       read_duration(text), flag, text, "duration", "number of nanoseconds", kDurationAdvice)));
 }
 
+double parse_rate(std::string_view flag, std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const std::string_view unit = slash == std::string_view::npos ? "" : text.substr(slash + 1);
+  const double seconds = unit == "s"   ? 1
+                         : unit == "m" ? 60
+                         : unit == "h" ? 3600
+                         : unit == "d" ? 86'400
+                                       : 0;
+  if (seconds == 0)
+    throw BadParameters(fmt::format(
+        "{} '{}' is no rate: give keys a second, minute, hour or day, such as 50k/s", flag, text));
+  return static_cast<double>(parse_count(flag, text.substr(0, slash))) / seconds;
+}
+
 double parse_probability(std::string_view flag, std::string_view text) {
   const std::optional<double> value = read_ratio(text);
   constexpr std::string_view kAdvice =

@@ -26,6 +26,9 @@ std::uint64_t parse_size(std::string_view flag, std::string_view text);
 // is no duration.
 std::chrono::nanoseconds parse_duration(std::string_view flag, std::string_view text);
 
+// "50k/s", "3M/m", "1G/d": so many a second, more than none.
+double parse_rate(std::string_view flag, std::string_view text);
+
 // "1e-6", "0.01", "1%": more than 0 and less than 1.
 double parse_probability(std::string_view flag, std::string_view text);
 

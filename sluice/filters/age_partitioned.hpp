@@ -65,6 +65,11 @@ class AgePartitioned {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  // What stats().bytes says of such a filter, before it is made.
+  static std::uint64_t bytes_for(const Params& params) {
+    return params.table_bytes() + (params.units() + 63) / 64 * sizeof(std::uint64_t) +
+           (params.k + params.l) * sizeof(std::uint64_t);
+  }
   // Units of the youngest segment that still hold what they held before it was the youngest.
   std::uint64_t stale_units() const noexcept { return stale_.count_ones(); }
 

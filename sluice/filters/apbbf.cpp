@@ -18,6 +18,9 @@ constexpr unsigned kMostGenerations = 128;
 constexpr unsigned kMostStandardMatching = 8;
 constexpr unsigned kMostStandardGenerations = 24;
 
+constexpr unsigned kFewColumns = 2048;
+constexpr double kOutOfQuestion = 1.5;
+
 constexpr std::string_view kLayouts[] = {"segment", "column", "line"};
 constexpr unsigned kLineSegments[] = {8, 16, 32};
 
@@ -92,6 +95,10 @@ Candidate candidate_for(const Asked& asked) {
     if (given) return it;
     // Independent segments err least, and are the cheaper to ask about.
     if (model::apbbf_fpr(it.k, it.l, it.shape) > asked.fpr) continue;
+    // A few columns tell which are out of the question.
+    if (asked.layout != Layout::segment &&
+        model::column_fpr(it.k, it.l, it.shape, kFewColumns) > kOutOfQuestion * asked.fpr)
+      continue;
     if (error_of(asked.layout, it) <= asked.fpr) return it;
   }
   if (!all.empty() && asked.k && asked.l) return all.back();
@@ -177,6 +184,24 @@ Settings ApbbfParams::settings() const {
   return settings;
 }
 
+Forecast ApbbfParams::forecast() const {
+  if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
+  const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
+  const std::vector<double> full(k + l, static_cast<double>(a_generation));
+  // All that a sample of columns tells was asked when k and l were chosen: the table is no fuller.
+  const double fpr =
+      layout == Layout::segment ? predicted_fpr(full) : model::column_fpr(k, l, shape());
+  const auto matches = model::block_matches(k, l, shape());
+  return {.keys = capacity,
+          .bytes = Apbbf::bytes_for(*this),
+          .fpr = fpr,
+          .lines = layout == Layout::line ? 1 : k + model::query_accesses(matches, k).negative,
+          .generations = l,
+          .slack = model::apbf_slack(k, l),
+          .npws = model::apbf_npws(k, l),
+          .settings = settings()};
+}
+
 std::uint64_t ApbbfParams::generation_keys() const noexcept {
   return static_cast<std::uint64_t>(static_cast<double>(blocks) * model::block_capacity(shape()) /
                                     k);
@@ -202,6 +227,10 @@ const char* ApbbfParams::what_is_wrong() const {
   if (capacity == 0 || capacity > kMostKeys) return "filter 'apbbf' takes 1 to 2^44 keys a window";
   if (!(target_fpr > 0 && target_fpr < 1))
     return "filter 'apbbf' takes a target error above 0 and below 1";
+  // It would be full before a generation ends, and so would all its successors.
+  if (generation_keys() < (capacity + std::max(1u, l) - 1) / std::max(1u, l))
+    return "filter 'apbbf' has no room for the keys of a generation in these bytes: give it more "
+           "bytes, or fewer keys";
   return nullptr;
 }
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "sluice/filters/age_partitioned.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/kernels/apbbf.hpp"
 #include "sluice/model/apbf.hpp"
 
@@ -40,6 +41,7 @@ struct ApbbfParams {
   static ApbbfParams from(const Wish& wish, const Settings& settings);
   static std::span<const ParameterInfo> known();
   Settings settings() const;
+  Forecast forecast() const;
   friend bool operator==(const ApbbfParams&, const ApbbfParams&) = default;
 
   model::BlockShape shape() const noexcept { return {block, bits}; }

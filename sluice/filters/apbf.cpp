@@ -122,6 +122,21 @@ Settings ApbfParams::settings() const {
   return settings;
 }
 
+Forecast ApbfParams::forecast() const {
+  if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
+  const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
+  const std::vector<double> full(k + l, static_cast<double>(a_generation));
+  const auto matches = model::slice_matches(k, l, model::Fills::exact, slices);
+  return {.keys = capacity,
+          .bytes = Apbf::bytes_for(*this),
+          .fpr = predicted_fpr(full),
+          .lines = k * slices + model::query_accesses(matches, k).negative,
+          .generations = l,
+          .slack = model::apbf_slack(k, l),
+          .npws = model::apbf_npws(k, l),
+          .settings = settings()};
+}
+
 std::uint64_t ApbfParams::generation_keys() const noexcept {
   return static_cast<std::uint64_t>(static_cast<double>(slice_bits) * std::numbers::ln2 / k);
 }
@@ -139,6 +154,10 @@ const char* ApbfParams::what_is_wrong() const {
   if (capacity == 0 || capacity > kMostKeys) return "filter 'apbf' takes 1 to 2^44 keys a window";
   if (!(target_fpr > 0 && target_fpr < 1))
     return "filter 'apbf' takes a target error above 0 and below 1";
+  // It would be full before a generation ends, and so would all its successors.
+  if (generation_keys() < (capacity + std::max(1u, l) - 1) / std::max(1u, l))
+    return "filter 'apbf' has no room for the keys of a generation in these bytes: give it more "
+           "bytes, or fewer keys";
   return nullptr;
 }
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "sluice/filters/age_partitioned.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/kernels/slices.hpp"
 
 namespace sluice {
@@ -36,6 +37,7 @@ struct ApbfParams {
   static ApbfParams from(const Wish& wish, const Settings& settings);
   static std::span<const ParameterInfo> known();
   Settings settings() const;
+  Forecast forecast() const;
   friend bool operator==(const ApbfParams&, const ApbfParams&) = default;
 
   std::uint64_t table_bytes() const noexcept { return slice_bits / 8 * slices * (k + l); }

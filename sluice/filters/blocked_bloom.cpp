@@ -35,6 +35,16 @@ Settings BlockedBloom::Params::settings() const {
   return settings;
 }
 
+Forecast BlockedBloom::Params::forecast() const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  return {.keys = capacity,
+          .bytes = blocks * kernels::kBlockBytes,
+          .fpr = model::blocked_bloom_fpr(static_cast<double>(blocks), probes,
+                                          static_cast<double>(capacity)),
+          .lines = 1,
+          .settings = settings()};
+}
+
 BlockedBloom BlockedBloom::make(const Params& params) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   return BlockedBloom(params);

@@ -14,6 +14,7 @@
 
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/kernels/blocked.hpp"
 
 namespace sluice {
@@ -31,6 +32,7 @@ class BlockedBloom {
     double target_fpr = 0;       // the error it is planned for
 
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

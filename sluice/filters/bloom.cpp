@@ -38,6 +38,16 @@ Settings Bloom::Params::settings() const {
   return settings;
 }
 
+Forecast Bloom::Params::forecast() const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  return {.keys = capacity,
+          .bytes = bits / 8,
+          .fpr =
+              model::bloom_fpr(static_cast<double>(bits), probes, static_cast<double>(capacity)),
+          .lines = static_cast<double>(probes),
+          .settings = settings()};
+}
+
 Bloom Bloom::make(const Params& params) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   return Bloom(params);

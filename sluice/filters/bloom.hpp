@@ -12,6 +12,7 @@
 
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/hash/probe.hpp"
 
 namespace sluice {
@@ -29,6 +30,7 @@ class Bloom {
     double target_fpr = 0;       // the error it is planned for
 
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <variant>
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/blocked_bloom.hpp"
@@ -69,7 +71,7 @@ unsigned best_blocked_probes(const Asked& wish) {
              : 16;
 }
 
-AnyFilter make_blocked(const Asked& wish) {
+BlockedBloom::Params blocked_for(const Asked& wish) {
   BlockedBloom::Params params;
   params.target_fpr = wish.fpr;
   params.probes = best_blocked_probes(wish);
@@ -86,20 +88,39 @@ AnyFilter make_blocked(const Asked& wish) {
   params.capacity = wish.bytes && !wish.keys
                         ? capacity_of(model::blocked_bloom_keys(blocks, params.probes, wish.fpr))
                         : wish.keys.value_or(kStandardCapacity);
-  return AnyFilter(BlockedBloom::make(params));
+  return params;
 }
 
-AnyFilter make_classic(const Asked& wish) {
+Bloom::Params classic_for(const Asked& wish) {
   BloomWish asked{.fpr = wish.fpr,
                   .keys = wish.keys,
                   .probes = wish.probes,
                   .standard_keys = kStandardCapacity};
   if (wish.bytes) asked.places = *wish.bytes * 8;
   const BloomSize size = bloom_size("bloom", asked, 64, kMostBytes * 8);
-  return AnyFilter(Bloom::make({.bits = size.places,
-                                .probes = size.probes,
-                                .capacity = size.capacity,
-                                .target_fpr = wish.fpr}));
+  return {.bits = size.places,
+          .probes = size.probes,
+          .capacity = size.capacity,
+          .target_fpr = wish.fpr};
+}
+
+using BloomParams = std::variant<Bloom::Params, BlockedBloom::Params>;
+
+BloomParams params_for(const Wish& wish, const Settings& settings) {
+  const SettingsReader reader("bloom", settings, kBloomParameters);
+  Asked asked{.fpr = reader.probability("fpr").value_or(wish.fpr),
+              .keys = wish.keys,
+              .bytes = reader.size("bytes", 64, kMostBytes),
+              .probes = reader.count("probes", 1, model::kMostProbes)};
+  if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
+  const auto layout = reader.choice("layout", kLayouts);
+  if (layout == "classic") return classic_for(asked);
+  if (layout == "blocked") return blocked_for(asked);
+  const double classic = model::bloom_bits(best_bloom_probes(asked.fpr), 1e6, asked.fpr);
+  const double blocked = 512 * std::min(model::blocked_bloom_blocks(8, 1e6, asked.fpr),
+                                        model::blocked_bloom_blocks(16, 1e6, asked.fpr));
+  if (blocked <= kBlockedAtMost * classic) return blocked_for(asked);
+  return classic_for(asked);
 }
 
 }  // namespace
@@ -109,18 +130,20 @@ std::span<const ParameterInfo> bloom_parameters() {
 }
 
 AnyFilter make_bloom(const Wish& wish, const Settings& settings) {
-  const SettingsReader reader("bloom", settings, kBloomParameters);
-  Asked asked{.fpr = reader.probability("fpr").value_or(wish.fpr),
-              .keys = wish.keys,
-              .bytes = reader.size("bytes", 64, kMostBytes),
-              .probes = reader.count("probes", 1, model::kMostProbes)};
-  if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
-  const auto layout = reader.choice("layout", kLayouts);
-  if (layout) return *layout == "classic" ? make_classic(asked) : make_blocked(asked);
-  const double classic = model::bloom_bits(best_bloom_probes(asked.fpr), 1e6, asked.fpr);
-  const double blocked = 512 * std::min(model::blocked_bloom_blocks(8, 1e6, asked.fpr),
-                                        model::blocked_bloom_blocks(16, 1e6, asked.fpr));
-  return blocked <= kBlockedAtMost * classic ? make_blocked(asked) : make_classic(asked);
+  return std::visit(
+      [](const auto& params) {
+        using Params = std::decay_t<decltype(params)>;
+        if constexpr (std::is_same_v<Params, Bloom::Params>)
+          return AnyFilter(Bloom::make(params));
+        else
+          return AnyFilter(BlockedBloom::make(params));
+      },
+      params_for(wish, settings));
+}
+
+Forecast forecast_bloom(const Wish& wish, const Settings& settings) {
+  return std::visit([](const auto& params) { return params.forecast(); },
+                    params_for(wish, settings));
 }
 
 }  // namespace sluice

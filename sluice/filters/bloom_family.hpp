@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sluice/filters/any_filter.hpp"
+#include "sluice/filters/forecast.hpp"
 
 namespace sluice {
 
@@ -9,5 +10,6 @@ std::span<const ParameterInfo> bloom_parameters();
 
 // Classical or blocked, sized from keys and fpr, or from bytes. Throws BadParameters.
 AnyFilter make_bloom(const Wish& wish, const Settings& settings);
+Forecast forecast_bloom(const Wish& wish, const Settings& settings);
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/apbbf.hpp"
@@ -29,6 +30,25 @@ namespace {
 template <Filter F>
 AnyFilter make_from(const Wish& wish, const Settings& settings) {
   return AnyFilter(F::make(F::Params::from(wish, settings)));
+}
+
+template <Filter F>
+Forecast forecast_of(const Wish& wish, const Settings& settings) {
+  const auto params = F::Params::from(wish, settings);
+  if constexpr (requires { params.forecast(); }) {
+    return params.forecast();
+  } else if constexpr (std::same_as<F, Dynamic>) {
+    return params.forecast(wish.keys.value_or(std::max(params.capacity, kStandardCapacity)));
+  } else {
+    // Asked for no distance, tell of the one that it remembers in the mean.
+    const double mean = static_cast<double>(params.forecast(1).keys);
+    return params.forecast(wish.keys ? static_cast<double>(*wish.keys) : mean);
+  }
+}
+
+Forecast forecast_none(const Wish&, const Settings& settings) {
+  SettingsReader("none", settings, {});
+  return {.fnr = 1};
 }
 
 AnyFilter make_none(const Wish&, const Settings& settings) {
@@ -73,43 +93,43 @@ std::span<const FilterInfo> catalogue() {
       {"bloom",
        "a set of a known number of keys in bits: small, fast, and wrong at most at the rate asked "
        "for",
-       bloom_parameters(), make_bloom},
+       bloom_parameters(), make_bloom, forecast_bloom},
       {"counting",
        "a set of a known number of keys in small counters: as bloom, and keys can be taken back",
-       Counting::Params::known(), make_from<Counting>},
+       Counting::Params::known(), make_from<Counting>, forecast_of<Counting>},
       {"dynamic",
        "a set of any number of keys in a series of Bloom filters: grows, and forgets and merges if "
        "asked to",
-       Dynamic::Params::known(), make_from<Dynamic>},
+       Dynamic::Params::known(), make_from<Dynamic>, forecast_of<Dynamic>},
       {"growing",
        "a set of any number of keys in fingerprints, table and all growing bucket by bucket: holds "
        "the rate asked for at every size",
-       Growing::Params::known(), make_from<Growing>},
+       Growing::Params::known(), make_from<Growing>, forecast_of<Growing>},
       {"exact", "every key's digest: never wrong, and grows with the keys", Exact::Params::known(),
-       make_from<Exact>},
+       make_from<Exact>, forecast_of<Exact>},
       {"cohort",
        "a sliding window of fingerprints stamped with generations: the default for windows",
-       Cohort::Params::known(), make_from<Cohort>},
+       Cohort::Params::known(), make_from<Cohort>, forecast_of<Cohort>},
       {"exact-window", "every key's digest for as long as its window lasts: never wrong, any rate",
-       ExactWindow::Params::known(), make_from<ExactWindow>},
+       ExactWindow::Params::known(), make_from<ExactWindow>, forecast_of<ExactWindow>},
       {"timing", "a sliding window of timestamps of few bits: for questions about age",
-       Timing::Params::known(), make_from<Timing>},
+       Timing::Params::known(), make_from<Timing>, forecast_of<Timing>},
       {"timer",
        "a sliding window of delivery times: for slices over several sites, and late events",
-       Timer::Params::known(), make_from<Timer>},
+       Timer::Params::known(), make_from<Timer>, forecast_of<Timer>},
       {"apbf", "a sliding window in plain bits, slice by slice: where a window is split over sites",
-       ApbfParams::known(), make_from<Apbf>},
+       ApbfParams::known(), make_from<Apbf>, forecast_of<Apbf>},
       {"apbbf",
        "a sliding window in blocks of bits: the fastest, in one cache line, where an error of 1 % "
        "will do",
-       ApbbfParams::known(), make_from<Apbbf>},
+       ApbbfParams::known(), make_from<Apbbf>, forecast_of<Apbbf>},
       {"reservoir",
        "an endless stream in fixed memory, forgetting at random: where repeats are far apart and "
        "one let through costs little",
-       Reservoir::Params::known(), make_from<Reservoir>},
+       Reservoir::Params::known(), make_from<Reservoir>, forecast_of<Reservoir>},
       {"stable", "the same by another rule: the baseline that `reservoir` is compared with",
-       Stable::Params::known(), make_from<Stable>},
-      {"none", "lets everything through: the baseline of benchmarks", {}, make_none},
+       Stable::Params::known(), make_from<Stable>, forecast_of<Stable>},
+      {"none", "lets everything through: the baseline of benchmarks", {}, make_none, forecast_none},
   };
   return kFilters;
 }
@@ -123,7 +143,9 @@ const FilterInfo& filter_named(std::string_view name) {
   throw BadParameters(fmt::format("there is no filter '{}': there are {}", name, names));
 }
 
-AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish) {
+namespace {
+
+std::pair<const FilterInfo*, Settings> parsed(std::string_view name_and_settings) {
   const std::size_t comma = std::min(name_and_settings.find(','), name_and_settings.size());
   const FilterInfo& info = filter_named(name_and_settings.substr(0, comma));
   if (comma + 1 == name_and_settings.size())
@@ -131,7 +153,19 @@ AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish) {
         fmt::format("filter '{}': nothing follows the comma; parameters are written name=value,…",
                     name_and_settings));
   name_and_settings.remove_prefix(std::min(comma + 1, name_and_settings.size()));
-  return info.make(wish, Settings::parse(name_and_settings));
+  return {&info, Settings::parse(name_and_settings)};
+}
+
+}  // namespace
+
+AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish) {
+  const auto [info, settings] = parsed(name_and_settings);
+  return info->make(wish, settings);
+}
+
+Forecast forecast_filter(std::string_view name_and_settings, const Wish& wish) {
+  const auto [info, settings] = parsed(name_and_settings);
+  return info->forecast(wish, settings);
 }
 
 std::string_view name_of(FilterKind kind) noexcept {

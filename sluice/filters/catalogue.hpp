@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sluice/filters/any_filter.hpp"
+#include "sluice/filters/forecast.hpp"
 
 namespace sluice {
 
@@ -14,6 +15,9 @@ struct FilterInfo {
   std::string_view summary;  // what it is and when to choose it, in a sentence
   std::span<const ParameterInfo> parameters;
   AnyFilter (*make)(const Wish& wish, const Settings& settings);
+  // What make would make, without making it. Throws BadParameters as make does, but for some
+  // parameters that only make refuses; NoMemory never.
+  Forecast (*forecast)(const Wish& wish, const Settings& settings);
 };
 
 // In the order in which they should be shown.
@@ -24,6 +28,8 @@ const FilterInfo& filter_named(std::string_view name);
 
 // "bloom,layout=classic,probes=12": a name, then settings.
 AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish);
+
+Forecast forecast_filter(std::string_view name_and_settings, const Wish& wish);
 
 // The name under which the catalogue makes filters of this kind.
 std::string_view name_of(FilterKind kind) noexcept;

@@ -136,6 +136,23 @@ Settings Cohort::Params::settings() const {
   return settings;
 }
 
+Forecast Cohort::Params::forecast() const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  const unsigned slots = kernels::cohort_slots(slot_bits);
+  const double load =
+      static_cast<double>(live_capacity()) / (static_cast<double>(buckets) * slots);
+  return {.keys = capacity,
+          .bytes = buckets * kernels::kBucketBytes + kMostStrays * sizeof(CohortStray),
+          // Small tables have room to spare. What they are planned by is what they promise.
+          .fpr = model::cohort_fpr(slots, slot_bits - generation_bits,
+                                   std::max(load, model::cohort_load(slot_bits))),
+          .lines = 2,
+          .generations = generations,
+          .slack = model::window_slack(generations),
+          .npws = model::window_slack(generations),
+          .settings = settings()};
+}
+
 Cohort Cohort::make(const Params& params) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   return Cohort(params);

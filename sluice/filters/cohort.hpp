@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "sluice/base/memory.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/filters/window_contract.hpp"
 #include "sluice/kernels/cohort.hpp"
 
@@ -53,6 +54,7 @@ class Cohort {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

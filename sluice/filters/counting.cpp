@@ -69,6 +69,16 @@ Settings Counting::Params::settings() const {
   return settings;
 }
 
+Forecast Counting::Params::forecast() const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  return {.keys = capacity,
+          .bytes = counters / 2,
+          .fpr = model::bloom_fpr(static_cast<double>(counters), probes,
+                                  static_cast<double>(capacity)),
+          .lines = static_cast<double>(probes),
+          .settings = settings()};
+}
+
 Counting Counting::make(const Params& params) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   return Counting(params);

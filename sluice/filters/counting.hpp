@@ -16,6 +16,7 @@
 
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/hash/probe.hpp"
 
 namespace sluice {
@@ -36,6 +37,7 @@ class Counting {
     // Throws BadParameters.
     static Params from(const Wish& wish, const Settings& settings);
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

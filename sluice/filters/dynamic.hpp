@@ -25,6 +25,7 @@
 
 #include "sluice/filters/contract.hpp"
 #include "sluice/filters/dynamic_piece.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/filters/sliced_bits.hpp"
 
 namespace sluice {
@@ -64,6 +65,8 @@ class Dynamic {
     // Throws BadParameters.
     static Params from(const Wish& wish, const Settings& settings);
     Settings settings() const;
+    // Of a series that has come to hold `keys`.
+    Forecast forecast(std::uint64_t keys) const;
     // Filter number `index`, from 0.
     DynamicShape shape(std::size_t index) const;
     // What makes them impossible, as a sentence; empty when nothing does.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "sluice/base/error.hpp"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kWord = 64;
 constexpr unsigned kMostGrowth = 16;
+constexpr std::uint64_t kMostForecast = 4096;
 constexpr double kLeastTighten = 0.1;
 constexpr double kMostTighten = 0.99;
 // No filter is made stricter than this: it would take ever more bits a key, and a thousand such
@@ -106,6 +108,32 @@ Settings Dynamic::Params::settings() const {
     settings.add("growth", std::uint64_t{growth});
   }
   return settings;
+}
+
+Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
+  if (const std::string wrong = what_is_wrong(); !wrong.empty()) throw BadParameters(wrong);
+  // All alike: so many that the last need not be full. Tightening: one after another.
+  double held = 0, log_right = 0, lines = 0;
+  std::uint64_t filters = 0, bytes = 0;
+  while (held < static_cast<double>(keys) && filters < kMostForecast) {
+    const DynamicShape next = shape(filters);
+    held += static_cast<double>(next.capacity);
+    log_right += std::log1p(-model::bloom_fpr(static_cast<double>(next.bits), next.probes,
+                                              static_cast<double>(next.capacity)));
+    bytes += next.bytes();
+    lines += held < static_cast<double>(keys) ? 2 : next.probes;
+    ++filters;
+  }
+  if (layout == Layout::sliced) {
+    bytes = SlicedBits::bytes_for(bits, filters);
+    lines = probes;
+  }
+  // A vector of pieces doubles as it grows.
+  return {.keys = keys,
+          .bytes = bytes + std::bit_ceil(filters) * sizeof(DynamicPiece),
+          .fpr = -std::expm1(log_right),
+          .lines = lines,
+          .settings = settings()};
 }
 
 DynamicShape Dynamic::Params::shape(std::size_t index) const {

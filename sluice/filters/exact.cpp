@@ -37,6 +37,11 @@ Digest storable(const Digest& digest) noexcept {
   return digest == Digest{} ? Digest{1, 0} : digest;
 }
 
+void check(const Exact::Params& params) {
+  if (params.expected_keys > kMostKeys)
+    throw BadParameters("filter 'exact' takes at most 2^40 expected keys");
+}
+
 }  // namespace
 
 std::span<const ParameterInfo> Exact::Params::known() {
@@ -54,9 +59,24 @@ Settings Exact::Params::settings() const {
   return settings;
 }
 
+Forecast Exact::Params::forecast() const {
+  check(*this);
+  const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
+  const std::uint64_t slots = slots_for(keys);
+  // Linear probing (Knuth): a new key looks at (1 + 1/(1 − load)²) / 2 slots, four a line. Without
+  // room from the start the table is copied into one of twice its size.
+  const double free = 1 - static_cast<double>(keys) / static_cast<double>(slots);
+  const double looked_at = (1 + 1 / (free * free)) / 2;
+  constexpr double kSlotsALine = kCacheLineBytes / sizeof(Digest);
+  const std::uint64_t while_growing = expected_keys == 0 ? slots / 2 : 0;
+  return {.keys = keys,
+          .bytes = checked_multiply(slots + while_growing, sizeof(Digest), "filter 'exact'"),
+          .lines = 1 + (looked_at - 1) / kSlotsALine,
+          .settings = settings()};
+}
+
 Exact Exact::make(const Params& params) {
-  if (params.expected_keys > kMostKeys)
-    throw BadParameters("filter 'exact' takes at most 2^40 expected keys");
+  check(params);
   return Exact(params, slots_for(params.expected_keys));
 }
 

@@ -12,6 +12,7 @@
 
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/forecast.hpp"
 
 namespace sluice {
 
@@ -27,6 +28,7 @@ class Exact {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

@@ -6,6 +6,7 @@
 #include "sluice/base/bits.hpp"
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/model/cohort.hpp"
 #include "sluice/kernels/prefetch.hpp"
 
 namespace sluice {
@@ -38,6 +39,13 @@ std::uint64_t slots_for(std::uint64_t keys) {
   return slots;
 }
 
+void check(const ExactWindow::Params& params) {
+  if (params.expected_keys > kMostKeys)
+    throw BadParameters("filter 'exact-window' takes at most 2^40 expected keys");
+  if (params.generations > kMostGenerations)
+    throw BadParameters("filter 'exact-window' takes 0 to 2^24 generations");
+}
+
 }  // namespace
 
 std::span<const ParameterInfo> ExactWindow::Params::known() {
@@ -59,11 +67,29 @@ Settings ExactWindow::Params::settings() const {
   return settings;
 }
 
+Forecast ExactWindow::Params::forecast() const {
+  check(*this);
+  const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
+  // A window and the generation that is being written; the larger table may be needed for that, and
+  // is filled while the smaller one is still there.
+  const std::uint64_t live = generations == 0 ? keys : keys + (keys + generations - 1) / generations;
+  const std::uint64_t slots = slots_for(live);
+  const std::uint64_t first = slots_for(expected_keys);
+  const std::uint64_t table =
+      checked_multiply(slots + (first < slots ? slots / 2 : 0), sizeof(Entry), kTable);
+  // Never more than three quarters of the slots are in use, mostly some half: as in exact.cpp.
+  constexpr double kLinesAtHalf = 1 + 1.5 * sizeof(Entry) / kCacheLineBytes;
+  return {.keys = keys,
+          .bytes = table + (std::uint64_t{generations} + 1) * sizeof(std::uint64_t),
+          .lines = kLinesAtHalf,
+          .generations = generations,
+          .slack = model::window_slack(generations),
+          .npws = model::window_slack(generations),
+          .settings = settings()};
+}
+
 ExactWindow ExactWindow::make(const Params& params) {
-  if (params.expected_keys > kMostKeys)
-    throw BadParameters("filter 'exact-window' takes at most 2^40 expected keys");
-  if (params.generations > kMostGenerations)
-    throw BadParameters("filter 'exact-window' takes 0 to 2^24 generations");
+  check(params);
   return ExactWindow(params, slots_for(params.expected_keys));
 }
 

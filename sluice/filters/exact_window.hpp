@@ -18,6 +18,7 @@
 
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/generation_counts.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/filters/window_contract.hpp"
 
 namespace sluice {
@@ -35,6 +36,7 @@ class ExactWindow {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

@@ -53,6 +53,9 @@ class GenerationCounts {
   }
 
   std::size_t bytes() const noexcept { return counts_.size() * sizeof(std::uint64_t); }
+  static std::size_t bytes_for(unsigned generations) noexcept {
+    return (std::size_t{generations} + 1) * sizeof(std::uint64_t);
+  }
 
   // By age, the present one first: as many numbers as there are live generations.
   void encode(Encoder& to) const;

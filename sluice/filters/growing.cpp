@@ -133,6 +133,25 @@ Settings Growing::Params::settings() const {
   return settings;
 }
 
+Forecast Growing::Params::forecast() const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  const GrowingShape* shape = shape_of(slot_bits);
+  const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
+  GrowingTable then;
+  then.set_buckets(std::max(first_buckets(*shape, expected_keys), buckets_for(*shape, keys)));
+  std::uint64_t bytes = sizeof(Growing);
+  for (const kernels::GrowingHalf& half : then.halves)
+    bytes += GrowableMemory::given_for(half.buckets * kernels::kGrowingBucketBytes);
+  // With room from the start nothing is split; else one bucket into two, each time as many keys
+  // have come as a bucket holds.
+  const double keys_a_split = shape->slots() * shape->load_256ths / 256.0;
+  return {.keys = keys,
+          .bytes = bytes,
+          .fpr = bound(*shape, expected_keys),
+          .lines = expected_keys == 0 ? 2 + 2 / keys_a_split : 2,
+          .settings = settings()};
+}
+
 Growing Growing::make(const Params& params) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   return Growing(params, first_buckets(*shape_of(params.slot_bits), params.expected_keys));

@@ -22,6 +22,7 @@
 
 #include "sluice/base/growable_memory.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/kernels/growing.hpp"
 
 namespace sluice {
@@ -48,6 +49,7 @@ class Growing {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

@@ -178,6 +178,18 @@ Settings Reservoir::Params::settings() const {
   return settings;
 }
 
+Forecast Reservoir::Params::forecast(double distance) const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  // The resets of all filters lie side by side.
+  const double resets_lines = std::ceil(filters / double{kWordsALine});
+  return {.keys = static_cast<std::uint64_t>(model::reservoir_memory(shape()).mean_distance),
+          .bytes = bits / 8,
+          .fpr = model::reservoir_fpr(shape()),
+          .fnr = 1 - model::reservoir_caught(shape(), distance),
+          .lines = filters + resets_lines,
+          .settings = settings()};
+}
+
 Reservoir Reservoir::make(const Params& params) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   return Reservoir(params);

@@ -16,6 +16,11 @@ unsigned width_for(std::size_t columns) {
   return *std::ranges::lower_bound(kWidths, columns);
 }
 
+// A word more than the rows: the last one is read as a whole word too.
+std::uint64_t bytes_at(std::uint64_t rows, unsigned width) {
+  return checked_multiply(rows, width, "the slices of filter 'dynamic'") / 8 + 16;
+}
+
 unsigned step_for(unsigned width) {
   return std::has_single_bit(width) ? 6 : 3;
 }
@@ -23,8 +28,11 @@ unsigned step_for(unsigned width) {
 }  // namespace
 
 Memory SlicedGroup::table(std::uint64_t rows, unsigned width) {
-  // A word more than the rows: the last one is read as a whole word too.
-  return Memory(checked_multiply(rows, width, "the slices of filter 'dynamic'") / 8 + 16);
+  return Memory(bytes_at(rows, width));
+}
+
+std::uint64_t SlicedGroup::bytes_for(std::uint64_t rows, unsigned columns) {
+  return bytes_at(rows, width_for(columns));
 }
 
 SlicedGroup::SlicedGroup(std::uint64_t rows, unsigned columns)
@@ -85,6 +93,14 @@ void SlicedBits::reserve(std::size_t filters) {
 std::uint64_t SlicedBits::bytes() const noexcept {
   std::uint64_t bytes = 0;
   for (const SlicedGroup& group : groups_) bytes += group.bytes();
+  return bytes;
+}
+
+std::uint64_t SlicedBits::bytes_for(std::uint64_t rows, std::size_t filters) {
+  constexpr std::size_t kMost = SlicedGroup::kMostColumns;
+  std::uint64_t bytes = 0;
+  for (std::size_t first = 0; first < filters; first += kMost)
+    bytes += SlicedGroup::bytes_for(rows, static_cast<unsigned>(std::min(filters - first, kMost)));
   return bytes;
 }
 

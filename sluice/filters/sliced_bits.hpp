@@ -46,6 +46,7 @@ class SlicedGroup {
   void scatter(unsigned column, std::uint64_t word, std::uint64_t bits) noexcept;
   unsigned width() const noexcept { return width_; }
   std::uint64_t bytes() const noexcept { return memory_.size(); }
+  static std::uint64_t bytes_for(std::uint64_t rows, unsigned columns);
 
  private:
   static Memory table(std::uint64_t rows, unsigned width);
@@ -80,6 +81,8 @@ class SlicedBits {
   std::span<const SlicedGroup> groups() const noexcept { return groups_; }
   std::uint64_t rows() const noexcept { return rows_; }
   std::uint64_t bytes() const noexcept;
+  // Of so many filters, before they are made.
+  static std::uint64_t bytes_for(std::uint64_t rows, std::size_t filters);
 
   // One filter as the words of a table of its own: out, and added to what is there.
   void gather(std::size_t filter, std::uint64_t first_word,

@@ -132,6 +132,16 @@ Settings Stable::Params::settings() const {
   return settings;
 }
 
+Forecast Stable::Params::forecast(double distance) const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  return {.keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
+          .bytes = bits / 8,
+          .fpr = model::stable_fpr(shape()),
+          .fnr = 1 - model::stable_caught(shape(), distance),
+          .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements,
+          .settings = settings()};
+}
+
 Stable Stable::make(const Params& params) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   return Stable(params);

@@ -22,6 +22,7 @@
 #include "sluice/base/memory.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/hash/probe.hpp"
 #include "sluice/model/stable.hpp"
 
@@ -53,6 +54,8 @@ class Stable {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
+    // `fnr` is of repeats after `distance` others.
+    Forecast forecast(double distance) const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 

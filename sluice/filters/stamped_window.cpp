@@ -59,6 +59,10 @@ StampedWindow::StampedWindow(std::string_view name, const Shape& shape)
   sweep_step_ = (sweep_share_ + planned - 1) / planned;
 }
 
+std::uint64_t StampedWindow::bytes_of(const Shape& shape) {
+  return shape.table_bytes() + kWordBytes + GenerationCounts::bytes_for(shape.generations);
+}
+
 std::uint32_t StampedWindow::get(std::uint64_t cell) const noexcept {
   const std::uint64_t bit = cell * shape_.bits;
   std::uint64_t word;

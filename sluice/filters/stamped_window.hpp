@@ -79,6 +79,8 @@ class StampedWindow {
   // Keys last written `age` generations ago, at most generations().
   std::uint64_t keys_aged(unsigned age) const noexcept { return counts_.at(age); }
   const Shape& shape() const noexcept { return shape_; }
+  // What bytes() says of such a window, before it is made.
+  static std::uint64_t bytes_of(const Shape& shape);
 
  protected:
   // `name` is the filter's, for errors; it outlives this.

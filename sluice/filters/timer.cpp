@@ -7,6 +7,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/cohort.hpp"
 #include "sluice/model/timer.hpp"
 
 namespace sluice {
@@ -120,6 +121,21 @@ Settings Timer::Params::settings() const {
   return settings;
 }
 
+Forecast Timer::Params::forecast() const {
+  check(*this);
+  const auto live = static_cast<double>(shape().live_capacity());
+  return {.keys = capacity,
+          .bytes = bytes_of(shape()),
+          .fpr = equal <= 1 ? model::timer_window_fpr(table_of(*this), live)
+                            : model::timer_equal_fpr(table_of(*this), equal, live, generations + 1),
+          .fnr = model::timer_equal_fnr(table_of(*this), equal, live, generations + 1),
+          .lines = static_cast<double>(probes),
+          .generations = generations,
+          .slack = model::window_slack(generations),
+          .npws = model::window_slack(generations),
+          .settings = settings()};
+}
+
 const char* Timer::what_is_wrong(const Params& params) {
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "it takes a target error above 0 and below 1";
@@ -135,9 +151,13 @@ const char* Timer::what_is_wrong(const Params& params) {
   return StampedWindow::what_is_wrong(params.shape());
 }
 
-Timer Timer::make(const Params& params) {
+void Timer::check(const Params& params) {
   if (const char* wrong = what_is_wrong(params))
     throw BadParameters(fmt::format("filter 'timer' cannot be made: {}", wrong));
+}
+
+Timer Timer::make(const Params& params) {
+  check(params);
   return Timer(params);
 }
 

@@ -18,6 +18,7 @@
 // Format   snapshot kind 21, version 1.
 #pragma once
 
+#include "sluice/filters/forecast.hpp"
 #include "sluice/filters/stamped_window.hpp"
 
 namespace sluice {
@@ -51,6 +52,7 @@ class Timer : public StampedWindow {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 
@@ -70,6 +72,7 @@ class Timer : public StampedWindow {
  private:
   explicit Timer(const Params& params);
   static const char* what_is_wrong(const Params& params);
+  static void check(const Params& params);  // throws BadParameters
 
   Params params_;
 };

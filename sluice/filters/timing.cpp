@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/model/cohort.hpp"
 #include "sluice/model/timing.hpp"
 
 namespace sluice {
@@ -142,11 +143,10 @@ Timing::Params Timing::Params::from(const Wish& wish, const Settings& settings) 
   asked.bytes = reader.size("bytes", 8, kMostTableBytes);
   if (asked.timers && asked.bytes)
     throw BadParameters("filter 'timing' takes timers or bytes, not both: give one");
-  if (const auto probes = reader.count("probes", 1, kMostProbes))
-    return plan(static_cast<unsigned>(*probes), asked);
-  Params best = plan(1, asked);
-  for (unsigned probes = 2; probes <= kMostPlannedProbes; ++probes) {
-    const Params other = plan(probes, asked);
+  const auto probes = reader.count("probes", 1, kMostProbes);
+  Params best = plan(static_cast<unsigned>(probes.value_or(1)), asked);
+  for (unsigned more = 2; more <= kMostPlannedProbes && !probes; ++more) {
+    const Params other = plan(more, asked);
     if (cost(other, asked) < cost(best, asked)) best = other;
   }
   return best;
@@ -164,6 +164,18 @@ Settings Timing::Params::settings() const {
   return settings;
 }
 
+Forecast Timing::Params::forecast() const {
+  check(*this);
+  return {.keys = capacity,
+          .bytes = bytes_of(shape()),
+          .fpr = planned_fpr(*this),
+          .lines = static_cast<double>(probes),
+          .generations = generations,
+          .slack = model::window_slack(generations),
+          .npws = model::window_slack(generations),
+          .settings = settings()};
+}
+
 const char* Timing::what_is_wrong(const Params& params) {
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "it takes a target error above 0 and below 1";
@@ -171,9 +183,13 @@ const char* Timing::what_is_wrong(const Params& params) {
   return StampedWindow::what_is_wrong(params.shape());
 }
 
-Timing Timing::make(const Params& params) {
+void Timing::check(const Params& params) {
   if (const char* wrong = what_is_wrong(params))
     throw BadParameters(fmt::format("filter 'timing' cannot be made: {}", wrong));
+}
+
+Timing Timing::make(const Params& params) {
+  check(params);
   return Timing(params);
 }
 

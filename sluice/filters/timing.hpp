@@ -18,6 +18,7 @@
 // Format   snapshot kind 20, version 1.
 #pragma once
 
+#include "sluice/filters/forecast.hpp"
 #include "sluice/filters/stamped_window.hpp"
 
 namespace sluice {
@@ -41,6 +42,7 @@ class Timing : public StampedWindow {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
+    Forecast forecast() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 
@@ -57,6 +59,7 @@ class Timing : public StampedWindow {
  private:
   explicit Timing(const Params& params);
   static const char* what_is_wrong(const Params& params);
+  static void check(const Params& params);  // throws BadParameters
 
   Params params_;
 };

@@ -1,7 +1,10 @@
 #include "sluice/model/apbf.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numbers>
 
 #include "sluice/base/random.hpp"
@@ -211,17 +214,43 @@ std::vector<double> keys_in_segments(std::span<const double> generations, unsign
   return keys;
 }
 
+namespace {
+
+// Draws Poisson numbers. The guide says where to begin to look, so that a look or two are enough.
+class PoissonDraw {
+ public:
+  explicit PoissonDraw(double mean) : below_(poisson(mean)) {
+    for (std::size_t i = 1; i < below_.size(); ++i) below_[i] += below_[i - 1];
+    for (std::size_t i = 0; i < kGuide; ++i) {
+      const double from = static_cast<double>(i) / kGuide;
+      guide_[i] = static_cast<std::size_t>(std::ranges::upper_bound(below_, from) - below_.begin());
+    }
+  }
+  std::size_t most() const noexcept { return below_.size(); }
+  std::size_t operator()(double unit) const noexcept {
+    std::size_t at = guide_[static_cast<std::size_t>(unit * kGuide)];
+    while (at < below_.size() && below_[at] <= unit) ++at;
+    return std::min(at, below_.size() - 1);
+  }
+
+ private:
+  static constexpr std::size_t kGuide = 256;
+  std::vector<double> below_;  // chances of at most 0, 1, 2, … keys
+  std::array<std::size_t, kGuide> guide_ = {};
+};
+
+}  // namespace
+
 double column_fpr(std::span<const double> generations, unsigned k, const BlockShape& shape,
                   unsigned samples) {
   const std::size_t segments = generations.size();
-  std::vector<std::vector<double>> below;  // by generation: chances of at most 0, 1, 2, … keys
+  std::map<double, PoissonDraw> draws;         // by mean
+  std::vector<const PoissonDraw*> draw_of;     // by generation
   double most = 0;
   for (const double mean : generations) {
     if (mean > 64 * shape.lane()) return 1;
-    std::vector<double> sums = poisson(mean);
-    for (std::size_t i = 1; i < sums.size(); ++i) sums[i] += sums[i - 1];
-    most += static_cast<double>(sums.size());
-    below.push_back(std::move(sums));
+    draw_of.push_back(&draws.try_emplace(mean, mean).first->second);
+    most += static_cast<double>(draw_of.back()->most());
   }
   if (std::ranges::all_of(generations, [](double mean) { return mean <= 0; })) return 0;
   std::vector<double> match_of(static_cast<std::size_t>(most) + 1);
@@ -235,9 +264,7 @@ double column_fpr(std::span<const double> generations, unsigned k, const BlockSh
   for (unsigned sample = 0; sample < samples; ++sample) {
     std::size_t held = 0;
     for (std::size_t i = 0; i < segments; ++i) {
-      const std::vector<double>& sums = below[i];
-      const auto at = std::ranges::upper_bound(sums, random.next_unit()) - sums.begin();
-      drawn[i] = std::min(static_cast<std::size_t>(at), sums.size() - 1);
+      drawn[i] = (*draw_of[i])(random.next_unit());
       held += drawn[i];
       if (i >= k) held -= drawn[i - k];
       matches[i] = match_of[held];
@@ -248,8 +275,19 @@ double column_fpr(std::span<const double> generations, unsigned k, const BlockSh
 }
 
 double column_fpr(unsigned k, unsigned l, const BlockShape& shape, unsigned samples) {
+  // It takes some 30 ms, and a planner asks the same again and again.
+  using Asked = std::array<unsigned, 5>;
+  static std::mutex mutex;
+  static std::map<Asked, double> known;
+  const Asked asked{k, l, shape.block, shape.bits, samples};
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(asked); found != known.end()) return found->second;
+  }
   const std::vector<double> full(k + l, block_capacity(shape) / k);
-  return column_fpr(full, k, shape, samples);
+  const double fpr = column_fpr(full, k, shape, samples);
+  const std::lock_guard lock(mutex);
+  return known.emplace(asked, fpr).first->second;
 }
 
 }  // namespace sluice::model

@@ -65,7 +65,8 @@ double window_live_share(double touched, unsigned probes, double live) {
     const double expired = touched / written;
     const double untouched = std::exp(live * std::log1p(-while_live));
     const double time_expired = untouched / expired;
-    const double time_live = (1 - untouched) / while_live;
+    // One probe: a live timer means a duplicate, which is not written, so it lives its time once.
+    const double time_live = while_live > 0 ? (1 - untouched) / while_live : live;
     const double next = time_live / (time_live + time_expired);
     if (std::abs(next - share) < 1e-14) return next;
     share = next;

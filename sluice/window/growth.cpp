@@ -67,7 +67,7 @@ class CountingEncoder final : public Encoder {
 Growth::Growth(Make make, const Plan& plan) : make_(std::move(make)), plan_(plan) {}
 
 void Growth::start() {
-  Stage first{make_(plan_.keys, plan_.may_grow ? plan_.fpr / 2 : plan_.fpr), 0};
+  Stage first{make_(plan_.keys, plan_.first_fpr()), 0};
   stages_.clear();
   stages_.push_back(std::move(first));
   generation_keys_ = 0;

@@ -33,6 +33,8 @@ class Growth {
     // and all of it otherwise.
     bool may_grow = true;
     By by = By::density;
+
+    double first_fpr() const noexcept { return may_grow ? fpr / 2 : fpr; }
   };
 
   // Has no stage until start() or decode().

@@ -23,16 +23,18 @@ Growth::Plan plan_of(const Window::Params& params) {
           .by = params.growth};
 }
 
+[[noreturn]] void refuse_timeless(std::string_view filter) {
+  throw BadParameters(fmt::format(
+      "filter '{}' does not forget: a window needs cohort or another window filter", filter));
+}
+
 // A stage must cut the window as finely as the others; a landmark window is one generation.
 Growth::Make maker_of(const Window::Params& params) {
   std::optional<unsigned> generations = params.generations;
   if (params.spec.kind == WindowSpec::Kind::landmark) generations = 0;
   return [filter = params.filter, generations](std::uint64_t keys, double fpr) {
     AnyFilter made = make_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations});
-    if (!made.ages())
-      throw BadParameters(
-          fmt::format("filter '{}' does not forget: a window needs cohort or another window filter",
-                      name_of(made.kind())));
+    if (!made.ages()) refuse_timeless(name_of(made.kind()));
     return made;
   };
 }
@@ -53,6 +55,33 @@ unsigned whole_generations(const WindowSpec& spec, unsigned generations) {
   if (spec.kind != WindowSpec::Kind::count || generations == 0) return generations;
   const std::uint64_t size = (spec.size + generations - 1) / generations;
   return static_cast<unsigned>((spec.size + size - 1) / size);
+}
+
+// Keys of a count window, nanoseconds of the others. Rounded up: a window is never shorter than
+// promised.
+std::uint64_t size_of_generation(const WindowSpec& spec, unsigned generations) {
+  const std::uint64_t parts = std::max(1u, generations);
+  return (spec.size + parts - 1) / parts;
+}
+
+// What a filter keeps too long, `share` of its own window, as a share of the window that was asked
+// for.
+double past_the_window(const WindowSpec& spec, unsigned generations, double share) {
+  if (spec.kind == WindowSpec::Kind::landmark) return 0;
+  const double generations_long =
+      static_cast<double>(size_of_generation(spec, generations)) * generations;
+  return (1 + share) * generations_long / static_cast<double>(spec.size) - 1;
+}
+
+// A landmark window is one generation, the others are several.
+void check_cut(const WindowSpec& spec, unsigned generations, std::string_view filter) {
+  const bool afresh = generations == 0;
+  if (spec.kind == WindowSpec::Kind::landmark && !afresh)
+    throw BadParameters(fmt::format(
+        "filter '{}' cannot start afresh every hour or day: cohort, exact, apbf and apbbf can",
+        filter));
+  if (spec.kind != WindowSpec::Kind::landmark && afresh)
+    throw BadParameters("a sliding window needs at least one generation");
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
@@ -91,22 +120,33 @@ Window Window::make(const Params& params) {
   if (recut) window.growth_->start();
   // A filter whose settings say otherwise has the last word.
   window.params_.generations = window.generations();
-  const bool afresh = window.generations() == 0;
-  if (params.spec.kind == WindowSpec::Kind::landmark && !afresh)
-    throw BadParameters(fmt::format(
-        "filter '{}' cannot start afresh every hour or day: cohort, exact, apbf and apbbf can",
-        name_of(window.growth_->newest().kind())));
-  if (params.spec.kind != WindowSpec::Kind::landmark && afresh)
-    throw BadParameters("a sliding window needs at least one generation");
+  check_cut(params.spec, window.generations(), name_of(window.growth_->newest().kind()));
   window.left_ = window.generation_size();
   return window;
 }
 
-// Keys of a count window, nanoseconds of the others. Rounded up: a window is never shorter than
-// promised.
 std::uint64_t Window::generation_size() const {
-  const std::uint64_t generations = std::max(1u, this->generations());
-  return (params_.spec.size + generations - 1) / generations;
+  return size_of_generation(params_.spec, generations());
+}
+
+Forecast Window::forecast(const Params& params) {
+  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
+  const Growth::Plan plan = plan_of(params);
+  Wish wish{.keys = plan.keys, .fpr = plan.first_fpr(), .generations = params.generations};
+  if (params.spec.kind == WindowSpec::Kind::landmark) wish.generations = 0;
+  const std::string_view name = std::string_view(params.filter).substr(0, params.filter.find(','));
+  Forecast made = forecast_filter(params.filter, wish);
+  if (!made.generations) refuse_timeless(name);
+  const unsigned whole = whole_generations(params.spec, *made.generations);
+  if (whole != *made.generations) {
+    wish.generations = whole;
+    made = forecast_filter(params.filter, wish);
+  }
+  check_cut(params.spec, *made.generations, name);
+  made.slack = past_the_window(params.spec, *made.generations, made.slack);
+  made.npws = past_the_window(params.spec, *made.generations, made.npws);
+  made.fpr *= plan.fpr / plan.first_fpr();
+  return made;
 }
 
 std::uint64_t Window::position(Nanoseconds time) const {
@@ -298,18 +338,12 @@ bool Window::forget(const Digest& digest) noexcept {
 
 // A filter keeps keys for its own share longer than its generations; those, rounded up to whole
 // keys, may be longer than the window already.
-double Window::past_the_window(double share) const {
-  if (params_.spec.kind == WindowSpec::Kind::landmark) return 0;
-  const double generations_long = static_cast<double>(generation_size()) * generations();
-  return (1 + share) * generations_long / static_cast<double>(params_.spec.size) - 1;
-}
-
 double Window::slack() const {
-  return past_the_window(growth_->slack());
+  return past_the_window(params_.spec, generations(), growth_->slack());
 }
 
 double Window::npws() const {
-  return past_the_window(growth_->npws());
+  return past_the_window(params_.spec, generations(), growth_->npws());
 }
 
 void Window::encode_header(Encoder& to) const {

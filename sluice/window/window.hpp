@@ -19,6 +19,7 @@
 #include <string>
 
 #include "sluice/filters/any_filter.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/window/clock.hpp"
 #include "sluice/window/growth.hpp"
 #include "sluice/window/spec.hpp"
@@ -50,6 +51,10 @@ class Window {
 
   // Throws BadParameters, also when the filter is no window filter.
   static Window make(const Params& params);
+
+  // What make() would make, without making it: of a window that may grow, its first stage, and
+  // an error with what is kept for those that follow. Throws BadParameters.
+  static Forecast forecast(const Params& params);
 
   // Judges records with their times, in order: verdicts[i], or late[i] for a record whose time is a
   // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
@@ -105,7 +110,6 @@ class Window {
 
  private:
   explicit Window(const Params& params);
-  double past_the_window(double share) const;
   void pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
             const SecondOpinion& opinion);

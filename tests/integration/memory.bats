@@ -67,10 +67,36 @@ within_budget() {
   says "--memory" "or less"
   refused 2 dedup input --memory 64M
   says "--memory"
-  for flags in "--window 1M" "--expect 10k" "--filter exact"; do
+  refused 2 dedup input --memory 64MiB --filter exact
+  says "--memory" "--filter"
+  refused 2 dedup input --memory 64MiB --window 10m
+  says "--memory" "--rate"
+  # What cannot be had is refused with what can.
+  refused 2 dedup input --memory 10MiB --window 1M --fpr 1e-6
+  says "--memory 12.5MiB" "or --fpr" "or --window"
+}
+
+@test "a budget for a window, or for so many keys: the least error that fits" {
+  lines_of 100k >input
+  sluice dedup --stats json --memory 16MiB --window 1M input >out 2>err
+  stat_of '.filter.name == "cohort" and .window.size == 1000000 and .plan.memory == 16777216 and
+           .filter.target_fpr < 1e-9 and (.plan.reason | contains("errs least"))' | grep -qx true
+  sluice dedup --stats json --memory 16MiB --expect 1M input >out 2>err
+  stat_of '.filter.name == "bloom" and .filter.capacity == 1000000 and
+           .filter.target_fpr < 1e-9' | grep -qx true
+  sluice dedup --stats json --memory 16MiB --window 1M --fpr 1e-6 input >out 2>err
+  stat_of '.filter.name == "cohort" and .filter.target_fpr == 1e-6' | grep -qx true
+}
+
+@test "a state made for a window under a budget serves the same flags" {
+  lines_of 1000 >input
+  for flags in "--window 100k" "--window 10m --rate 1k/s" "--expect 10k"; do
+    rm -f s*
     # shellcheck disable=SC2086  # a flag and its value
-    refused 2 dedup input --memory 64MiB $flags
-    says "--memory" "${flags%% *}"
+    sluice dedup --stats none --memory 16MiB $flags --state s input >out
+    # shellcheck disable=SC2086
+    sluice dedup --stats none --memory 16MiB $flags --state s input >out
+    [ ! -s out ]
   done
 }
 

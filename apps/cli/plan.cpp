@@ -1,0 +1,245 @@
+// `sluice plan`: say what you want, and see which filters do it, which one is taken and why.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "json_writer.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/plan/plan.hpp"
+
+namespace sluice::cli {
+namespace {
+
+struct PlanFlags {
+  std::string window, rate, expect, fpr, fnr, memory, slack, npws, lines;
+  bool refresh = false, json = false;
+};
+
+double parse_lines(const std::string& text) {
+  char* end = nullptr;
+  const double lines = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(lines > 0) || !(lines < 1e6))
+    throw BadParameters(
+        fmt::format("--lines '{}' is no number of cache lines: give 1 or more", text));
+  return lines;
+}
+
+PlanRequest request_of(const PlanFlags& flags) {
+  PlanRequest request{.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered,
+                      .beside = kProcessBytes};
+  const auto share = [](const char* flag, const std::string& text, std::optional<double>& to) {
+    if (!text.empty()) to = parse_probability(flag, text);
+  };
+  if (!flags.window.empty()) request.window = parse_window("--window", flags.window);
+  if (flags.refresh && !request.window) throw BadParameters("--refresh goes with --window");
+  if (!flags.rate.empty()) request.rate = parse_rate("--rate", flags.rate);
+  if (!flags.expect.empty()) request.expect = parse_count("--expect", flags.expect);
+  share("--fpr", flags.fpr, request.fpr);
+  share("--fnr", flags.fnr, request.fnr);
+  share("--slack", flags.slack, request.slack);
+  share("--npws", flags.npws, request.npws);
+  if (!flags.lines.empty()) request.lines = parse_lines(flags.lines);
+  if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
+  return request;
+}
+
+// The command that does it, of the flags that were given. `dedup` makes the same plan of them; what
+// it has no flags for, or was not chosen by default, is named.
+std::string command_of(const PlanFlags& flags, const Planning& planning) {
+  const Plan& plan = planning.choice();
+  std::string command = "sluice dedup";
+  const auto add = [&](const char* flag, const std::string& text) {
+    if (!text.empty()) command += fmt::format(" {} {}", flag, text);
+  };
+  const bool named = !flags.fnr.empty() || !flags.lines.empty();
+  add("--window", flags.window);
+  if (flags.refresh) command += " --refresh";
+  add("--rate", flags.rate);
+  if (!named) {
+    add("--expect", flags.expect);
+    add("--fpr", flags.fpr);
+    add("--memory", flags.memory);
+    add("--slack", flags.slack);
+    add("--npws", flags.npws);
+    return command;
+  }
+  // What forgets at random remembers no window.
+  if (!plan.window) command = "sluice dedup";
+  if (!plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
+  if (plan.window && plan.keys && flags.rate.empty())
+    add("--expect", fmt::format("{}", *plan.keys));
+  add("--fpr", fmt::format("{:g}", plan.target_fpr));
+  std::string filter = plan.filter;
+  if (plan.generations)
+    filter += fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations",
+                          *plan.generations);
+  add("--filter", filter);
+  return command;
+}
+
+using Row = std::vector<std::string>;
+
+std::string share_text(double share) {
+  return share == 0 ? "0" : fmt::format("{:.3g} %", 100 * share);
+}
+
+Row row_of(const Plan& plan, bool chosen, bool windows) {
+  Row row = {chosen ? "* " + plan.filter : "  " + plan.filter,
+             format_count(plan.holds),
+             format_size(plan.bytes),
+             fmt::format("{:.1f}", plan.bits_a_key),
+             plan.fpr == 0 ? "0" : format_probability(plan.fpr),
+             plan.fnr == 0 ? "0" : format_probability(plan.fnr)};
+  if (windows) {
+    row.push_back(plan.window ? share_text(plan.slack) : "-");
+    row.push_back(plan.window ? share_text(plan.npws) : "-");
+  }
+  row.push_back(fmt::format("{:.3g}", plan.lines));
+  row.push_back(plan.over_bound ? fmt::format("{:.2f}", *plan.over_bound) : "-");
+  return row;
+}
+
+void print_table(const Planning& planning) {
+  const bool windows = std::ranges::any_of(
+      planning.candidates, [](const Plan& plan) { return plan.window.has_value(); });
+  std::vector<Row> rows = {{"  filter", "keys", "bytes", "bits/key", "fpr", "fnr"}};
+  if (windows) rows[0].insert(rows[0].end(), {"slack", "npws"});
+  rows[0].insert(rows[0].end(), {"lines", "x bound"});
+  for (std::size_t i = 0; i < planning.candidates.size(); ++i)
+    if (planning.candidates[i].feasible())
+      rows.push_back(row_of(planning.candidates[i], planning.chosen == i, windows));
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (const Row& row : rows) {
+    std::string line = fmt::format("{:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i)
+      line += fmt::format("  {:>{}}", row[i], widths[i]);
+    fmt::print("{}\n", line);
+  }
+}
+
+void print_text(const PlanFlags& flags, const Planning& planning) {
+  if (!planning.chosen) {
+    fmt::print("{}\n", planning.reason);
+    return;
+  }
+  print_table(planning);
+  std::string left_out;
+  for (const Plan& plan : planning.candidates)
+    if (!plan.feasible())
+      left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : "; ", plan.filter, plan.why_not);
+  if (!left_out.empty()) fmt::print("\nnot feasible: {}\n", left_out);
+  if (!planning.assumed.empty()) fmt::print("\nassumed: {}\n", planning.assumed);
+  fmt::print("\nchosen: {}\n{}\n", planning.reason, command_of(flags, planning));
+}
+
+void add_plan_fields(JsonWriter& json, const Plan& plan, bool chosen) {
+  json.begin()
+      .field("filter", plan.filter)
+      .field("feasible", plan.feasible())
+      .field("chosen", chosen);
+  if (!plan.feasible()) json.field("why_not", plan.why_not);
+  if (plan.settings.empty()) {
+    json.end();
+    return;
+  }
+  json.field("settings", plan.settings)
+      .field("keys", plan.holds)
+      .field("bytes", plan.bytes)
+      .field("memory", plan.bytes + kProcessBytes)
+      .field("bits_a_key", plan.bits_a_key)
+      .field("fpr", plan.fpr)
+      .field("fnr", plan.fnr);
+  if (plan.window) json.field("slack", plan.slack).field("npws", plan.npws);
+  json.field("lines", plan.lines);
+  if (plan.over_bound) json.field("over_bound", *plan.over_bound);
+  json.field("target_fpr", plan.target_fpr);
+  if (plan.window && plan.window->kind == WindowSpec::Kind::count)
+    json.field("window", plan.window->size);
+  if (plan.generations) json.field("generations", *plan.generations);
+  json.end();
+}
+
+void print_json(const PlanFlags& flags, const Planning& planning) {
+  JsonWriter json;
+  json.begin().field("feasible", planning.chosen.has_value());
+  if (planning.chosen)
+    json.field("chosen", planning.choice().filter).field("command", command_of(flags, planning));
+  json.field("reason", planning.reason);
+  if (!planning.assumed.empty()) json.field("assumed", planning.assumed);
+  json.begin_list("filters");
+  for (std::size_t i = 0; i < planning.candidates.size(); ++i)
+    add_plan_fields(json, planning.candidates[i], planning.chosen == i);
+  json.end_list();
+  if (!planning.chosen) {
+    json.begin_list("nearest");
+    for (const NearRequest& near : planning.nearest)
+      json.begin().field("flag", near.flag).field("value", near.value).end();
+    json.end_list();
+  }
+  json.end();
+  fmt::print("{}\n", json.text());
+}
+
+int run(const PlanFlags& flags) {
+  const Planning planning = plan(request_of(flags));
+  flags.json ? print_json(flags, planning) : print_text(flags, planning);
+  return planning.chosen ? kDone : kFailed;
+}
+
+constexpr const char* kNotes =
+    "Give what you know: any of these, together or alone. Memory alone asks for the most that can be\n"
+    "remembered in it. Memory without --fpr asks for the least error that fits.\n"
+    "\n"
+    "Examples:\n"
+    "  sluice plan --window 10m --rate 50k/s --fpr 1e-6\n"
+    "  sluice plan --window 1M --memory 16MiB\n"
+    "  sluice plan --expect 100M --lines 1\n"
+    "  sluice plan --memory 64MiB\n"
+    "\n"
+    "Exit: 0 there is a plan, 1 there is none (the nearest requests are named), 2 usage.\n";
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand(
+      "plan", "Say what you want: which filters do it, at what cost, and which one is best");
+  const auto flags = std::make_shared<PlanFlags>();
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    command.add_option(name, value, help)->type_name(type);
+  };
+  add("-w,--window", flags->window,
+      "What to remember: the last so many records let through (1M), the last so much time (10m), or "
+      "since the last whole hour or day",
+      "1M|10m|hour|day");
+  command.add_flag("--refresh", flags->refresh, "A repeat restarts its key's window");
+  add("--rate", flags->rate, "Distinct keys to expect, for a window of time", "50k/s");
+  add("-n,--expect", flags->expect, "Distinct keys to expect; for a window of time, in a window",
+      "COUNT");
+  add("--fpr", flags->fpr,
+      "The share of distinct records that may be taken for duplicates, and lost [1e-6; with "
+      "--memory, the least that fits]",
+      "P");
+  add("--fnr", flags->fnr,
+      "The share of repeats that may be let through: also filters that forget at random [0]", "P");
+  add("-m,--memory", flags->memory, "All the memory to take, for the whole process", "SIZE");
+  add("--slack", flags->slack,
+      "How far past the window a key may be remembered, as a share of it", "SHARE");
+  add("--npws", flags->npws, "How many such keys are to be expected, as a share of the window",
+      "SHARE");
+  add("--lines", flags->lines, "Cache lines that a new key may touch, on average", "COUNT");
+  command.add_flag("--json", flags->json, "One JSON object, with what is not feasible and why");
+  command.footer(kNotes);
+  command.callback(
+      [flags, &exit_code] { exit_code = guarded("plan", [&] { return run(*flags); }); });
+}
+
+}  // namespace sluice::cli

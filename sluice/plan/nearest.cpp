@@ -1,0 +1,219 @@
+#include "sluice/plan/nearest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sluice/base/quantity.hpp"
+#include "sluice/plan/sizing.hpp"
+
+namespace sluice::planning {
+namespace {
+
+template <class See>
+void for_each_feasible(const PlanRequest& request, See see) {
+  Sizing sizing(request);
+  const auto look = [&](std::span<const Family> families) {
+    for (const Family& family : families)
+      if (const Plan plan = sizing.best(family); plan.feasible() && !see(plan)) return false;
+    return true;
+  };
+  if (look(request.window    ? window_families()
+           : request.expect ? set_families()
+                            : growing_families()) &&
+      request.fnr)
+    look(forgetting_families());
+}
+
+bool can_be_had(const PlanRequest& request) {
+  bool found = false;
+  for_each_feasible(request, [&](const Plan&) {
+    found = true;
+    return false;
+  });
+  return found;
+}
+
+// 9.31MiB, as a flag takes it: no less than `bytes`.
+std::string size_text(std::uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  double value = static_cast<double>(bytes);
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  if (unit == 0) return fmt::format("{}", bytes);
+  // Hundredths come out whole in bytes only by luck: quarters always do.
+  const double quarters = std::ceil(value * 4) / 4;
+  return fmt::format("{:g}{}", quarters, kUnits[unit]);
+}
+
+std::string count_text(std::uint64_t count) {
+  for (const auto& [unit, name] : {std::pair(std::uint64_t{1'000'000'000}, "G"),
+                                   std::pair(std::uint64_t{1'000'000}, "M"),
+                                   std::pair(std::uint64_t{1000}, "k")})
+    if (count >= unit) return fmt::format("{:g}{}", static_cast<double>(count) / static_cast<double>(unit), name);
+  return fmt::format("{}", count);
+}
+
+std::string duration_text(std::uint64_t nanoseconds) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  if (nanoseconds % kSecond == 0) return fmt::format("{}s", nanoseconds / kSecond);
+  if (nanoseconds % 1'000'000 == 0) return fmt::format("{}ms", nanoseconds / 1'000'000);
+  return fmt::format("{}ns", nanoseconds);
+}
+
+constexpr double kMostShare = 0.99;
+
+class Search {
+ public:
+  explicit Search(const PlanRequest& request) : request_(request) {}
+
+  std::vector<NearRequest> run() {
+    more_memory();
+    larger_share("--fpr", &PlanRequest::fpr, most_fpr(request_));
+    fewer_keys();
+    larger_share("--slack", &PlanRequest::slack, kMostShare);
+    larger_share("--npws", &PlanRequest::npws, kMostShare);
+    larger_share("--fnr", &PlanRequest::fnr, kMostShare);
+    more_lines();
+    return std::move(found_);
+  }
+
+ private:
+  void add(const char* flag, std::string value, PlanRequest request) {
+    if (can_be_had(request)) found_.push_back({flag, std::move(value), std::move(request)});
+  }
+
+  void more_memory() {
+    if (!request_.memory) return;
+    PlanRequest open = request_;
+    open.memory.reset();
+    if (!open.fpr) open.fpr = most_fpr(request_);
+    std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
+    for_each_feasible(open, [&](const Plan& plan) {
+      bytes = std::min(bytes, plan.bytes);
+      return true;
+    });
+    if (bytes == std::numeric_limits<std::uint64_t>::max()) return;
+    const std::string text = size_text(bytes + request_.beside);
+    open = request_;
+    open.memory = parse_size("--memory", text);
+    add("--memory", text, open);
+  }
+
+  // The first index above `asked` that can be had, up to `most`.
+  template <class At>
+  std::optional<int> least(int asked, int most, At at) {
+    if (asked >= most || !can_be_had(at(most))) return std::nullopt;
+    const int far = greatest(0, most - asked, [&](int back) { return can_be_had(at(most - back)); });
+    return most - far;
+  }
+
+  void larger_share(const char* flag, std::optional<double> PlanRequest::*member, double most) {
+    if (!(request_.*member)) return;
+    const auto at = [&](int index) {
+      PlanRequest open = request_;
+      open.*member = share_at(index);
+      return open;
+    };
+    const int asked = index_of_share(*(request_.*member));
+    if (const auto found = least(asked, index_of_share(most), at))
+      add(flag, fmt::format("{:g}", share_at(*found)), at(*found));
+  }
+
+  void fewer_keys() {
+    const bool by_time = request_.window && request_.window->by_time();
+    if (by_time && request_.expect) return fewer_expected();
+    if (by_time && request_.rate && request_.window->kind == WindowSpec::Kind::time)
+      return shorter_window(1'000'000, [](std::uint64_t size) { return duration_text(size); });
+    if (request_.window && !by_time) return shorter_window(1, count_text);
+    if (!request_.window && request_.expect) fewer_expected();
+  }
+
+  template <class At>
+  std::optional<int> most_count(std::uint64_t below, At at) {
+    int high = 1;
+    while (high < kCountIndices && count_at(high) < below) ++high;
+    if (high < 2 || !can_be_had(at(1))) return std::nullopt;
+    return greatest(1, high - 1, [&](int index) { return can_be_had(at(index)); });
+  }
+
+  template <class Text>
+  void shorter_window(std::uint64_t unit, Text text) {
+    const auto at = [&](int index) {
+      PlanRequest open = request_;
+      open.window->size = count_at(index) * unit;
+      return open;
+    };
+    if (const auto found = most_count((request_.window->size + unit - 1) / unit, at))
+      add("--window", text(at(*found).window->size), at(*found));
+  }
+
+  void fewer_expected() {
+    const auto at = [&](int index) {
+      PlanRequest open = request_;
+      open.expect = count_at(index);
+      return open;
+    };
+    if (const auto found = most_count(*request_.expect, at))
+      add("--expect", count_text(*at(*found).expect), at(*found));
+  }
+
+  void more_lines() {
+    if (!request_.lines) return;
+    PlanRequest open = request_;
+    open.lines.reset();
+    double lines = 1e300;
+    for_each_feasible(open, [&](const Plan& plan) {
+      lines = std::min(lines, plan.lines);
+      return true;
+    });
+    open.lines = lines;
+    if (lines < 1e300) add("--lines", fmt::format("{:g}", lines), open);
+  }
+
+  PlanRequest request_;
+  std::vector<NearRequest> found_;
+};
+
+void join(std::string& text, std::string_view part, std::string_view between) {
+  if (!text.empty()) text += between;
+  text += part;
+}
+
+std::string in_flags(const PlanRequest& request) {
+  std::string text;
+  if (request.window)
+    join(text,
+         fmt::format("--window {}", request.window->kind == WindowSpec::Kind::count
+                                        ? count_text(request.window->size)
+                                        : duration_text(request.window->size)),
+         " ");
+  if (request.rate) join(text, fmt::format("--rate {:g}/s", *request.rate), " ");
+  if (request.expect) join(text, "--expect " + count_text(*request.expect), " ");
+  for (const auto& [value, flag] :
+       {std::pair(request.fpr, "--fpr"), std::pair(request.fnr, "--fnr"),
+        std::pair(request.slack, "--slack"), std::pair(request.npws, "--npws"),
+        std::pair(request.lines, "--lines")})
+    if (value) join(text, fmt::format("{} {:g}", flag, *value), " ");
+  if (request.memory) join(text, "--memory " + size_text(*request.memory), " ");
+  return text;
+}
+
+}  // namespace
+
+std::vector<NearRequest> nearest_to(const PlanRequest& request) {
+  return Search(request).run();
+}
+
+std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest) {
+  std::string text = fmt::format("no filter does {}", in_flags(request));
+  std::string others;
+  for (const NearRequest& near : nearest)
+    join(others, fmt::format("{} {}", near.flag, near.value), ", or ");
+  if (others.empty()) return text + ", nor with one of these changed";
+  return fmt::format("{}; the nearest that can be had: {}", text, others);
+}
+
+}  // namespace sluice::planning

@@ -1,0 +1,13 @@
+// When a request cannot be met: the nearest ones that can, each giving up as little as possible of
+// one thing.
+#pragma once
+
+#include "sluice/plan/plan.hpp"
+
+namespace sluice::planning {
+
+std::vector<NearRequest> nearest_to(const PlanRequest& request);
+// "--window 1M at --fpr 1e-06 does not fit into --memory 9MiB; the nearest that can be had: …".
+std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest);
+
+}  // namespace sluice::planning

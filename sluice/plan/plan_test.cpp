@@ -1,0 +1,171 @@
+#include "sluice/plan/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/plan/sizing.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+WindowSpec last(std::uint64_t keys) {
+  return {WindowSpec::Kind::count, keys};
+}
+
+WindowSpec seconds(std::uint64_t count) {
+  return {WindowSpec::Kind::time, count * 1'000'000'000};
+}
+
+std::string name_of(const Plan& plan) {
+  return plan.filter.substr(0, plan.filter.find(','));
+}
+
+void expect_finite(const Plan& plan) {
+  for (const double value : {plan.bits_a_key, plan.fpr, plan.fnr, plan.slack, plan.npws, plan.lines,
+                             plan.over_bound.value_or(0)})
+    EXPECT_TRUE(std::isfinite(value) && value >= 0) << plan.filter;
+}
+
+// --- what the defaults are ----------------------------------------------------------------------
+
+TEST(Plan, TakesTheDefaultWhereItIsFeasible) {
+  EXPECT_EQ(plan({}).choice().filter, "growing");
+  EXPECT_EQ(plan({.expect = 1'000'000}).choice().filter, "bloom");
+  EXPECT_EQ(plan({.window = last(1'000'000)}).choice().filter, "cohort");
+  EXPECT_EQ(plan({.window = seconds(600), .rate = 50'000}).choice().filter, "cohort");
+  EXPECT_EQ(plan({.window = WindowSpec{WindowSpec::Kind::landmark, 3'600'000'000'000},
+                  .rate = 100})
+                .choice()
+                .filter,
+            "cohort");
+}
+
+TEST(Plan, TakesAnotherWhereTheDefaultIsNot) {
+  EXPECT_EQ(plan({.window = last(100'000), .fpr = 0.05, .lines = 1}).choice().filter,
+            "apbbf,layout=line");
+  EXPECT_EQ(plan({.expect = 1'000'000, .fpr = 1e-9, .lines = 1}).choice().filter,
+            "bloom,layout=blocked");
+  // A classical filter takes three quarters of a blocked one's memory at 10⁻⁶.
+  EXPECT_EQ(plan({.expect = 8'000'000, .fpr = 1e-6, .memory = 32 * kMiB}).choice().filter,
+            "bloom,layout=classic");
+  EXPECT_EQ(name_of(plan({.window = last(10'000), .slack = 1e-3}).choice()), "timing");
+}
+
+TEST(Plan, ErrsAsLittleAsFitsWhereOnlyMemoryIsGiven) {
+  double fpr = 1;
+  for (const std::uint64_t memory : {2 * kMiB, 4 * kMiB, 8 * kMiB}) {
+    const Planning planning = plan({.expect = 1'000'000, .memory = memory});
+    ASSERT_TRUE(planning.chosen);
+    EXPECT_LT(planning.choice().fpr, fpr);
+    EXPECT_LE(planning.choice().bytes, memory);
+    fpr = planning.choice().fpr;
+    for (const Plan& other : planning.candidates)
+      EXPECT_TRUE(!other.feasible() || other.fpr >= fpr) << other.filter;
+  }
+  EXPECT_EQ(plan({.expect = 1000, .memory = 64 * kMiB}).choice().filter, "exact");
+}
+
+// --- memory alone -------------------------------------------------------------------------------
+
+TEST(Plan, KeepsWithinMemoryAlone) {
+  for (const std::uint64_t memory : {9 * kMiB, 64 * kMiB, 1000 * kMiB})
+    for (const double fpr : {1e-9, 1e-6, 1e-4, 1e-2, 0.05, 0.1, 0.3}) {
+      const Planning planning =
+          plan({.fpr = fpr, .memory = memory, .beside = kProcessBytes}, PlanScope::choice);
+      const Plan& choice = planning.choice();
+      EXPECT_LE(choice.bytes + kProcessBytes, memory);
+      // A hundredth goes to a readable number of keys, the rest to whole buckets.
+      EXPECT_GE(static_cast<double>(choice.bytes),
+                0.97 * static_cast<double>(memory - kProcessBytes));
+      const FilterStats stats = choice.make().stats();
+      EXPECT_LE(stats.bytes, choice.bytes);
+      EXPECT_LE(std::max(stats.planned_fpr, stats.predicted_fpr), fpr * (1 + 1e-9));
+    }
+}
+
+// Bits hold more keys at random than slots hold for sure only where large errors are allowed.
+TEST(Plan, ForgetsAtRandomWhereThatReachesFurther) {
+  const auto at = [](double fpr) {
+    return plan({.fpr = fpr, .memory = 64 * kMiB}, PlanScope::choice).choice();
+  };
+  for (const double fpr : {1e-9, 1e-6, 1e-3, 0.02}) EXPECT_EQ(at(fpr).filter, "cohort") << fpr;
+  for (const double fpr : {0.1, 0.2, 0.4}) EXPECT_FALSE(at(fpr).window) << fpr;
+}
+
+TEST(Plan, RemembersMoreInMoreMemory) {
+  std::uint64_t before = 0;
+  for (std::uint64_t memory = 2 * kMiB; memory < 4000 * kMiB; memory *= 2) {
+    const std::uint64_t holds = plan({.memory = memory}, PlanScope::choice).choice().holds;
+    EXPECT_GT(holds, before);
+    before = holds;
+  }
+}
+
+// --- nonsense -----------------------------------------------------------------------------------
+
+TEST(Plan, RefusesWhatMakesNoSense) {
+  const PlanRequest requests[] = {
+      {.rate = 10},
+      {.window = last(10), .rate = 10},
+      {.window = last(10), .expect = 10},
+      {.window = seconds(10), .rate = 10, .expect = 10},
+      {.window = seconds(10), .memory = 64 * kMiB},
+      {.window = last(0)},
+      {.expect = 0},
+      {.expect = 10, .slack = 0.1},
+      {.expect = 10, .fpr = 0.0},
+      {.expect = 10, .fpr = 1.0},
+      {.expect = 10, .fpr = std::nan("")},
+      {.expect = 10, .lines = 0.0},
+      {.fnr = 0.1},
+      {.memory = 1000},
+      {.memory = kMostMemory + 1},
+      {.window = seconds(1'000'000'000), .rate = 1e9},
+  };
+  for (const PlanRequest& request : requests)
+    EXPECT_THROW(plan(request), BadParameters);
+}
+
+// Where nearly all that is new is lost, nothing is delivered and nothing ages.
+TEST(Plan, KeepsWindowsOfDeliveriesGoing) {
+  for (const double fpr : {0.2, 0.5, 0.9, 0.99}) {
+    for (const Plan& plan : sluice::plan({.window = last(10'000), .fpr = fpr}).candidates) {
+      EXPECT_TRUE(!plan.feasible() || plan.fpr <= kMostDeliveredFpr) << plan.filter;
+      expect_finite(plan);
+    }
+    for (const Plan& plan :
+         sluice::plan({.window = last(10'000), .anchor = Anchor::refreshed, .fpr = fpr}).candidates)
+      expect_finite(plan);
+  }
+}
+
+TEST(Plan, SaysWhatItAssumed) {
+  EXPECT_NE(plan({.window = seconds(600)}).assumed.find("--rate"), std::string::npos);
+  EXPECT_NE(plan({}).assumed.find("--expect"), std::string::npos);
+  EXPECT_TRUE(plan({.expect = 10}).assumed.empty());
+}
+
+TEST(Plan, RoundsToWhatIsPrinted) {
+  using planning::ceil3, planning::floor3, planning::ceil6;
+  EXPECT_EQ(floor3(1e-6), 1e-6);
+  EXPECT_EQ(ceil3(1e-6), 1e-6);
+  EXPECT_EQ(ceil3(2.1301e-7), 2.14e-7);
+  EXPECT_EQ(floor3(0.12399), 0.123);
+  EXPECT_EQ(ceil6(1.0 / 24), 0.0416667);
+  EXPECT_EQ(ceil3(12.0), 12.0);
+  for (int i = 0; i < planning::kShareIndices; i += 7) {
+    const double share = planning::share_at(i);
+    EXPECT_EQ(planning::index_of_share(share), i);
+    EXPECT_EQ(floor3(share), share);
+    EXPECT_EQ(ceil3(share), share);
+  }
+}
+
+}  // namespace
+}  // namespace sluice

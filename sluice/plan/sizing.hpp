@@ -1,0 +1,81 @@
+// One filter, sized for a request: what the planner chooses from.
+#pragma once
+
+#include <span>
+
+#include "sluice/plan/plan.hpp"
+
+namespace sluice::planning {
+
+// A filter and layout. The first of a kind is the default, and is taken wherever it is feasible.
+struct Family {
+  std::string_view text;
+  bool forgets = false;  // at random: it has false negatives
+  bool by_slices = false;  // its slack is several generations: more of them are tried
+  // What does as well or better, and is sooner asked about: where that cannot be had, nor can this.
+  std::string_view bounded_by = {};
+};
+std::span<const Family> set_families();          // of a known number of keys
+std::span<const Family> growing_families();      // of any number
+std::span<const Family> window_families();
+std::span<const Family> forgetting_families();
+
+// Numbers of three digits, so that what is printed is what was meant; ceil6 of six.
+double floor3(double value);
+double ceil3(double value);
+double ceil6(double value);
+// All of them, by index: shares from 10⁻¹² to 1, and counts.
+inline constexpr int kShareIndices = 12 * 900;
+inline constexpr int kCountIndices = 11 * 900;  // up to some 10^13
+double share_at(int index);
+int index_of_share(double share);  // the first that is no less
+std::uint64_t count_at(int index);
+
+// The greatest index of [low, high] for which `good` holds, if it does for all below it; low is not
+// asked.
+template <class Good>
+int greatest(int low, int high, Good good) {
+  while (low < high) {
+    const int middle = low + (high - low + 1) / 2;
+    if (good(middle))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+inline constexpr double kStandardFpr = 1e-6;
+
+// What the request asks for when memory is all that is said.
+bool memory_alone(const PlanRequest& request);
+// Distinct keys to hold: those of the window, or those expected.
+std::optional<std::uint64_t> keys_of(const PlanRequest& request);
+
+// No window of deliveries is planned for an error above kMostDeliveredFpr, whatever was asked for;
+// nor is anything searched for above one half.
+double most_fpr(const PlanRequest& request);
+
+class Sizing {
+ public:
+  explicit Sizing(const PlanRequest& request) : request_(request) {}
+
+  // Sized for the request, feasible or not; with memory alone, for as many keys as fit.
+  Plan best(const Family& family);
+  // Where the error is open: whether the least that fits is below `fpr`.
+  bool beats(const Family& family, double fpr);
+
+ private:
+  Plan least_error(const Family& family, std::optional<std::uint64_t> keys);
+  Plan most_keys(const Family& family);
+  Plan settled(const Family& family, std::optional<std::uint64_t> keys, double fpr);
+  Plan sized(const Family& family, std::optional<std::uint64_t> keys, double fpr);
+  Plan sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr);
+  Plan sized_forgetting(const Family& family, std::optional<std::uint64_t> keys, double fpr);
+  void judge(Plan& plan, const Family& family, const Forecast& forecast) const;
+  std::string what_is_amiss(const Plan& plan, const Forecast& made) const;
+
+  PlanRequest request_;
+};
+
+}  // namespace sluice::planning

@@ -1,0 +1,27 @@
+#include "sluice/window/cut.hpp"
+
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+
+unsigned generations_for(const WindowSpec& window, double share) {
+  constexpr double kMostGenerations = 1e6;
+  double generations = std::ceil(1 / share);
+  if (!(generations <= kMostGenerations))
+    throw BadParameters("--slack and --npws cannot be that small: give 1.7 % or more");
+  if (window.by_time()) return static_cast<unsigned>(generations);
+  // A generation of a count window is a whole number of keys: rounding up makes a small window
+  // longer, so that it may take a finer cut.
+  const auto size = static_cast<double>(window.size);
+  const auto late = [&] {
+    const double keys = std::ceil(size / generations);
+    return (std::ceil(size / keys) + 1) * keys / size - 1;
+  };
+  constexpr double kRounding = 1e-9;
+  while (generations < size && late() > share + kRounding) ++generations;
+  return static_cast<unsigned>(generations);
+}
+
+}  // namespace sluice
