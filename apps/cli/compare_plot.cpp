@@ -104,8 +104,9 @@ std::string panel(const CompareReport& report, Rate rate, const Unit& unit) {
 }
 
 std::string script_of(const CompareReport& report) {
-  const Unit unit = unit_for(report.stream.records);
-  const double length = static_cast<double>(std::max<std::uint64_t>(1, report.stream.records));
+  const Unit unit = unit_for(report.truth.counts.records);
+  const double length =
+      static_cast<double>(std::max<std::uint64_t>(1, report.truth.counts.records));
   const double width = kPanelWidth + legend_width(report);
   std::string text =
       fmt::format(kHead, length / unit.size, least_rate(report), width, kLeftMargin / width,

@@ -13,21 +13,6 @@
 namespace sluice::cli {
 namespace {
 
-// "50k/s", "3M/m", "1G/d": keys a second.
-double parse_rate(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  const std::string_view unit = slash == std::string_view::npos ? "" : text.substr(slash + 1);
-  const double seconds = unit == "s"   ? 1
-                         : unit == "m" ? 60
-                         : unit == "h" ? 3600
-                         : unit == "d" ? 86'400
-                                       : 0;
-  if (seconds == 0)
-    throw BadParameters(fmt::format(
-        "--rate '{}' is no rate: give keys a second, minute, hour or day, such as 50k/s", text));
-  return static_cast<double>(parse_count("--rate", text.substr(0, slash))) / seconds;
-}
-
 LatePolicy parse_late(const std::string& text) {
   if (text == "pass") return LatePolicy::pass;
   if (text == "drop") return LatePolicy::drop;
@@ -98,6 +83,20 @@ double generations_for(const WindowSpec& spec, double share) {
 }
 
 }  // namespace
+
+double parse_rate(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const std::string_view unit = slash == std::string_view::npos ? "" : text.substr(slash + 1);
+  const double seconds = unit == "s"   ? 1
+                         : unit == "m" ? 60
+                         : unit == "h" ? 3600
+                         : unit == "d" ? 86'400
+                                       : 0;
+  if (seconds == 0)
+    throw BadParameters(fmt::format(
+        "--rate '{}' is no rate: give keys a second, minute, hour or day, such as 50k/s", text));
+  return static_cast<double>(parse_count("--rate", text.substr(0, slash))) / seconds;
+}
 
 void add_window_flags(CLI::App& command, DedupFlags& flags) {
   const char* group = "Window";

@@ -13,6 +13,9 @@ namespace sluice::cli {
 
 void add_window_flags(CLI::App& command, DedupFlags& flags);
 
+// "50k/s", "3M/m", "1G/d": so many a second. Throws BadParameters naming --rate.
+double parse_rate(std::string_view text);
+
 // Fills what `request` says of windows, times and late records, and makes `cohort` the filter of a
 // window for which none was named. Throws BadParameters: each names the flag and what would be
 // right.

@@ -1,5 +1,5 @@
 // SIGINT and SIGTERM as a request to stop: the run drains and saves, then ends with 128 + the
-// signal.
+// signal. SIGUSR1 as a question: how is it going?
 #pragma once
 
 namespace sluice::cli {
@@ -10,6 +10,11 @@ class StopSignals {
   StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
+
+  // From here on SIGUSR1 does not end the process.
+  void answer_questions();
+  // Whether it came since the last call.
+  bool asked() noexcept;
 
   // Becomes readable with the first signal, so that a waiting read can end.
   int wake_descriptor() const noexcept;

@@ -90,8 +90,9 @@ bool Audit::outside(std::int64_t last, std::int64_t now) const noexcept {
 }
 
 Audit::Truth Audit::truth_of(const std::int64_t* last, std::int64_t now) const noexcept {
-  if (last == nullptr) return knows_all_ || outside(start_, now) ? Truth::distinct : Truth::either;
+  if (last == nullptr) return knows_all(now) ? Truth::distinct : Truth::either;
   if (*last == Shadow::kUnknown) return Truth::either;
+  if (*last == Shadow::kForgotten) return Truth::distinct;
   if (inside(*last, now)) return Truth::duplicate;
   return outside(*last, now) ? Truth::distinct : Truth::either;
 }
@@ -124,12 +125,23 @@ void Audit::remember(const Digest& digest, std::int64_t time, std::int64_t now) 
   if (sample_word(digest) <= threshold_) shadow_.add(digest, time);
 }
 
+void Audit::forget(const Digest& digest, bool found) {
+  if (sample_word(digest) > threshold_) return;
+  const std::int64_t last = found ? Shadow::kForgotten : Shadow::kUnknown;
+  if (std::int64_t* known = shadow_.find(digest))
+    *known = last;
+  else if (found && !knows_all(now_))
+    remember(digest, last, now_);
+}
+
 // Keys that left the window go first, then the table grows, and when it may not, the sample is
 // halved. While it is rebuilt there are two tables, and both are counted.
 void Audit::make_room(std::int64_t now) {
+  const bool all = knows_all(now);
   const auto alive = [&](const Shadow::Entry& entry) {
-    return sample_word(entry.key) <= threshold_ &&
-           (entry.last == Shadow::kUnknown || !outside(entry.last, now));
+    if (sample_word(entry.key) > threshold_) return false;
+    if (entry.last == Shadow::kForgotten) return !all;  // then no entry says the same
+    return entry.last == Shadow::kUnknown || !outside(entry.last, now);
   };
   const std::size_t slots = shadow_.slots();
   const std::size_t roomy = slots / 8 * 3;
@@ -239,13 +251,14 @@ void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdi
     else
       remember(digests[i], Shadow::kUnknown, clock_.now());
   }
+  now_ = clock_.now();
 }
 
-void Audit::ask_ghosts(std::size_t count) {
+void Audit::ask_ghosts(std::uint64_t count) {
   std::array<Digest, kGhosts> digests;
   std::array<Verdict, kGhosts> verdicts;
-  while (count > 0) {
-    const std::size_t part = std::min(count, kGhosts);
+  while (count > 0 && counts_.ghosts.errors < kEnoughErrors) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(count, kGhosts));
     for (std::size_t i = 0; i < part; ++i) digests[i] = {random_.next(), random_.next()};
     const auto answers = std::span(verdicts).first(part);
     filter_.may_contain(std::span(digests).first(part), answers);
@@ -259,6 +272,8 @@ Audit::Report Audit::report() const {
   Report report = counts_;
   report.keys = shadow_.size();
   report.bytes = shadow_.bytes();
+  report.most_bytes = params_.most_bytes;
+  report.knows_all = knows_all(now_);
   return report;
 }
 

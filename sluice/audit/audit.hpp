@@ -14,7 +14,7 @@
 // keys whose time was not believed.
 //
 // A sample cannot see errors much rarer than one in its own size. Ghosts can: random digests that
-// were never inserted, asked between batches.
+// were never inserted, asked between batches, and as many more as the caller has time for.
 //
 // Cost     a multiplication and a comparison a key; 24 bytes and some room for each key of the
 //          sample. When the memory given is used up, half of the sample is dropped, and what was
@@ -38,9 +38,12 @@ class Audit {
  public:
   static constexpr std::uint64_t kMostSample = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kLeastBytes = 4096;
-  // Ghosts asked, and after how many records.
+  // Ghosts asked, and after how many records. More would not leave the audit within 3 % of the
+  // instructions of a run (docs/audit.md).
   static constexpr std::size_t kGhosts = 64;
   static constexpr std::uint64_t kGhostsEvery = 8192;
+  // By so many that were taken for keys a rate is known to 2 %, and more ghosts tell little.
+  static constexpr double kEnoughErrors = 10'000;
 
   struct Params {
     std::uint64_t sample = 1024;                        // one key in so many
@@ -50,14 +53,16 @@ class Audit {
   };
 
   struct Report {
-    std::uint64_t sample = 0;  // one key in so many, at present
-    unsigned doublings = 0;    // how often it had to be halved to fit
-    std::uint64_t keys = 0;    // remembered exactly
-    std::uint64_t bytes = 0;   // for those
-    Rate positives;            // false positives among distinct events
-    Rate negatives;            // false negatives among duplicates
-    Rate ghosts;               // ghosts that the filter takes for keys
-    double undecided = 0;      // sampled events that nothing can be said of
+    std::uint64_t sample = 0;      // one key in so many, at present
+    unsigned doublings = 0;        // how often it had to be halved to fit
+    std::uint64_t keys = 0;        // remembered exactly
+    std::uint64_t bytes = 0;       // for those
+    Rate positives;                // false positives among distinct events
+    Rate negatives;                // false negatives among duplicates
+    Rate ghosts;                   // ghosts that the filter takes for keys
+    double undecided = 0;          // sampled events that nothing can be said of
+    std::uint64_t most_bytes = 0;  // that the sample may take
+    bool knows_all = true;         // false: the filter may hold keys from before the audit
   };
 
   // `filter` must outlive this. Throws BadParameters.
@@ -69,8 +74,13 @@ class Audit {
   void observe(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                std::span<const Nanoseconds> times = {}, std::span<const bool> late = {});
 
-  // Asks so many ghosts. observe() does it now and then.
-  void ask_ghosts(std::size_t count);
+  // The key was taken back: what comes of it next is distinct. `found`: the filter held it; where
+  // it says that it did not, nothing is known of the key from now on.
+  void forget(const Digest& digest, bool found);
+
+  // Asks so many ghosts, or until kEnoughErrors were taken for keys. observe() asks some now and
+  // then; the rate is that over all of them.
+  void ask_ghosts(std::uint64_t count);
 
   Report report() const;
 
@@ -107,6 +117,7 @@ class Audit {
   bool outside(std::int64_t last, std::int64_t now) const noexcept;
   void look_at_slack();
   void lose_track(std::int64_t now);
+  bool knows_all(std::int64_t now) const noexcept { return knows_all_ || outside(start_, now); }
 
   Params params_;
   const AnyFilter& filter_;

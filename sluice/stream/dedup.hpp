@@ -49,6 +49,9 @@ struct DedupOptions {
   bool forget = false;
   // Told of every key that was judged, with its verdict. Must outlive the run; may be null.
   Audit* audit = nullptr;
+  // Takes the keys, and with event time their times, in place of the filter: nothing is judged, and
+  // every record counts as distinct.
+  std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
 };
 
 struct DedupCounts {
