@@ -134,7 +134,6 @@ Run::Run(const DedupRequest& request)
                                      : FileSink::open(request.output)),
       losses_(state_.filter.stats().predicted_fpr),
       progress_(bytes_in_all(inputs_)) {
-  signals_.answer_questions();
   if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
   std::vector<std::pair<const char*, const FileSink*>> outputs;

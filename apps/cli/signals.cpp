@@ -37,10 +37,6 @@ StopSignals::StopSignals() {
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-}
-
-void StopSignals::answer_questions() {
-  struct sigaction action = {};
   action.sa_handler = on_question;
   action.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &action, nullptr);

@@ -6,14 +6,12 @@ namespace sluice::cli {
 
 class StopSignals {
  public:
-  // From here on the two signals are caught; a second one ends the process at once.
+  // From here on the signals are caught; a second one of the first two ends the process at once.
   StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // From here on SIGUSR1 does not end the process.
-  void answer_questions();
-  // Whether it came since the last call.
+  // Whether a question came since the last call.
   bool asked() noexcept;
 
   // Becomes readable with the first signal, so that a waiting read can end.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "sluice/base/error.hpp"
@@ -21,8 +22,8 @@ constexpr double kStep = 0.630957;  // 10^(-1/5)
 // A filter as it was named.
 struct Named {
   std::string name;
-  std::string text;                               // with its settings
-  bool bytes = false, fpr = false, keys = false;  // which its settings say
+  std::string text;                 // with its settings
+  bool bytes = false, fpr = false;  // which its settings say
 };
 
 Named named(std::string_view name_and_settings, const CompareWish& wish) {
@@ -36,7 +37,6 @@ Named named(std::string_view name_and_settings, const CompareWish& wish) {
   for (const auto& [setting, value] : settings.pairs()) {
     filter.bytes |= setting == "bytes";
     filter.fpr |= setting == "fpr";
-    filter.keys |= setting == "keys";
   }
   return filter;
 }
@@ -81,6 +81,16 @@ std::optional<AnyFilter> fitted(const std::string& text, const CompareWish& wish
   return std::nullopt;
 }
 
+// For a filter whose size follows from its error alone: less of it, as long as it fits.
+double between(const std::string& text, const CompareWish& wish, double fits) {
+  double too_large = fits * kStep;
+  for (int step = 0; step < 10; ++step) {
+    const double fpr = std::sqrt(fits * too_large);
+    (window_of(text, wish, fpr).stats().bytes <= *wish.memory ? fits : too_large) = fpr;
+  }
+  return fits;
+}
+
 // The least error, by steps of a fifth of a decade, for which a window fits into the memory. One
 // that is planned for less than it can hold would grow instead. What is left of the memory then
 // makes its table larger.
@@ -100,7 +110,7 @@ AnyFilter best_window(const std::string& text, const CompareWish& wish) {
         text, format_count(keys_and_fpr(wish, kWorstFpr).keys.value_or(0)),
         format_size(*wish.memory), kWorstFpr));
   if (std::optional<AnyFilter> filter = fitted(text, wish, *least)) return std::move(*filter);
-  return window_of(text, wish, *least);
+  return window_of(text, wish, between(text, wish, *least));
 }
 
 bool is_window(const Named& filter, const CompareWish& wish) {
@@ -108,9 +118,11 @@ bool is_window(const Named& filter, const CompareWish& wish) {
   return wish.window && make_filter(filter.text, keys_and_fpr(wish, wish.wish.fpr)).ages();
 }
 
+// A window filter's size follows from its error where it is not given.
 bool decides(const Named& filter, const CompareWish& wish) {
-  return wish.memory && has_fixed_size(filter_named(filter.name)) && !filter.bytes &&
-         !(filter.fpr && is_window(filter, wish));
+  if (!wish.memory || filter.bytes) return false;
+  if (is_window(filter, wish)) return filter.name != "exact-window" && !filter.fpr;
+  return has_fixed_size(filter_named(filter.name));
 }
 
 }  // namespace

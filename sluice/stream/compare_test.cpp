@@ -146,12 +146,12 @@ TEST(Comparison, WindowsDifferFromTheTruthByTheirSlackOnly) {
 
 // A window that is planned for an error which its bytes cannot hold would grow.
 TEST(Comparison, WindowsKeepToTheMemory) {
-  const CompareWish wish{.wish = {.fpr = 1e-6}, .window = deliveries(10'000), .memory = 32'768};
+  const CompareWish wish{.wish = {.fpr = 1e-6}, .window = deliveries(40'000), .memory = 131'072};
   const std::vector<Digest> stream = stream_of(StreamShape::uniform, 60'000);
   for (const CompareResult& result :
        compare(stream, wish, {"cohort", "apbf", "apbbf", "timing"}, 5000)) {
-    EXPECT_LE(result.stats.bytes, 32'768u) << result.name;
-    EXPECT_GE(result.stats.bytes, 32'768u * 95 / 100) << result.name;
+    EXPECT_LE(result.stats.bytes, 131'072u) << result.name;
+    EXPECT_GE(result.stats.bytes, 131'072u * 95 / 100) << result.name;
     EXPECT_EQ(result.counts.false_negatives, 0u) << result.name;
     EXPECT_LT(result.counts.false_positive_rate(), 0.3) << result.name;
   }
