@@ -130,7 +130,7 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
   command
       .add_option("--audit-ghosts", flags.audit_ghosts,
                   "Random keys that never came to ask for at the end, and at each SIGUSR1, beside "
-                  "one for 32 records: an error of 1e-6 takes 4M [0]")
+                  "one for 64 records: an error of 1e-6 takes 4M [0]")
       ->type_name("COUNT")
       ->group(group);
   command

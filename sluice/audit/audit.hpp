@@ -41,7 +41,7 @@ class Audit {
   static constexpr std::uint64_t kLeastBytes = 4096;
   // Ghosts asked, and after how many records. More would not leave the audit within 3 % of the
   // instructions of a run (docs/audit.md).
-  static constexpr std::size_t kGhosts = 256;
+  static constexpr std::size_t kGhosts = 128;
   static constexpr std::uint64_t kGhostsEvery = 8192;
   // By so many that were taken for keys a rate is known to 2 %, and more ghosts tell little.
   static constexpr double kEnoughErrors = 10'000;

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
 #include "sluice/stream/compare_filter.hpp"
 #include "sluice/stream/synthetic.hpp"
 #include "sluice/window/window.hpp"
@@ -206,6 +209,123 @@ TEST(Comparison, OfNothingIsNothing) {
   EXPECT_EQ(result.counts, CompareCounts{});
   EXPECT_EQ(result.counts.false_positive_rate(), 0);
   EXPECT_TRUE(result.points.empty());
+}
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+
+struct TimedStream {
+  std::vector<Digest> digests;
+  std::vector<Nanoseconds> times;
+};
+
+// Twenty records a second, some late, and now and then a wild clock.
+TimedStream timed_stream(std::size_t records) {
+  TimedStream stream{stream_of(StreamShape::uniform, records), {}};
+  SplitMix64 random(9);
+  for (std::size_t i = 0; i < records; ++i) {
+    const auto now = static_cast<Nanoseconds>(i) * kSecond / 20 + 1000 * kSecond;
+    const auto back = static_cast<Nanoseconds>(random.next() % 120) * kSecond;
+    const bool wild = i > 100 && random.next() % 500 == 0;
+    stream.times.push_back(wild ? now + 5000 * kSecond : random.next() % 8 == 0 ? now - back : now);
+  }
+  return stream;
+}
+
+// By looking back through all deliveries: distinct, duplicates, late, not believed.
+std::array<std::uint64_t, 4> counts_by_search(const TimedStream& stream, const WindowSpec& window) {
+  const auto size = static_cast<Nanoseconds>(window.size);
+  EventClock clock(window.size, window.size);
+  std::vector<std::pair<Digest, Nanoseconds>> delivered;
+  std::array<std::uint64_t, 4> counts{};
+  for (std::size_t i = 0; i < stream.digests.size(); ++i) {
+    Nanoseconds time = stream.times[i];
+    const EventClock::Reading reading = clock.read(time);
+    const bool landmark = window.kind == WindowSpec::Kind::landmark;
+    const bool over = landmark && time / size < clock.now() / size;
+    if (reading == EventClock::Reading::disbelieved) {
+      ++counts[3];
+    } else if (reading == EventClock::Reading::late || over) {
+      ++counts[2];
+    } else {
+      const bool seen = std::ranges::any_of(delivered, [&](const auto& delivery) {
+        if (delivery.first != stream.digests[i]) return false;
+        return landmark ? delivery.second / size == clock.now() / size
+                        : clock.now() - delivery.second < size;
+      });
+      ++counts[seen];
+      if (!seen) delivered.emplace_back(stream.digests[i], time);
+    }
+  }
+  return counts;
+}
+
+TEST(Comparison, ByTimeFindsWhatASearchFinds) {
+  const TimedStream stream = timed_stream(8000);
+  for (const WindowSpec::Kind kind : {WindowSpec::Kind::time, WindowSpec::Kind::landmark}) {
+    const CompareWish wish{.wish = {.fpr = 0.01},
+                           .window = WindowSpec{kind, 100ull * 1'000'000'000},
+                           .window_keys = 2500};
+    Comparison comparison(wish.window);
+    const std::vector<std::string> filters = {"exact", "cohort", "apbf", "growing", "none"};
+    for (const std::string& name : filters) comparison.add(name, make_compared(name, wish));
+    for (std::size_t at = 0; at < stream.digests.size(); at += 777) {
+      const std::size_t count = std::min<std::size_t>(777, stream.digests.size() - at);
+      comparison.feed(std::span(stream.digests).subspan(at, count),
+                      std::span(stream.times).subspan(at, count));
+    }
+    const std::vector<CompareResult> results = comparison.finish();
+    const CompareTruth truth = comparison.truth();
+    const auto [distinct, duplicates, late, disbelieved] = counts_by_search(stream, *wish.window);
+    EXPECT_EQ(truth.counts.distinct, distinct);
+    EXPECT_EQ(truth.counts.duplicates(), duplicates);
+    EXPECT_EQ(truth.late, late);
+    EXPECT_EQ(truth.disbelieved, disbelieved);
+    EXPECT_GT(late, 10u);
+    EXPECT_GT(disbelieved, 1u);
+    EXPECT_LE(truth.most_keys, 2100u);
+    EXPECT_GE(truth.most_keys, 1000u);
+    EXPECT_GT(truth.bytes, 0u);
+    // Exact is right but for its slack; the others make no false negative, and few others.
+    EXPECT_EQ(results[0].counts.false_positives + results[0].counts.false_negatives, 0u);
+    for (const std::size_t i : {1u, 2u}) {
+      EXPECT_EQ(results[i].counts.false_negatives, 0u) << results[i].name;
+      EXPECT_LT(results[i].counts.false_positive_rate(), 0.02) << results[i].name;
+    }
+    EXPECT_GT(results[3].counts.false_positives, 500u);
+    EXPECT_EQ(results[4].counts.false_negatives, duplicates);
+    EXPECT_TRUE(results[4].forgets);
+    EXPECT_FALSE(results[1].forgets);
+  }
+}
+
+// The first record's clock was wrong, and the second sets it back.
+TEST(Comparison, ByTimeStartsAgainWhenTheFirstClockWasWrong) {
+  const WindowSpec window{WindowSpec::Kind::time, 100ull * 1'000'000'000};
+  Comparison comparison(window);
+  const CompareWish wish{.window = window};
+  comparison.add("exact", make_compared("exact", wish));
+  const std::vector<Digest> digests = {{1, 1}, {2, 2}, {1, 1}, {3, 3}, {1, 1}};
+  const std::vector<Nanoseconds> times = {100'000 * kSecond, 0, 10 * kSecond, 60 * kSecond,
+                                          150 * kSecond};
+  comparison.feed(digests, times);
+  const CompareResult result = comparison.finish().front();
+  EXPECT_EQ(result.counts.records, 5u);
+  EXPECT_EQ(result.counts.distinct, 4u);
+  EXPECT_EQ(result.counts.false_positives + result.counts.false_negatives, 0u);
+}
+
+TEST(Comparison, MemoryDecidesAboutWindowsOfTime) {
+  const CompareWish wish{.window = WindowSpec{WindowSpec::Kind::time, 60ull * 1'000'000'000},
+                         .window_keys = 40'000,
+                         .memory = 256 << 10};
+  for (const char* name : {"cohort", "apbf", "apbbf", "timing", "bloom"}) {
+    EXPECT_TRUE(memory_decides(name, wish));
+    const std::uint64_t bytes = make_compared(name, wish).stats().bytes;
+    EXPECT_LE(bytes, *wish.memory) << name;
+    EXPECT_GE(bytes, *wish.memory * 95 / 100) << name;
+  }
+  for (const char* name : {"exact", "growing", "cohort,fpr=0.01", "bloom,bytes=1KiB"})
+    EXPECT_FALSE(memory_decides(name, wish)) << name;
 }
 
 }  // namespace
