@@ -81,7 +81,7 @@ std::optional<AnyFilter> fitted(const std::string& text, const CompareWish& wish
   return std::nullopt;
 }
 
-// For a filter whose size follows from its error alone: less of it, as long as it fits.
+// Less error than what fits, by less than a step, as long as it still does.
 double between(const std::string& text, const CompareWish& wish, double fits) {
   double too_large = fits * kStep;
   for (int step = 0; step < 10; ++step) {
@@ -92,8 +92,8 @@ double between(const std::string& text, const CompareWish& wish, double fits) {
 }
 
 // The least error, by steps of a fifth of a decade, for which a window fits into the memory. One
-// that is planned for less than it can hold would grow instead. What is left of the memory then
-// makes its table larger.
+// that is planned for less than it can hold would grow instead. Where sizes come in steps, what is
+// left of the memory makes the table larger.
 AnyFilter best_window(const std::string& text, const CompareWish& wish) {
   std::optional<double> least;
   for (double fpr = kWorstFpr; fpr > kLeastFpr; fpr *= kStep) {
@@ -109,8 +109,11 @@ AnyFilter best_window(const std::string& text, const CompareWish& wish) {
         "it more memory, or a smaller window",
         text, format_count(keys_and_fpr(wish, kWorstFpr).keys.value_or(0)),
         format_size(*wish.memory), kWorstFpr));
-  if (std::optional<AnyFilter> filter = fitted(text, wish, *least)) return std::move(*filter);
-  return window_of(text, wish, between(text, wish, *least));
+  // What a filter makes of an error is its best plan; bytes alone leave it to guess the rest.
+  AnyFilter planned = window_of(text, wish, between(text, wish, *least));
+  if (planned.stats().bytes >= *wish.memory - *wish.memory / 20) return planned;
+  if (std::optional<AnyFilter> larger = fitted(text, wish, *least)) return std::move(*larger);
+  return planned;
 }
 
 bool is_window(const Named& filter, const CompareWish& wish) {

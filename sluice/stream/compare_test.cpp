@@ -156,7 +156,7 @@ TEST(Comparison, WindowsKeepToTheMemory) {
     EXPECT_LE(result.stats.bytes, 131'072u) << result.name;
     EXPECT_GE(result.stats.bytes, 131'072u * 95 / 100) << result.name;
     EXPECT_EQ(result.counts.false_negatives, 0u) << result.name;
-    EXPECT_LT(result.counts.false_positive_rate(), 0.3) << result.name;
+    EXPECT_LT(result.counts.false_positive_rate(), 0.05) << result.name;
   }
 }
 
