@@ -81,12 +81,23 @@ std::optional<AnyFilter> fitted(const std::string& text, const CompareWish& wish
   return std::nullopt;
 }
 
+// What a window takes for an error; nothing where its filter cannot have that one.
+std::optional<std::uint64_t> bytes_for(const std::string& text, const CompareWish& wish,
+                                       double fpr) {
+  try {
+    return window_of(text, wish, fpr).stats().bytes;
+  } catch (const BadParameters&) {
+    return std::nullopt;
+  }
+}
+
 // Less error than what fits, by less than a step, as long as it still does.
 double between(const std::string& text, const CompareWish& wish, double fits) {
   double too_large = fits * kStep;
   for (int step = 0; step < 10; ++step) {
     const double fpr = std::sqrt(fits * too_large);
-    (window_of(text, wish, fpr).stats().bytes <= *wish.memory ? fits : too_large) = fpr;
+    const std::optional<std::uint64_t> bytes = bytes_for(text, wish, fpr);
+    (bytes && *bytes <= *wish.memory ? fits : too_large) = fpr;
   }
   return fits;
 }
@@ -97,11 +108,10 @@ double between(const std::string& text, const CompareWish& wish, double fits) {
 AnyFilter best_window(const std::string& text, const CompareWish& wish) {
   std::optional<double> least;
   for (double fpr = kWorstFpr; fpr > kLeastFpr; fpr *= kStep) {
-    try {
-      if (window_of(text, wish, fpr).stats().bytes > *wish.memory) break;
-      least = fpr;
-    } catch (const BadParameters&) {  // not at this error: perhaps at a smaller one
-    }
+    const std::optional<std::uint64_t> bytes = bytes_for(text, wish, fpr);
+    if (!bytes) continue;  // not at this error: perhaps at a smaller one
+    if (*bytes > *wish.memory) break;
+    least = fpr;
   }
   if (!least)
     throw BadParameters(fmt::format(
