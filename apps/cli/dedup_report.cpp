@@ -1,7 +1,9 @@
 #include "dedup_report.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -277,17 +279,21 @@ void Progress::update(const DedupCounts& counts, const Audit* audit) {
   if (now < next_) return;
   next_ = now + kProgressEvery;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::string line =
-      fmt::format("{} records  {}  {:.1f} % duplicates  {}", format_count(counts.records),
-                  format_rate(per_second(counts.records, seconds)),
-                  share(counts.duplicates, counts.records), format_size(peak_memory_bytes()));
+  std::string line = fmt::format(
+      "{} records  {}  {:.1f} % duplicates", format_count(counts.records),
+      format_rate(per_second(counts.records, seconds)), share(counts.duplicates, counts.records));
+  if (audit != nullptr) line += "  " + in_short(audit->report());
+  line += "  " + format_size(peak_memory_bytes());
   if (bytes_to_read_ > counts.bytes_in && counts.bytes_in > 0 && seconds > 1) {
     const double left = seconds * static_cast<double>(bytes_to_read_ - counts.bytes_in) /
                         static_cast<double>(counts.bytes_in);
     line += fmt::format("  {} left",
                         format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
   }
-  if (audit != nullptr) line += "  " + in_short(audit->report());
+  // A line that is broken is not written over.
+  winsize window{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+    line.resize(std::min<std::size_t>(line.size(), window.ws_col - 1u));
   say(fmt::format("\r{}\033[K", line));
   shown_ = true;
 }

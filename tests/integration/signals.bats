@@ -93,6 +93,11 @@ interrupted() {
   script -qec "'$SLUICE' dedup --audit 1/64 --filter bloom,keys=20000,fpr=0.02 input >out" /dev/null \
     </dev/null >screen
   grep -qE 'records .* false\+ [<0-9].* false- [<0-9].* ghosts ' screen
+  # It is cut where the terminal ends: one that is broken could not be written over.
+  script -qec "stty cols 40; '$SLUICE' dedup --audit 1/64 input >out" /dev/null </dev/null |
+    tr '\r' '\n' | sed 's/\x1b.*//' | grep '[0-9] records ' >lines
+  [ -s lines ]
+  [ "$(awk 'length > 39' lines | wc -l)" -eq 0 ]
 }
 
 @test "SIGINT in the middle of a large file keeps output and state in step" {
