@@ -67,12 +67,12 @@ load helper
   sluice dedup --audit 1/1 --state s input >out 2>err
   grep -q 'false positives unknown (keys from before this run), false negatives unknown; ghosts < ' err
   # Keys of this run are known when they come again, and a window knows all once it has passed.
-  lines_of 4k 2 >more
-  sluice dedup --audit 1/1 --state s --stats json more >out 2>err
+  lines_of 4k 2 >other
+  sluice dedup --audit 1/1 --state s --stats json other >out 2>err
   stat_of '.audit | .fpr_high == 1 and .fnr == null and .duplicates > 100 and .knows_all == false' |
     grep -qx true
   sluice dedup --window 500 --audit 1/1 --state w --stats none input >/dev/null
-  sluice dedup --window 500 --audit 1/1 --state w --stats json more >out 2>err
+  sluice dedup --window 500 --audit 1/1 --state w --stats json other >out 2>err
   stat_of '.audit | .distinct > 1000 and .undecided > 400 and .knows_all' | grep -qx true
 }
 
