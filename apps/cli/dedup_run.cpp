@@ -34,8 +34,10 @@ constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chron
 constexpr std::uint64_t kLookEveryAtLeast = 1 << 10;
 constexpr std::uint64_t kLookEveryAtMost = 1 << 16;
 
-// Some milliseconds' worth: the next record, or the signal to stop, need not wait longer.
-constexpr std::uint64_t kGhostsWhenIdle = 1 << 16;
+// Some milliseconds' worth: the next record, or the signal to stop, need not wait longer. By the
+// most in all, an error of 10^-7 would be known.
+constexpr std::uint64_t kGhostsAtOnce = 1 << 15;
+constexpr double kMostGhostsWhenIdle = 1e8;
 
 // Reading what is being written, or writing two things into one file, destroys both.
 void check_distinct_files(std::span<const FileSource> inputs,
@@ -317,7 +319,8 @@ void Run::ask_ghosts_when_idle() {
   const std::uint64_t records = dedup_->counts().records;
   turns_without_ = records == seen_records_ ? turns_without_ + 1 : 0;
   seen_records_ = records;
-  if (turns_without_ > 1 && records > 0) audit_->ask_ghosts(kGhostsWhenIdle);
+  if (turns_without_ > 1 && records > 0 && audit_->report().ghosts.trials < kMostGhostsWhenIdle)
+    audit_->ask_ghosts(kGhostsAtOnce);
 }
 
 // Who interrupts a run does not wait for it.
@@ -326,7 +329,7 @@ void Run::ask_ghosts() {
   // A short run has had no turn of them yet.
   if (audit_->report().ghosts.trials == 0) audit_->ask_ghosts(Audit::kGhosts);
   for (std::uint64_t left = request_.audit_ghosts; left > 0 && signals_.received() == 0;) {
-    const std::uint64_t part = std::min(left, kGhostsWhenIdle);
+    const std::uint64_t part = std::min(left, kGhostsAtOnce);
     audit_->ask_ghosts(part);
     left -= part;
   }

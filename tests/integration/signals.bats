@@ -80,7 +80,7 @@ interrupted() {
   asked() {
     kill -USR1 "$pid"
     sleep 0.1
-    [ "$(stat_of '.audit.ghost_probes // 0')" -ge 100000 ]
+    [ "$(stat_of '.audit.ghost_probes // 0')" -ge 30000 ]
   }
   eventually asked
   exec 7>&-
