@@ -96,7 +96,10 @@ void Comparison::find_truth() {
   for (std::size_t i = 0; i < digests_.size(); ++i) {
     const std::int64_t now = by_time() ? nows_[i] : truth_.deliveries();
     const std::int64_t time = by_time() ? times_[i] : now;
-    if (by_time() && i > 0 && now < nows_[i - 1]) truth_.set_back(now);
+    if (by_time() && i > 0 && now < nows_[i - 1]) {
+      truth_.set_back(now);
+      in_window_.clear();
+    }
     const bool distinct = truth_.observe(digests_[i], time, now);
     distinct_[i] = distinct;
     found_.counts.distinct += distinct;

@@ -312,6 +312,7 @@ TEST(Comparison, ByTimeStartsAgainWhenTheFirstClockWasWrong) {
   EXPECT_EQ(result.counts.records, 5u);
   EXPECT_EQ(result.counts.distinct, 4u);
   EXPECT_EQ(result.counts.false_positives + result.counts.false_negatives, 0u);
+  EXPECT_EQ(comparison.truth().most_keys, 2u);
 }
 
 TEST(Comparison, MemoryDecidesAboutWindowsOfTime) {
