@@ -12,6 +12,7 @@
 #include "compare_plot.hpp"
 #include "compare_report.hpp"
 #include "compare_stream.hpp"
+#include "signals.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/window/spec.hpp"
 
@@ -25,19 +26,16 @@ struct Flags {
   bool json = false;
 };
 
-std::uint64_t window_of(const std::string& text) {
-  const WindowSpec spec = parse_window("--window", text);
-  if (spec.by_time())
-    throw BadParameters(
-        fmt::format("--window {} is a time: filters are compared by windows of records; give a "
-                    "count such as 1M",
-                    text));
-  return spec.size;
-}
-
 CompareWish wish_of(const Flags& flags, const CompareStream& stream) {
   CompareWish wish;
-  if (!flags.window.empty()) wish.window = window_of(flags.window);
+  if (!flags.window.empty()) wish.window = parse_window("--window", flags.window);
+  stream.check(wish.window);
+  const bool by_time = wish.window && wish.window->by_time();
+  if (by_time) wish.window_keys = stream.keys_in(*wish.window);
+  if (by_time && !flags.memory.empty() && !wish.window_keys)
+    throw BadParameters(
+        "--memory and a window of time: how many keys the window holds is not known; give the "
+        "stream's --rate, such as 5k/s");
   if (!flags.memory.empty()) wish.memory = parse_size("--memory", flags.memory);
   if (!flags.fpr.empty()) wish.wish.fpr = parse_probability("--fpr", flags.fpr);
   if (flags.expect.empty()) {
@@ -63,29 +61,38 @@ std::optional<FileSink> open_plot(const Flags& flags, const CompareStream& strea
   need_gnuplot();
   FileSink sink = FileSink::open(flags.plot);
   const FileIdentity identity = sink.identity();
-  if (identity.regular && stream.source() != nullptr && stream.source()->identity() == identity)
-    throw BadParameters(
-        fmt::format("--plot '{}' is also the input: write to another file", flags.plot));
+  for (const FileSource& source : stream.sources())
+    if (identity.regular && source.identity() == identity)
+      throw BadParameters(
+          fmt::format("--plot '{}' is also the input: write to another file", flags.plot));
   return sink;
 }
 
 int run(const Flags& flags) {
-  CompareStream stream(flags.stream);
+  StopSignals signals;
+  CompareStream stream(flags.stream, signals.wake_descriptor());
   const CompareWish wish = wish_of(flags, stream);
   Comparison comparison(wish.window);
   for (const std::string& filter : filters_of(flags))
     comparison.add(filter, make_compared(filter, wish));
   std::optional<FileSink> plot = open_plot(flags, stream);
-  stream.run(comparison);
+  stream.run(comparison, [&] { return signals.received() == 0; });
   CompareReport report{.results = comparison.finish(), .wish = wish};
-  report.stream = comparison.stream();
+  report.truth = comparison.truth();
+  report.interrupted = signals.received() != 0;
   report.unkeyed = stream.unkeyed();
   report.source = stream.describe();
-  if (report.stream.records == 0 && report.unkeyed > 0)
-    warn("compare", "no record had the key: check --key and the record format");
+  if (report.truth.counts.records == 0 && report.unkeyed > 0)
+    warn("compare", flags.stream.event_time.empty()
+                        ? "no record had the key: check --key and the record format"
+                        : "no record had the key and the time: check --key, --event-time and the "
+                          "record format");
+  if (report.interrupted)
+    warn("compare", fmt::format("interrupted: these are the numbers of the first {} records",
+                                format_count(report.truth.counts.records)));
   fmt::print("{}", flags.json ? as_json(report) : as_table(report));
   if (plot) draw(report, *plot);
-  return kDone;
+  return report.interrupted ? 128 + signals.received() : kDone;
 }
 
 void add_filter_flags(CLI::App& command, Flags& flags) {
@@ -101,11 +108,12 @@ void add_filter_flags(CLI::App& command, Flags& flags) {
       ->allow_extra_args(false)  // one value a --filter: what follows is a file
       ->group(group);
   add("-m,--memory", flags.memory,
-      "The size of each filter that is of a fixed size and whose parameters say no other", "SIZE");
+      "What each filter of a fixed size may take, all counted, unless its parameters say otherwise",
+      "SIZE");
   add("-w,--window", flags.window,
-      "Only the last so many records let through count; filters that are no window filters run as "
-      "they are",
-      "COUNT");
+      "Only the last so many records let through count (1M), or the last so much time (10m, 7d, "
+      "hour, day); filters that are no window filters run as they are",
+      "1M|10m|hour|day");
   add("--expect", flags.expect,
       "How many distinct keys to plan for [of a generated stream, what it has; otherwise 8M]",
       "COUNT");

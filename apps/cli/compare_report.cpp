@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "json_writer.hpp"
 #include "printable.hpp"
@@ -13,8 +14,8 @@ namespace sluice::cli {
 namespace {
 
 double bits_a_key(const CompareReport& report, const CompareResult& result) {
-  if (report.keys() == 0) return 0;
-  return 8 * static_cast<double>(result.stats.bytes) / static_cast<double>(report.keys());
+  if (report.truth.most_keys == 0) return 0;
+  return 8 * static_cast<double>(result.stats.bytes) / static_cast<double>(report.truth.most_keys);
 }
 
 double records_a_second(const CompareResult& result) {
@@ -22,23 +23,42 @@ double records_a_second(const CompareResult& result) {
 }
 
 std::string headline(const CompareReport& report) {
-  const CompareCounts& stream = report.stream;
+  const CompareCounts& stream = report.truth.counts;
   std::string text = fmt::format("{}: {} records, {} distinct, {} duplicates",
                                  printable(report.source.name), format_count(stream.records),
                                  format_count(stream.distinct), format_count(stream.duplicates()));
   if (report.wish.window)
-    text += fmt::format(", in a window of {}", format_count(*report.wish.window));
-  if (report.unkeyed > 0)
-    text += fmt::format("; {} without a key left out", format_count(report.unkeyed));
+    text += fmt::format(", in {} ({} keys at most)", describe(*report.wish.window, false),
+                        format_count(report.truth.most_keys));
+  for (const auto& [count, what] :
+       {std::pair(report.unkeyed, "without a key"), std::pair(report.truth.late, "late"),
+        std::pair(report.truth.disbelieved, "with a time not believed")})
+    if (count > 0) text += fmt::format("; {} {} left out", format_count(count), what);
+  text += fmt::format("\ntruth: {}, exact", format_size(report.truth.bytes));
+  if (report.wish.memory)
+    text += fmt::format("; each filter of a fixed size: {}", format_size(*report.wish.memory));
   return text;
 }
 
 using Row = std::vector<std::string>;
 
+// How much of the memory that was to be equal, where that is not what it is.
+double memory_share(const CompareReport& report, const CompareResult& result) {
+  if (!report.wish.memory) return 1;
+  return static_cast<double>(result.stats.bytes) / static_cast<double>(*report.wish.memory);
+}
+
+std::string of_memory(const CompareReport& report, const CompareResult& result) {
+  const double share = memory_share(report, result);
+  if (std::abs(share - 1) <= 0.05) return "";
+  return share < 10 ? fmt::format(" ({:+.0f} %)", 100 * (share - 1))
+                    : fmt::format(" (x {:.0f})", share);
+}
+
 Row row_of(const CompareReport& report, const CompareResult& result) {
   const CompareCounts& counts = result.counts;
   Row row = {printable(result.name),
-             format_count(result.stats.bytes),
+             format_count(result.stats.bytes) + of_memory(report, result),
              fmt::format("{:.1f}", bits_a_key(report, result)),
              format_count(counts.false_positives),
              fmt::format("{:.3g}", counts.false_positive_rate()),
@@ -51,11 +71,21 @@ Row row_of(const CompareReport& report, const CompareResult& result) {
   return row;
 }
 
-}  // namespace
-
-std::uint64_t CompareReport::keys() const {
-  return std::min(stream.distinct, wish.window.value_or(stream.distinct));
+// `window` is keys of a count window, seconds of the others.
+void add_window(JsonWriter& json, const CompareReport& report) {
+  const WindowSpec& window = *report.wish.window;
+  json.field("window_kind", name_of(window.kind));
+  if (!window.by_time()) {
+    json.field("window", window.size);
+    return;
+  }
+  json.field("window", static_cast<double>(window.size) * 1e-9)
+      .field("late", report.truth.late)
+      .field("disbelieved", report.truth.disbelieved);
+  if (report.source.generated) json.field("rate", report.source.rate);
 }
+
+}  // namespace
 
 std::string as_table(const CompareReport& report) {
   std::vector<Row> rows = {{"filter", "bytes", "bits/key", "false+", "rate", "false-", "rate"}};
@@ -77,15 +107,19 @@ std::string as_table(const CompareReport& report) {
 
 std::string as_json(const CompareReport& report) {
   JsonWriter json;
+  const CompareCounts& stream = report.truth.counts;
   json.begin().begin("stream").field("source", report.source.name);
   json.field("generated", report.source.generated);
   if (report.source.generated) json.field("distinct_share", report.source.share);
   json.field("seed", report.source.seed)
-      .field("records", report.stream.records)
-      .field("distinct", report.stream.distinct)
-      .field("duplicates", report.stream.duplicates())
-      .field("unkeyed", report.unkeyed);
-  if (report.wish.window) json.field("window", *report.wish.window);
+      .field("records", stream.records)
+      .field("distinct", stream.distinct)
+      .field("duplicates", stream.duplicates())
+      .field("unkeyed", report.unkeyed)
+      .field("interrupted", report.interrupted)
+      .field("truth_bytes", report.truth.bytes)
+      .field("most_keys", report.truth.most_keys);
+  if (report.wish.window) add_window(json, report);
   if (report.wish.memory) json.field("memory", *report.wish.memory);
   json.end().begin_list("filters");
   for (const CompareResult& result : report.results) {
@@ -93,11 +127,14 @@ std::string as_json(const CompareReport& report) {
         .field("filter", result.name)
         .field("parameters", result.settings)
         .field("bytes", result.stats.bytes)
+        .field("memory_share", report.wish.memory ? memory_share(report, result)
+                                                  : std::numeric_limits<double>::quiet_NaN())
         .field("bits_per_key", bits_a_key(report, result))
         .field("false_positives", result.counts.false_positives)
         .field("false_positive_rate", result.counts.false_positive_rate())
         .field("false_negatives", result.counts.false_negatives)
-        .field("false_negative_rate", result.counts.false_negative_rate());
+        .field("false_negative_rate", result.counts.false_negative_rate())
+        .field("may_forget", result.forgets);
     if (report.wish.window) json.field("by_slack", result.counts.by_slack);
     json.field("predicted_fpr", result.stats.predicted_fpr)
         .field("records_per_second", records_a_second(result))

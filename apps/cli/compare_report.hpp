@@ -7,18 +7,17 @@
 
 #include "compare_stream.hpp"
 #include "sluice/stream/compare.hpp"
+#include "sluice/stream/compare_filter.hpp"
 
 namespace sluice::cli {
 
 struct CompareReport {
   std::vector<CompareResult> results;
   CompareWish wish;
-  CompareCounts stream = {};
+  CompareTruth truth = {};
   std::uint64_t unkeyed = 0;
   CompareStream::Source source = {};
-
-  // How many keys there were to remember: all, or as many as a window holds.
-  std::uint64_t keys() const;
+  bool interrupted = false;
 };
 
 std::string as_table(const CompareReport& report);

@@ -4,52 +4,20 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 
+#include "dedup_request.hpp"
+#include "dedup_window.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/filters/none.hpp"
 #include "sluice/stream/dedup.hpp"
 
 namespace sluice::cli {
 namespace {
 
-// Stands where the pipeline has its filter, and hands the digests on. It lets everything through
-// and remembers nothing.
-class Tap {
- public:
-  static constexpr FilterKind kKind = FilterKind::none;
-  static constexpr std::uint16_t kVersion = 1;
-  static constexpr FilterPromises kPromises{.no_false_negatives = false};
-  struct Params {
-    Comparison* comparison = nullptr;
-    Settings settings() const { return {}; }
-  };
-  static Tap make(const Params& params) { return Tap(params); }
-
-  Verdict observe(const Digest& digest) {
-    params_.comparison->feed({&digest, 1});
-    return Verdict::distinct;
-  }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-    params_.comparison->feed(digests);
-    std::ranges::fill(verdicts, Verdict::distinct);
-  }
-  bool may_contain(const Digest&) const noexcept { return false; }
-  void may_contain(std::span<const Digest>, std::span<Verdict> verdicts) const {
-    std::ranges::fill(verdicts, Verdict::distinct);
-  }
-  void insert(const Digest& digest) { observe(digest); }
-  void insert(std::span<const Digest> digests) { params_.comparison->feed(digests); }
-  void clear() noexcept {}
-  Params params() const { return params_; }
-  FilterStats stats() const { return {}; }
-  void encode_header(Encoder&) const {}
-  void encode_payload(Encoder&) const {}
-  static Tap decode(Decoder&, Decoder&) { return Tap({}); }
-
- private:
-  explicit Tap(const Params& params) : params_(params) {}
-  Params params_;
-};
+// Within what clocks take (window/clock.cpp).
+constexpr double kLastMoment = 0x1.0p61;
 
 class Nowhere final : public ByteSink {
  public:
@@ -68,6 +36,7 @@ Format format_of(const CompareStreamFlags& flags) {
                 : flags.ndjson ? Format::Kind::json
                                : Format::Kind::lines;
   format.header = !flags.no_header;
+  set_delimiter(flags.delimiter, !flags.keys.empty(), format);
   return format;
 }
 
@@ -78,13 +47,15 @@ std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::ui
                                       flags.records.empty() ? "--distinct" : "--records"));
     return std::nullopt;
   }
-  if (!flags.file.empty())
+  if (!flags.files.empty())
     throw BadParameters(
         fmt::format("--stream {} makes the records up, and '{}' has its own: give one of them",
-                    flags.shape, flags.file));
-  if (flags.nul || flags.csv || flags.tsv || flags.ndjson || flags.no_header || !flags.keys.empty())
+                    flags.shape, flags.files.front()));
+  if (flags.nul || flags.csv || flags.tsv || flags.ndjson || flags.no_header ||
+      !flags.keys.empty() || !flags.delimiter.empty() || !flags.event_time.empty())
     throw BadParameters(
-        "--stream makes keys without records: --key and the record formats go with a FILE");
+        "--stream makes keys without records: --key, --event-time and the record formats go with "
+        "a FILE");
   SyntheticOptions options{.shape = parse_stream_shape("--stream", flags.shape), .seed = seed};
   if (!flags.records.empty()) options.records = parse_count("--records", flags.records);
   if (!flags.distinct.empty()) options.distinct = parse_share("--distinct", flags.distinct);
@@ -101,8 +72,11 @@ void add_stream_flags(CLI::App& command, CompareStreamFlags& flags) {
   const auto flag = [&](const char* name, bool& value, const char* help) {
     command.add_flag(name, value, help)->group(group);
   };
-  command.add_option("file", flags.file, "The records; - or nothing is standard input")
-      ->type_name("FILE");
+  command
+      .add_option("files", flags.files,
+                  "The records, read one file after another; - or none: standard input")
+      ->type_name("FILE")
+      ->option_text("FILE ...");
   add("--stream", flags.shape, "Make the stream up instead of reading it",
       "uniform|zipf|power|bursty");
   add("--records", flags.records, "With --stream: how many records [1M]", "COUNT");
@@ -124,15 +98,57 @@ void add_stream_flags(CLI::App& command, CompareStreamFlags& flags) {
       ->type_name("FIELD[,FIELD]")
       ->allow_extra_args(false)
       ->group(group);
+  add("-d,--delimiter", flags.delimiter,
+      "Lines: what separates fields; runs of blanks if not given", "CHAR");
+  add("--event-time", flags.event_time,
+      "With a window of time: the field that says when a record happened, written as a --key",
+      "FIELD");
+  add("--time-format", flags.time_format,
+      "How times are written; numbers are told apart by their size [auto]",
+      "auto|s|ms|us|ns|iso8601");
+  add("--rate", flags.rate,
+      "With a window of time: how fast records come. A generated stream is that fast [1k/s]; for "
+      "a file, what its windows are planned for [they grow]",
+      "50k/s");
 }
 
-CompareStream::CompareStream(const CompareStreamFlags& flags)
+CompareStream::CompareStream(const CompareStreamFlags& flags, int wake)
     : seed_(parse_count("--seed", flags.seed)), format_(format_of(flags)), keys_(flags.keys) {
   made_up_ = made_up(flags, seed_);
-  if (made_up_)
+  if (!flags.rate.empty()) rate_ = parse_rate("--rate", flags.rate);
+  if (rate_ && !(*rate_ > 0)) throw BadParameters("--rate 0 is no pace: give 1/s or more");
+  if (!flags.event_time.empty()) event_time_ = flags.event_time;
+  if (!flags.time_format.empty()) {
+    if (!event_time_) throw BadParameters("--time-format goes with --event-time");
+    time_format_ = parse_time_format("--time-format", flags.time_format);
+  }
+  if (made_up_) {
     SyntheticStream{*made_up_};  // refused now, or not at all
-  else
-    source_ = FileSource::open(flags.file.empty() ? "-" : flags.file, -1);
+    return;
+  }
+  if (flags.files.empty()) sources_.push_back(FileSource::open("-", wake));
+  for (const std::string& file : flags.files) sources_.push_back(FileSource::open(file, wake));
+}
+
+void CompareStream::check(const std::optional<WindowSpec>& window) const {
+  const bool by_time = window && window->by_time();
+  if (by_time && !made_up_ && !event_time_)
+    throw BadParameters(
+        "--window: a window of time needs the records' times: give --event-time FIELD, or a count "
+        "such as --window 1M");
+  if (by_time) return;
+  const char* flag = event_time_ ? "--event-time" : rate_ ? "--rate" : nullptr;
+  if (flag != nullptr)
+    throw BadParameters(fmt::format("{} goes with a window of time, such as --window 10m", flag));
+}
+
+std::optional<std::uint64_t> CompareStream::keys_in(const WindowSpec& window) const {
+  if (!made_up_ && !rate_) return std::nullopt;
+  const double keys = rate() * static_cast<double>(window.size) * 1e-9;
+  if (keys > 1e13)
+    throw BadParameters("--rate times --window is more than 10^13 keys: ask for less");
+  const auto most = made_up_ ? made_up_->records : std::numeric_limits<std::uint64_t>::max();
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(keys), 1, most);
 }
 
 std::optional<std::uint64_t> CompareStream::distinct() const {
@@ -141,30 +157,46 @@ std::optional<std::uint64_t> CompareStream::distinct() const {
 }
 
 CompareStream::Source CompareStream::describe() const {
-  if (!made_up_) return {.name = source_->name(), .seed = seed_};
-  return {.name = std::string(name_of(made_up_->shape)),
-          .generated = true,
-          .share = made_up_->distinct,
-          .seed = seed_};
+  if (made_up_)
+    return {.name = std::string(name_of(made_up_->shape)),
+            .generated = true,
+            .share = made_up_->distinct,
+            .rate = rate(),
+            .seed = seed_};
+  std::string name = sources_.front().name();
+  if (sources_.size() > 1) name += fmt::format(" and {} more", sources_.size() - 1);
+  return {.name = name, .seed = seed_};
 }
 
-void CompareStream::run(Comparison& comparison) {
-  if (!made_up_) return read(comparison);
+void CompareStream::run(Comparison& comparison, const std::function<bool()>& go_on) {
+  if (!made_up_) return read(comparison, go_on);
   SyntheticStream stream(*made_up_);
   std::vector<Digest> digests(Comparison::kBatch);
-  while (const std::size_t count = stream.fill(digests))
-    comparison.feed(std::span(digests).first(count));
+  std::vector<Nanoseconds> times(Comparison::kBatch);
+  const double nanoseconds = 1e9 / rate();
+  double records = 0;
+  while (const std::size_t count = go_on() ? stream.fill(digests) : 0) {
+    for (std::size_t i = 0; i < count; ++i)
+      times[i] = static_cast<Nanoseconds>(std::min(nanoseconds * records++, kLastMoment));
+    comparison.feed(std::span(digests).first(count), std::span(times).first(count));
+  }
 }
 
-void CompareStream::read(Comparison& comparison) {
+void CompareStream::read(Comparison& comparison, const std::function<bool()>& go_on) {
   const Hasher hasher(HashKind::xxh3, Secret::from_seed(seed_));
-  AnyFilter tap{Tap::make({&comparison})};
+  AnyFilter unused{None::make({})};
   Nowhere nowhere;
   DedupOptions options;
   options.format = format_;
   options.keys = keys_;
-  Dedup dedup(options, hasher, tap, nowhere, nullptr);
-  dedup.run(*source_, [] { return true; });
+  options.event_time = event_time_;
+  options.time_format = time_format_;
+  options.tap = [&](std::span<const Digest> digests, std::span<const Nanoseconds> times) {
+    comparison.feed(digests, times);
+  };
+  Dedup dedup(options, hasher, unused, nowhere, nullptr);
+  for (FileSource& source : sources_)
+    if (go_on()) dedup.run(source, go_on);
   unkeyed_ = dedup.counts().unkeyed;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "connectors/files/files.hpp"
 #include "sluice/stream/compare.hpp"
+#include "sluice/stream/event_time.hpp"
 #include "sluice/stream/record.hpp"
 #include "sluice/stream/synthetic.hpp"
 
@@ -18,27 +20,34 @@ class App;
 namespace sluice::cli {
 
 struct CompareStreamFlags {
-  std::string file;
+  std::vector<std::string> files;
   std::string shape, records, distinct;  // --stream and its own
   std::string seed = "1";
   bool nul = false, csv = false, tsv = false, ndjson = false, no_header = false;
   std::vector<std::string> keys;
+  std::string delimiter, event_time, time_format, rate;
 };
 
 void add_stream_flags(CLI::App& command, CompareStreamFlags& flags);
 
 class CompareStream {
  public:
-  // Opens the file. Throws IoError, and BadParameters for flags that do not go together.
-  explicit CompareStream(const CompareStreamFlags& flags);
+  // Opens the files. `wake` as for FileSource. Throws IoError, and BadParameters for flags that do
+  // not go together.
+  CompareStream(const CompareStreamFlags& flags, int wake);
 
-  // Runs it to its end. Throws IoError, BadRecord and BadParameters.
-  void run(Comparison& comparison);
+  // Whether records have the times that the window asks for. Throws BadParameters.
+  void check(const std::optional<WindowSpec>& window) const;
+
+  // Runs it to its end, or until `go_on` says no. Throws IoError, BadRecord and BadParameters.
+  void run(Comparison& comparison, const std::function<bool()>& go_on);
 
   // How many keys it will have, where that is known before.
   std::optional<std::uint64_t> distinct() const;
+  // How many a window of time holds at most, where the pace is known.
+  std::optional<std::uint64_t> keys_in(const WindowSpec& window) const;
   // What is read, if anything is.
-  const FileSource* source() const { return source_ ? &*source_ : nullptr; }
+  const std::vector<FileSource>& sources() const { return sources_; }
   // Records without a key: left out.
   std::uint64_t unkeyed() const { return unkeyed_; }
 
@@ -47,18 +56,23 @@ class CompareStream {
     std::string name;  // "zipf", or the file's
     bool generated = false;
     double share = 0;  // generated: the share asked for
+    double rate = 0;   // generated: records a second
     std::uint64_t seed = 0;
   };
   Source describe() const;
 
  private:
-  void read(Comparison& comparison);
+  void read(Comparison& comparison, const std::function<bool()>& go_on);
+  double rate() const { return rate_.value_or(1000); }
 
   std::optional<SyntheticOptions> made_up_;
-  std::optional<FileSource> source_;
+  std::vector<FileSource> sources_;
   std::uint64_t seed_;
   Format format_;
   std::vector<std::string> keys_;
+  std::optional<std::string> event_time_;
+  TimeFormat time_format_ = TimeFormat::automatic;
+  std::optional<double> rate_;
   std::uint64_t unkeyed_ = 0;
 };
 

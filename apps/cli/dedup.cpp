@@ -122,7 +122,21 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
                   "in the statistics how often it was wrong")
       ->type_name("1/N")
       ->group(group);
-  command.add_option("--stats", flags.stats, "What to say at the end on standard error")
+  command
+      .add_option("--audit-memory", flags.audit_memory,
+                  "What the audit may take; when it is full N doubles [1MiB; of --memory a "
+                  "thirty-second, 1MiB at most]")
+      ->type_name("SIZE")
+      ->group(group);
+  command
+      .add_option("--audit-ghosts", flags.audit_ghosts,
+                  "Random keys that never came to ask for at the end, and at each SIGUSR1, beside "
+                  "one for 64 records: an error of 1e-6 takes 4M [0]")
+      ->type_name("COUNT")
+      ->group(group);
+  command
+      .add_option("--stats", flags.stats,
+                  "What to say on standard error, at the end and at each SIGUSR1")
       ->type_name("text|json|none")
       ->capture_default_str()
       ->group(group);

@@ -1,7 +1,9 @@
 #include "dedup_report.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -124,16 +126,24 @@ std::string error_row(const DedupReport& report) {
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
 
+// Of what a loaded state holds nobody knows, and what comes first is then neither.
+std::string positives_of(const Audit::Report& audit) {
+  if (audit.positives.trials == 0 && !audit.knows_all) return "unknown (keys from before this run)";
+  return describe(audit.positives);
+}
+
 std::string audit_row(const DedupReport& report) {
   if (!report.audit) return "";
   const Audit::Report& audit = *report.audit;
   return fmt::format(
-      "  audit       1/{} of the keys{}: false positives {}, false negatives {}; ghosts {}\n",
+      "  audit       1/{} of the keys{}: false positives {}, false negatives {}; ghosts {}; {} of "
+      "{}\n",
       audit.sample,
       audit.doublings == 0 ? ""
                            : fmt::format(" (1/{} at first, halved to stay within its memory)",
                                          audit.sample >> audit.doublings),
-      describe(audit.positives), describe(audit.negatives), describe(audit.ghosts));
+      positives_of(audit), describe(audit.negatives), describe(audit.ghosts),
+      format_size(audit.bytes), format_size(audit.most_bytes));
 }
 
 // An error that was not seen is null, not 0: it is below the upper end.
@@ -155,7 +165,19 @@ void add_audit(JsonWriter& json, const Audit::Report& audit) {
       .field("doublings", audit.doublings)
       .field("keys", audit.keys)
       .field("bytes", audit.bytes)
+      .field("most_bytes", audit.most_bytes)
+      .field("knows_all", audit.knows_all)
       .end();
+}
+
+// For a line that has little room.
+std::string in_short(const Audit::Report& audit) {
+  const auto rate = [](const Rate& seen) {
+    if (!(seen.trials > 0)) return std::string("?");
+    return seen.value() ? format_probability(*seen.value()) : "<" + format_probability(seen.high());
+  };
+  return fmt::format("false+ {} false- {} ghosts {}", rate(audit.positives), rate(audit.negatives),
+                     rate(audit.ghosts));
 }
 
 }  // namespace
@@ -190,7 +212,9 @@ std::string as_text(const DedupReport& report) {
       format_duration(std::chrono::microseconds(static_cast<std::int64_t>(report.seconds * 1e6))),
       format_rate(per_second(counts.records, report.seconds)),
       format_size(static_cast<std::uint64_t>(per_second(counts.bytes_in, report.seconds))),
-      report.interrupted ? ", interrupted" : "");
+      report.interrupted ? ", interrupted"
+      : report.running   ? ", still running"
+                         : "");
   const char* others = report.invert ? "held back" : "let through";
   text += count_row("distinct", counts.distinct, counts.records, others);
   text += count_row("duplicates", counts.duplicates, counts.records,
@@ -227,6 +251,7 @@ std::string as_json(const DedupReport& report) {
       .field("bytes_out", report.bytes_out)
       .field("unfinished_bytes", counts.unfinished_bytes)
       .field("interrupted", report.interrupted)
+      .field("running", report.running)
       .field("seconds", report.seconds)
       .field("records_per_second", per_second(counts.records, report.seconds))
       .field("memory_bytes", report.memory_bytes)
@@ -262,22 +287,27 @@ std::string as_json(const DedupReport& report) {
 Progress::Progress(std::uint64_t bytes_to_read)
     : on_(stderr_is_terminal()), bytes_to_read_(bytes_to_read) {}
 
-void Progress::update(const DedupCounts& counts) {
+void Progress::update(const DedupCounts& counts, const Audit* audit) {
   if (!on_) return;
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
   next_ = now + kProgressEvery;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::string line =
-      fmt::format("{} records  {}  {:.1f} % duplicates  {}", format_count(counts.records),
-                  format_rate(per_second(counts.records, seconds)),
-                  share(counts.duplicates, counts.records), format_size(peak_memory_bytes()));
+  std::string line = fmt::format(
+      "{} records  {}  {:.1f} % duplicates", format_count(counts.records),
+      format_rate(per_second(counts.records, seconds)), share(counts.duplicates, counts.records));
+  if (audit != nullptr) line += "  " + in_short(audit->report());
+  line += "  " + format_size(peak_memory_bytes());
   if (bytes_to_read_ > counts.bytes_in && counts.bytes_in > 0 && seconds > 1) {
     const double left = seconds * static_cast<double>(bytes_to_read_ - counts.bytes_in) /
                         static_cast<double>(counts.bytes_in);
     line += fmt::format("  {} left",
                         format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
   }
+  // A line that is broken is not written over.
+  winsize window{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+    line.resize(std::min<std::size_t>(line.size(), window.ws_col - 1u));
   say(fmt::format("\r{}\033[K", line));
   shown_ = true;
 }

@@ -63,6 +63,7 @@ struct DedupReport {
   double seconds = 0;
   std::uint64_t memory_bytes = 0;  // peak resident size of the process
   bool interrupted = false;
+  bool running = false;  // not the end: somebody asked
   bool invert = false;
   std::optional<WindowReport> window = {};
   std::optional<ForgetReport> forget = {};
@@ -82,7 +83,8 @@ std::string as_json(const DedupReport& report);
 class Progress {
  public:
   explicit Progress(std::uint64_t bytes_to_read);
-  void update(const DedupCounts& counts);
+  // `audit` may be null.
+  void update(const DedupCounts& counts, const Audit* audit);
   // Clears the line, so that what follows starts afresh.
   void clear();
 

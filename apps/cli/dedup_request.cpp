@@ -28,25 +28,8 @@ Format format_of(const DedupFlags& flags) {
   format.kind = kind_of(flags);
   format.header = !flags.no_header;
   const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
-  const bool plain = format.kind == Format::Kind::lines || format.kind == Format::Kind::nul;
   if (flags.no_header && !table) throw BadParameters("--no-header goes with --csv or --tsv");
-  if (flags.delimiter.empty()) return format;
-  if (!plain || flags.keys.empty())
-    throw BadParameters(
-        "--delimiter separates the fields of lines: give it with --key 2 or the like, "
-        "and without --csv, --tsv or --json");
-  const std::string& text = flags.delimiter;
-  if (text == "\n" && format.kind == Format::Kind::lines)
-    throw BadParameters(
-        "--delimiter cannot be a newline, which ends the record: give another character, or "
-        "records that end with a NUL byte (--null)");
-  if (text == "\\t")
-    format.delimiter = '\t';
-  else if (text.size() == 1)
-    format.delimiter = text[0];
-  else
-    throw BadParameters(fmt::format(
-        "--delimiter '{}' is not one byte: give a character such as ',' or '\\t'", text));
+  set_delimiter(flags.delimiter, !flags.keys.empty(), format);
   return format;
 }
 
@@ -71,9 +54,15 @@ void understand_state(const DedupFlags& flags, DedupRequest& request) {
 
 // What is remembered beside the filter has a share of --memory, too.
 constexpr std::uint64_t kAuditShare = 32;
+constexpr std::uint64_t kMostGhosts = 1'000'000'000;
 
 void understand_audit(const DedupFlags& flags, DedupRequest& request) {
-  if (flags.audit.empty()) return;
+  if (flags.audit.empty()) {
+    for (const auto& [value, flag] : {std::pair(&flags.audit_memory, "--audit-memory"),
+                                      std::pair(&flags.audit_ghosts, "--audit-ghosts")})
+      if (!value->empty()) throw BadParameters(fmt::format("{} goes with --audit 1/N", flag));
+    return;
+  }
   const std::string_view text = flags.audit;
   const std::string_view number = text.starts_with("1/") ? text.substr(2) : std::string_view();
   Audit::Params audit;
@@ -85,20 +74,37 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
         fmt::format("--audit '{}' is not a share of the keys: give one in N, such as 1/1024, with "
                     "a whole N from 1 to {}",
                     text, Audit::kMostSample));
+  if (!flags.audit_memory.empty()) {
+    audit.most_bytes = parse_size("--audit-memory", flags.audit_memory);
+    request.audit_memory_given = true;
+    if (audit.most_bytes < Audit::kLeastBytes)
+      throw BadParameters(fmt::format("--audit-memory {} is too small: give {} or more",
+                                      flags.audit_memory, format_size(Audit::kLeastBytes)));
+  }
+  if (!flags.audit_ghosts.empty()) {
+    request.audit_ghosts = parse_count("--audit-ghosts", flags.audit_ghosts);
+    if (request.audit_ghosts > kMostGhosts)
+      throw BadParameters(
+          fmt::format("--audit-ghosts {} would take minutes: give at most 1G", flags.audit_ghosts));
+  }
   request.audit = audit;
 }
 
 // What --memory cannot give to the filter.
-std::uint64_t beside_filter(std::uint64_t memory, DedupRequest& request) {
-  if (!request.audit) return kProcessBytes;
+std::uint64_t beside_filter(std::uint64_t memory, std::uint64_t beside, DedupRequest& request) {
+  if (!request.audit) return beside;
   Audit::Params& audit = *request.audit;
-  audit.most_bytes = std::clamp(memory / kAuditShare, Audit::kLeastBytes, audit.most_bytes);
-  constexpr std::uint64_t kLeast = kProcessBytes + kLeastFilterBytes;
-  if (memory < kLeast + audit.most_bytes)
-    throw BadParameters(fmt::format(
-        "--memory {} leaves no room for --audit: give {} or more, or drop one of them",
-        format_size(memory), format_size(kLeast + (kLeast / (kAuditShare - 1)) + 1)));
-  return kProcessBytes + audit.most_bytes;
+  if (!request.audit_memory_given)
+    audit.most_bytes = std::clamp(memory / kAuditShare, Audit::kLeastBytes, audit.most_bytes);
+  const std::uint64_t least = beside + kLeastFilterBytes;
+  const std::uint64_t share =
+      request.audit_memory_given ? audit.most_bytes : least / (kAuditShare - 1) + 1;
+  if (memory < audit.most_bytes || memory - audit.most_bytes < least)
+    throw BadParameters(
+        fmt::format("--memory {} leaves no room for {}: give {} or more, or drop one of them",
+                    format_size(memory), request.audit_memory_given ? "--audit-memory" : "--audit",
+                    format_size(least + share)));
+  return beside + audit.most_bytes;
 }
 
 PlanRequest plan_request_of(DedupRequest& request) {
@@ -112,7 +118,8 @@ PlanRequest plan_request_of(DedupRequest& request) {
     wanted.window = request.window->spec;
     wanted.anchor = request.window->anchor;
   }
-  if (request.memory) wanted.beside = beside_filter(*request.memory, request);
+  if (request.memory)
+    wanted.beside = beside_filter(*request.memory, beside_in_command(wanted), request);
   return wanted;
 }
 
@@ -143,6 +150,26 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
 }
 
 }  // namespace
+
+void set_delimiter(const std::string& text, bool keyed, Format& format) {
+  if (text.empty()) return;
+  const bool plain = format.kind == Format::Kind::lines || format.kind == Format::Kind::nul;
+  if (!plain || !keyed)
+    throw BadParameters(
+        "--delimiter separates the fields of lines: give it with --key 2 or the like, "
+        "and without CSV, TSV or JSON");
+  if (text == "\n" && format.kind == Format::Kind::lines)
+    throw BadParameters(
+        "--delimiter cannot be a newline, which ends the record: give another character, or "
+        "records that end with a NUL byte (--null)");
+  if (text == "\\t")
+    format.delimiter = '\t';
+  else if (text.size() == 1)
+    format.delimiter = text[0];
+  else
+    throw BadParameters(fmt::format(
+        "--delimiter '{}' is not one byte: give a character such as ',' or '\\t'", text));
+}
 
 DedupRequest understand(const DedupFlags& flags) {
   DedupRequest request;

@@ -30,7 +30,7 @@ struct DedupFlags {
   std::string state, checkpoint_every;
   bool state_previous = false;
   std::string stats = "text";
-  std::string audit;
+  std::string audit, audit_memory, audit_ghosts;
   // Windows: see dedup_window.hpp.
   std::string window, event_time, time_format, max_ahead, late, late_output, rate, slack, npws,
       growth;
@@ -60,14 +60,20 @@ struct DedupRequest {
   std::optional<std::uint64_t> memory;  // --memory: for the whole process
   std::optional<Planning> plan;         // what it is spent on, and why
   std::optional<double> rate;           // keys a second
-  std::optional<double> slack, npws;  // asked for; what the window's filter must hold
+  std::optional<double> slack, npws;    // asked for; what the window's filter must hold
   std::optional<Audit::Params> audit;
   std::string prior_table;  // a file; the rest of inference is in `options`
+  bool audit_memory_given = false;
+  std::uint64_t audit_ghosts = 0;  // to ask at each report, beside those of the stream
   enum class Stats { text, json, none } stats = Stats::text;
 };
 
 // Throws BadParameters: each names the flag and what would be right.
 DedupRequest understand(const DedupFlags& flags);
+
+// What separates the fields of lines: one byte, or \t. Throws BadParameters where it has no
+// meaning.
+void set_delimiter(const std::string& text, bool keyed, Format& format);
 
 // What a state must have been made with to serve this request: how records are cut and keyed.
 Labels labels_of(const DedupOptions& options);

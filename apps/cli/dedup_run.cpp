@@ -35,6 +35,11 @@ constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chron
 constexpr std::uint64_t kLookEveryAtLeast = 1 << 10;
 constexpr std::uint64_t kLookEveryAtMost = 1 << 16;
 
+// Some milliseconds' worth: the next record, or the signal to stop, need not wait longer. By the
+// most in all, an error of 10^-7 would be known.
+constexpr std::uint64_t kGhostsAtOnce = 1 << 15;
+constexpr double kMostGhostsWhenIdle = 1e8;
+
 // Reading what is being written, or writing two things into one file, destroys both.
 void check_distinct_files(std::span<const FileSource> inputs,
                           const std::vector<std::pair<const char*, const FileSink*>>& outputs) {
@@ -69,6 +74,9 @@ class Run {
   bool checkpoint_due() const;
   void checkpoint();
   void finish();
+  void ask_ghosts();
+  void ask_ghosts_when_idle();
+  void tell();
   DedupReport report() const;
 
   const DedupRequest& request_;
@@ -89,6 +97,9 @@ class Run {
   Clock::time_point start_ = Clock::now();
   std::uint64_t next_look_ = 0;  // in records
   bool warned_ = false;
+  bool running_ = true;
+  std::uint64_t seen_records_ = 0;  // when it was last our turn
+  unsigned turns_without_ = 0;      // and how often none had come since
   Clock::time_point last_checkpoint_ = start_;
   std::uint64_t last_checkpoint_records_ = 0;
 };
@@ -209,6 +220,7 @@ bool Run::forget() {
     warn("dedup", "--forget without --state: nothing is remembered yet, and nothing is taken back");
   DedupOptions options = request_.options;
   options.forget = true;
+  options.audit = audit_ ? &*audit_ : nullptr;
   options.event_time.reset();
   const FilterStats before = state_.filter.stats();
   Dedup taker(options, state_.hasher, state_.filter, passed_, nullptr);
@@ -238,7 +250,9 @@ bool Run::forget() {
 bool Run::between() {
   if (dedup_->counts().records >= next_look_) look_at_error();
   if (state_file_ && checkpoint_due()) checkpoint();
-  progress_.update(dedup_->counts());
+  if (audit_) ask_ghosts_when_idle();
+  if (signals_.asked()) tell();
+  progress_.update(dedup_->counts(), audit_ ? &*audit_ : nullptr);
   return signals_.received() == 0;
 }
 
@@ -295,8 +309,7 @@ void Run::finish() {
   if (held_) held_->finish();
   if (late_) late_->finish();
   look_at_error();
-  // A short run has had no turn of them yet.
-  if (audit_ && audit_->report().ghosts.trials == 0) audit_->ask_ghosts(Audit::kGhosts);
+  running_ = false;
   progress_.clear();
   const DedupCounts& counts = dedup_->counts();
   if (counts.unfinished_bytes > 0)
@@ -308,6 +321,36 @@ void Run::finish() {
                      request_.options.event_time ? " and the time" : "",
                      request_.options.invert ? "held back" : "passed through",
                      request_.options.event_time ? ", --event-time, --time-format" : ""));
+  tell();
+}
+
+// What comes while nobody waits costs nobody anything. The first turn without a record only says
+// that the input is no faster than we are.
+void Run::ask_ghosts_when_idle() {
+  const std::uint64_t records = dedup_->counts().records;
+  turns_without_ = records == seen_records_ ? turns_without_ + 1 : 0;
+  seen_records_ = records;
+  if (turns_without_ > 1 && records > 0 && audit_->report().ghosts.trials < kMostGhostsWhenIdle)
+    audit_->ask_ghosts(kGhostsAtOnce);
+}
+
+// Who interrupts a run does not wait for it.
+void Run::ask_ghosts() {
+  if (!audit_) return;
+  // A short run has had no turn of them yet.
+  if (audit_->report().ghosts.trials == 0) audit_->ask_ghosts(Audit::kGhosts);
+  for (std::uint64_t left = request_.audit_ghosts; left > 0 && signals_.received() == 0;) {
+    const std::uint64_t part = std::min(left, kGhostsAtOnce);
+    audit_->ask_ghosts(part);
+    left -= part;
+  }
+}
+
+void Run::tell() {
+  if (request_.stats == DedupRequest::Stats::none) return;
+  look_at_error();
+  ask_ghosts();
+  progress_.clear();
   if (request_.stats == DedupRequest::Stats::text)
     note("dedup", as_text(report()));
   else if (request_.stats == DedupRequest::Stats::json)
@@ -346,6 +389,7 @@ DedupReport Run::report() const {
           .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
           .memory_bytes = peak_memory_bytes(),
           .interrupted = signals_.received() != 0,
+          .running = running_,
           .invert = request_.options.invert,
           .window = report_of(window),
           .forget = forgotten_,

@@ -32,8 +32,7 @@ double parse_lines(const std::string& text) {
 }
 
 PlanRequest request_of(const PlanFlags& flags) {
-  PlanRequest request{.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered,
-                      .beside = kProcessBytes};
+  PlanRequest request{.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered};
   const auto share = [](const char* flag, const std::string& text, std::optional<double>& to) {
     if (!text.empty()) to = parse_probability(flag, text);
   };
@@ -47,6 +46,7 @@ PlanRequest request_of(const PlanFlags& flags) {
   share("--npws", flags.npws, request.npws);
   if (!flags.lines.empty()) request.lines = parse_lines(flags.lines);
   if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
+  request.beside = beside_in_command(request);
   return request;
 }
 
@@ -78,8 +78,8 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   add("--fpr", fmt::format("{:g}", plan.target_fpr));
   std::string filter = plan.filter;
   if (plan.generations)
-    filter += fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations",
-                          *plan.generations);
+    filter +=
+        fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations", *plan.generations);
   add("--filter", filter);
   return command;
 }
@@ -120,8 +120,7 @@ void print_table(const Planning& planning) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   for (const Row& row : rows) {
     std::string line = fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i)
-      line += fmt::format("  {:>{}}", row[i], widths[i]);
+    for (std::size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
     fmt::print("{}\n", line);
   }
 }
@@ -141,7 +140,7 @@ void print_text(const PlanFlags& flags, const Planning& planning) {
   fmt::print("\nchosen: {}\n{}\n", planning.reason, command_of(flags, planning));
 }
 
-void add_plan_fields(JsonWriter& json, const Plan& plan, bool chosen) {
+void add_plan_fields(JsonWriter& json, const Plan& plan, std::uint64_t beside, bool chosen) {
   json.begin()
       .field("filter", plan.filter)
       .field("feasible", plan.feasible())
@@ -154,7 +153,7 @@ void add_plan_fields(JsonWriter& json, const Plan& plan, bool chosen) {
   json.field("settings", plan.settings)
       .field("keys", plan.holds)
       .field("bytes", plan.bytes)
-      .field("memory", plan.bytes + kProcessBytes)
+      .field("memory", plan.bytes + beside)
       .field("bits_a_key", plan.bits_a_key)
       .field("fpr", plan.fpr)
       .field("fnr", plan.fnr);
@@ -177,7 +176,7 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
   if (!planning.assumed.empty()) json.field("assumed", planning.assumed);
   json.begin_list("filters");
   for (std::size_t i = 0; i < planning.candidates.size(); ++i)
-    add_plan_fields(json, planning.candidates[i], planning.chosen == i);
+    add_plan_fields(json, planning.candidates[i], planning.request.beside, planning.chosen == i);
   json.end_list();
   if (!planning.chosen) {
     json.begin_list("nearest");
@@ -196,7 +195,8 @@ int run(const PlanFlags& flags) {
 }
 
 constexpr const char* kNotes =
-    "Give what you know: any of these, together or alone. Memory alone asks for the most that can be\n"
+    "Give what you know: any of these, together or alone. Memory alone asks for the most that can "
+    "be\n"
     "remembered in it. Memory without --fpr asks for the least error that fits.\n"
     "\n"
     "Examples:\n"
@@ -217,7 +217,8 @@ void add_plan(CLI::App& app, int& exit_code) {
     command.add_option(name, value, help)->type_name(type);
   };
   add("-w,--window", flags->window,
-      "What to remember: the last so many records let through (1M), the last so much time (10m), or "
+      "What to remember: the last so many records let through (1M), the last so much time (10m), "
+      "or "
       "since the last whole hour or day",
       "1M|10m|hour|day");
   command.add_flag("--refresh", flags->refresh, "A repeat restarts its key's window");
@@ -231,8 +232,8 @@ void add_plan(CLI::App& app, int& exit_code) {
   add("--fnr", flags->fnr,
       "The share of repeats that may be let through: also filters that forget at random [0]", "P");
   add("-m,--memory", flags->memory, "All the memory to take, for the whole process", "SIZE");
-  add("--slack", flags->slack,
-      "How far past the window a key may be remembered, as a share of it", "SHARE");
+  add("--slack", flags->slack, "How far past the window a key may be remembered, as a share of it",
+      "SHARE");
   add("--npws", flags->npws, "How many such keys are to be expected, as a share of the window",
       "SHARE");
   add("--lines", flags->lines, "Cache lines that a new key may touch, on average", "COUNT");

@@ -13,6 +13,7 @@ namespace {
 
 // A handler can reach nothing but globals.
 volatile std::sig_atomic_t g_received = 0;
+volatile std::sig_atomic_t g_asked = 0;
 int g_pipe[2] = {-1, -1};
 
 extern "C" void on_stop_signal(int number) {
@@ -20,6 +21,10 @@ extern "C" void on_stop_signal(int number) {
   g_received = number;
   [[maybe_unused]] const ssize_t written = write(g_pipe[1], "", 1);
   errno = saved;
+}
+
+extern "C" void on_question(int) {
+  g_asked = 1;
 }
 
 }  // namespace
@@ -32,6 +37,15 @@ StopSignals::StopSignals() {
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = on_question;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+bool StopSignals::asked() noexcept {
+  if (g_asked == 0) return false;
+  g_asked = 0;
+  return true;
 }
 
 int StopSignals::wake_descriptor() const noexcept {

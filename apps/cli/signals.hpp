@@ -1,15 +1,18 @@
 // SIGINT and SIGTERM as a request to stop: the run drains and saves, then ends with 128 + the
-// signal.
+// signal. SIGUSR1 as a question: how is it going?
 #pragma once
 
 namespace sluice::cli {
 
 class StopSignals {
  public:
-  // From here on the two signals are caught; a second one ends the process at once.
+  // From here on the signals are caught; a second one of the first two ends the process at once.
   StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
+
+  // Whether a question came since the last call.
+  bool asked() noexcept;
 
   // Becomes readable with the first signal, so that a waiting read can end.
   int wake_descriptor() const noexcept;

@@ -96,7 +96,10 @@ bool FileSource::would_wait() {
 
 bool FileSource::wait() {
   pollfd waiting[2] = {{descriptor_.number(), POLLIN, 0}, {wake_, POLLIN, 0}};
-  return regular_ || ::poll(waiting, 2, kWaitMilliseconds) != 0;
+  if (regular_) return true;
+  const int ready = ::poll(waiting, 2, kWaitMilliseconds);
+  // A signal may be a question to the caller, who is asked again.
+  return ready > 0 || (ready < 0 && errno != EINTR);
 }
 
 FileIdentity FileSource::identity() const {

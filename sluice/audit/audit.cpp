@@ -90,8 +90,9 @@ bool Audit::outside(std::int64_t last, std::int64_t now) const noexcept {
 }
 
 Audit::Truth Audit::truth_of(const std::int64_t* last, std::int64_t now) const noexcept {
-  if (last == nullptr) return knows_all_ || outside(start_, now) ? Truth::distinct : Truth::either;
+  if (last == nullptr) return knows_all(now) ? Truth::distinct : Truth::either;
   if (*last == Shadow::kUnknown) return Truth::either;
+  if (*last == Shadow::kForgotten) return Truth::distinct;
   if (inside(*last, now)) return Truth::duplicate;
   return outside(*last, now) ? Truth::distinct : Truth::either;
 }
@@ -121,15 +122,26 @@ void Audit::judge(const Digest& digest, Verdict verdict, std::int64_t time, std:
 void Audit::remember(const Digest& digest, std::int64_t time, std::int64_t now) {
   if (shadow_.full()) make_room(now);
   // It may just have left the sample.
-  if (sample_word(digest) <= threshold_) shadow_.add(digest, time);
+  if (sampled(digest)) shadow_.add(digest, time);
+}
+
+void Audit::forget(const Digest& digest, bool found) {
+  if (!sampled(digest)) return;
+  const std::int64_t last = found ? Shadow::kForgotten : Shadow::kUnknown;
+  if (std::int64_t* known = shadow_.find(digest))
+    *known = last;
+  else if (found && !knows_all(now_))
+    remember(digest, last, now_);
 }
 
 // Keys that left the window go first, then the table grows, and when it may not, the sample is
 // halved. While it is rebuilt there are two tables, and both are counted.
 void Audit::make_room(std::int64_t now) {
+  const bool all = knows_all(now);
   const auto alive = [&](const Shadow::Entry& entry) {
-    return sample_word(entry.key) <= threshold_ &&
-           (entry.last == Shadow::kUnknown || !outside(entry.last, now));
+    if (!sampled(entry.key)) return false;
+    if (entry.last == Shadow::kForgotten) return !all;  // then no entry says the same
+    return entry.last == Shadow::kUnknown || !outside(entry.last, now);
   };
   const std::size_t slots = shadow_.slots();
   const std::size_t roomy = slots / 8 * 3;
@@ -173,21 +185,6 @@ void Audit::observe(std::span<const Digest> digests, std::span<const Verdict> ve
   ask_ghosts(kGhosts);
 }
 
-// The first in the sample from `i` on. This is what an audit costs a key, so eight a turn.
-std::size_t Audit::next_sampled(std::span<const Digest> digests, std::size_t i) const noexcept {
-  const std::uint64_t threshold = threshold_;
-  const Digest* const begin = digests.data();
-  const Digest* const end = begin + digests.size();
-  const Digest* digest = begin + std::min(i, digests.size());
-  const auto sampled = [&](std::size_t k) { return sample_word(digest[k]) <= threshold; };
-  for (const Digest* last = digest + (end - digest) / 8 * 8; digest != last; digest += 8)
-    if (sampled(0) || sampled(1) || sampled(2) || sampled(3) || sampled(4) || sampled(5) ||
-        sampled(6) || sampled(7))
-      break;
-  while (digest != end && !sampled(0)) ++digest;
-  return static_cast<std::size_t>(digest - begin);
-}
-
 // Now is how many were delivered, or arrived, before the key.
 void Audit::observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts) {
   const bool counts = window_ != nullptr;
@@ -215,19 +212,35 @@ void Audit::observe_arrived(std::span<const Digest> digests, std::span<const Ver
 }
 
 // The same clock reads the same times: now is what it was when the filter was asked.
+EventClock::Reading Audit::read(Nanoseconds& time) {
+  const bool first = !clock_.started();
+  const Nanoseconds before = clock_.now();
+  const EventClock::Reading reading = clock_.read(time);
+  if (first)
+    start_ = clock_.now();
+  else if (clock_.now() < before)
+    lose_track(clock_.now());
+  return reading;
+}
+
+void Audit::read_all(std::span<const Nanoseconds> times) {
+  Nanoseconds greatest = clock_.now();
+  for (const Nanoseconds time : times) greatest = std::max(greatest, time);
+  if (clock_.leap(greatest)) return;
+  for (Nanoseconds time : times) read(time);
+}
+
 void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                           std::span<const Nanoseconds> times, std::span<const bool> late) {
   assert(digests.size() == times.size() && digests.size() == late.size());
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    const bool first = !clock_.started();
-    const Nanoseconds before = clock_.now();
+  for (std::size_t begin = 0; begin < digests.size();) {
+    const std::size_t i = next_sampled(digests, begin);
+    read_all(times.subspan(begin, i - begin));
+    if (i == digests.size()) break;
+    begin = i + 1;
     Nanoseconds time = times[i];
-    const EventClock::Reading reading = clock_.read(time);
-    if (first)
-      start_ = clock_.now();
-    else if (clock_.now() < before)
-      lose_track(clock_.now());
-    if (late[i] || sample_word(digests[i]) > threshold_) continue;
+    const EventClock::Reading reading = read(time);
+    if (late[i]) continue;
     if (reading != EventClock::Reading::disbelieved) {
       judge(digests[i], verdicts[i], time, clock_.now());
       continue;
@@ -239,13 +252,14 @@ void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdi
     else
       remember(digests[i], Shadow::kUnknown, clock_.now());
   }
+  now_ = clock_.now();
 }
 
-void Audit::ask_ghosts(std::size_t count) {
+void Audit::ask_ghosts(std::uint64_t count) {
   std::array<Digest, kGhosts> digests;
   std::array<Verdict, kGhosts> verdicts;
-  while (count > 0) {
-    const std::size_t part = std::min(count, kGhosts);
+  while (count > 0 && counts_.ghosts.errors < kEnoughErrors) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(count, kGhosts));
     for (std::size_t i = 0; i < part; ++i) digests[i] = {random_.next(), random_.next()};
     const auto answers = std::span(verdicts).first(part);
     filter_.may_contain(std::span(digests).first(part), answers);
@@ -259,6 +273,8 @@ Audit::Report Audit::report() const {
   Report report = counts_;
   report.keys = shadow_.size();
   report.bytes = shadow_.bytes();
+  report.most_bytes = params_.most_bytes;
+  report.knows_all = knows_all(now_);
   return report;
 }
 

@@ -14,9 +14,9 @@
 // keys whose time was not believed.
 //
 // A sample cannot see errors much rarer than one in its own size. Ghosts can: random digests that
-// were never inserted, asked between batches.
+// were never inserted, asked between batches, and as many more as the caller has time for.
 //
-// Cost     a multiplication and a comparison a key; 24 bytes and some room for each key of the
+// Cost     about two instructions a key; 24 bytes and some room for each key of the
 //          sample. When the memory given is used up, half of the sample is dropped, and what was
 //          counted so far has half the weight: rates stay those of the whole run.
 #pragma once
@@ -30,6 +30,7 @@
 #include "sluice/audit/shadow.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/any_filter.hpp"
+#include "sluice/kernels/sample.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
@@ -38,9 +39,12 @@ class Audit {
  public:
   static constexpr std::uint64_t kMostSample = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kLeastBytes = 4096;
-  // Ghosts asked, and after how many records.
-  static constexpr std::size_t kGhosts = 64;
+  // Ghosts asked, and after how many records. More would not leave the audit within 3 % of the
+  // instructions of a run (docs/audit.md).
+  static constexpr std::size_t kGhosts = 128;
   static constexpr std::uint64_t kGhostsEvery = 8192;
+  // By so many that were taken for keys a rate is known to 2 %, and more ghosts tell little.
+  static constexpr double kEnoughErrors = 10'000;
 
   struct Params {
     std::uint64_t sample = 1024;                        // one key in so many
@@ -50,14 +54,16 @@ class Audit {
   };
 
   struct Report {
-    std::uint64_t sample = 0;  // one key in so many, at present
-    unsigned doublings = 0;    // how often it had to be halved to fit
-    std::uint64_t keys = 0;    // remembered exactly
-    std::uint64_t bytes = 0;   // for those
-    Rate positives;            // false positives among distinct events
-    Rate negatives;            // false negatives among duplicates
-    Rate ghosts;               // ghosts that the filter takes for keys
-    double undecided = 0;      // sampled events that nothing can be said of
+    std::uint64_t sample = 0;      // one key in so many, at present
+    unsigned doublings = 0;        // how often it had to be halved to fit
+    std::uint64_t keys = 0;        // remembered exactly
+    std::uint64_t bytes = 0;       // for those
+    Rate positives;                // false positives among distinct events
+    Rate negatives;                // false negatives among duplicates
+    Rate ghosts;                   // ghosts that the filter takes for keys
+    double undecided = 0;          // sampled events that nothing can be said of
+    std::uint64_t most_bytes = 0;  // that the sample may take
+    bool knows_all = true;         // false: the filter may hold keys from before the audit
   };
 
   // `filter` must outlive this. Throws BadParameters.
@@ -69,34 +75,41 @@ class Audit {
   void observe(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                std::span<const Nanoseconds> times = {}, std::span<const bool> late = {});
 
-  // Asks so many ghosts. observe() does it now and then.
-  void ask_ghosts(std::size_t count);
+  // The key was taken back: what comes of it next is distinct. `found`: the filter held it; where
+  // it says that it did not, nothing is known of the key from now on.
+  void forget(const Digest& digest, bool found);
+
+  // Asks so many ghosts, or until kEnoughErrors were taken for keys. observe() asks some now and
+  // then; the rate is that over all of them.
+  void ask_ghosts(std::uint64_t count);
 
   Report report() const;
 
-  // Whether a key is in a sample of one in `sample`. Both words have a part in each bit that
-  // decides, and the low half of the first as much as the high one: filters take positions and
-  // fingerprints from high bits, and a sample by those would hold keys that collide.
+  // Whether a key is in a sample of one in `sample` (kernels/sample.hpp).
   static bool in_sample(const Digest& digest, std::uint64_t sample) noexcept {
-    return sample_word(digest) <= threshold_of(sample);
+    return kernels::sample_word(digest) <= threshold_of(sample);
   }
 
  private:
   enum class Truth : std::uint8_t { distinct, duplicate, either };
 
-  static std::uint64_t sample_word(const Digest& digest) noexcept {
-    return digest.lo * 0xD1342543DE82EF95ULL + digest.hi;
-  }
   // Samples of twice the number are part of this one.
   static std::uint64_t threshold_of(std::uint64_t sample) noexcept {
     return std::numeric_limits<std::uint64_t>::max() / sample;
   }
 
-  std::size_t next_sampled(std::span<const Digest> digests, std::size_t i) const noexcept;
+  bool sampled(const Digest& digest) const noexcept {
+    return kernels::sample_word(digest) <= threshold_;
+  }
+  std::size_t next_sampled(std::span<const Digest> digests, std::size_t from) const noexcept {
+    return kernels::next_sampled(digests, from, threshold_);
+  }
   void observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts);
   void observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts);
   void observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                      std::span<const Nanoseconds> times, std::span<const bool> late);
+  EventClock::Reading read(Nanoseconds& time);
+  void read_all(std::span<const Nanoseconds> times);
   void judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now);
   Truth truth_of(const std::int64_t* last, std::int64_t now) const noexcept;
   void count(Truth truth, Verdict verdict) noexcept;
@@ -107,6 +120,7 @@ class Audit {
   bool outside(std::int64_t last, std::int64_t now) const noexcept;
   void look_at_slack();
   void lose_track(std::int64_t now);
+  bool knows_all(std::int64_t now) const noexcept { return knows_all_ || outside(start_, now); }
 
   Params params_;
   const AnyFilter& filter_;

@@ -2,128 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 #include <vector>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/catalogue.hpp"
-#include "tests/support/counts.hpp"
+#include "tests/support/audit_reference.hpp"
 
 namespace sluice {
 namespace {
 
-using testing_support::digest_of;
-constexpr std::size_t kBatch = 512;
-constexpr std::uint64_t kAmple = std::uint64_t{1} << 26;
-
-struct Truth {
-  double distinct = 0, false_positives = 0, duplicates = 0, false_negatives = 0, either = 0;
-};
-
-// The definition, written as plainly as can be: when each key was last delivered (refreshed: came).
-class Reference {
- public:
-  explicit Reference(const Window* window) : window_(window) {}
-
-  void see(std::uint64_t key, Verdict verdict, std::int64_t time, std::int64_t now) {
-    const auto at = last_.find(key);
-    const bool held = verdict == Verdict::duplicate;
-    if (at == last_.end() || age_class(now - at->second) == 2) {
-      ++truth.distinct;
-      truth.false_positives += held;
-    } else if (age_class(now - at->second) == 0) {
-      ++truth.duplicates;
-      truth.false_negatives += !held;
-    } else {
-      ++truth.either;
-    }
-    if (!held || (window_ != nullptr && window_->params().anchor == Anchor::refreshed))
-      last_[key] = at == last_.end() ? time : std::max(time, at->second);
-  }
-
-  Truth truth;
-
- private:
-  // 0: inside, 1: either, 2: outside.
-  int age_class(std::int64_t age) const {
-    if (window_ == nullptr) return 0;
-    const auto size = static_cast<std::int64_t>(window_->params().spec.size);
-    const bool by_time = window_->params().spec.by_time();
-    if (by_time ? age < size : age <= size) return 0;
-    const double past = static_cast<double>(size) * (1 + window_->slack());
-    return static_cast<double>(age) < std::ceil(past) + 1 ? 1 : 2;
-  }
-
-  const Window* window_;
-  std::map<std::uint64_t, std::int64_t> last_;
-};
-
-struct Stream {
-  std::uint64_t records = 60'000;
-  std::uint64_t keys = 20'000;  // drawn evenly
-  std::uint64_t seed = 1;
-};
-
-std::vector<std::uint64_t> keys_of(const Stream& stream) {
-  SplitMix64 random(stream.seed);
-  std::vector<std::uint64_t> keys(stream.records);
-  std::ranges::generate(keys, [&] { return random.next() % stream.keys; });
-  return keys;
-}
-
-AnyFilter window_of(const std::string& filter, WindowSpec spec, Anchor anchor = Anchor::delivered,
-                    double fpr = 0.02) {
-  Window::Params params;
-  params.spec = spec;
-  params.anchor = anchor;
-  params.filter = filter;
-  params.fpr = fpr;
-  if (spec.by_time()) params.keys = 2'000;
-  return AnyFilter(Window::make(params));
-}
-
-// Runs the stream in batches, counting the truth beside the audits. No times.
-Truth run(AnyFilter& filter, const std::vector<std::uint64_t>& keys,
-          const std::vector<Audit*>& audits) {
-  const Window* window = filter.as<Window>();
-  Reference reference(window);
-  std::int64_t position = 0;
-  std::vector<Digest> digests;
-  std::vector<Verdict> verdicts(kBatch);
-  for (std::size_t begin = 0; begin < keys.size(); begin += kBatch) {
-    const std::size_t count = std::min(kBatch, keys.size() - begin);
-    digests.clear();
-    for (std::size_t i = 0; i < count; ++i) digests.push_back(digest_of(keys[begin + i]));
-    const auto judged = std::span(verdicts).first(count);
-    filter.observe(digests, judged);
-    for (std::size_t i = 0; i < count; ++i) {
-      reference.see(keys[begin + i], judged[i], position, position);
-      const bool refreshed = window != nullptr && window->params().anchor == Anchor::refreshed;
-      position += refreshed || judged[i] == Verdict::distinct;
-    }
-    for (Audit* audit : audits) audit->observe(digests, judged);
-  }
-  return reference.truth;
-}
-
-void expect_equal(const Audit::Report& report, const Truth& truth) {
-  EXPECT_EQ(report.positives.trials, truth.distinct);
-  EXPECT_EQ(report.positives.errors, truth.false_positives);
-  EXPECT_EQ(report.negatives.trials, truth.duplicates);
-  EXPECT_EQ(report.negatives.errors, truth.false_negatives);
-  EXPECT_EQ(report.undecided, truth.either);
-}
-
-// Errors come a key at a time (who is lost once is lost again), so a standard error is that of
-// `each` times as few.
-void expect_near(const Rate& rate, double errors, double trials, double each) {
-  ASSERT_GT(trials, 0);
-  const double share = errors / trials;
-  const double error = std::sqrt(each * std::max(share, 1 / trials) * (1 - share) / rate.trials);
-  EXPECT_NEAR(rate.errors / rate.trials, share, 4 * error) << rate.trials << " trials";
-}
+using namespace testing_support;
 
 struct Case {
   const char* name;
@@ -171,117 +59,78 @@ TEST_P(AuditOf, IsTheTruthAndASampleOfIt) {
 INSTANTIATE_TEST_SUITE_P(Filters, AuditOf, ::testing::ValuesIn(kCases),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-// A time a record: mostly onwards, some late, some a wild clock.
-TEST(Audit, FollowsEventTime) {
-  for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed}) {
-    AnyFilter filter =
-        window_of("cohort,slot=16",
-                  {WindowSpec::Kind::time, 100ull * static_cast<std::uint64_t>(kSecond)}, anchor);
-    Window& window = *filter.as<Window>();
-    Audit audit({.sample = 1, .most_bytes = kAmple}, filter);
-    Reference reference(&window);
-    SplitMix64 random(5);
-    std::int64_t now = 0, greatest = 0;
-    double late_ones = 0;
-    std::vector<Digest> digests(kBatch);
-    std::vector<std::uint64_t> keys(kBatch);
-    std::vector<Nanoseconds> times(kBatch);
-    std::vector<Verdict> verdicts(kBatch);
-    bool late[kBatch];
-    for (int batch = 0; batch < 60; ++batch) {
-      for (std::size_t i = 0; i < kBatch; ++i) {
-        now += kSecond / 20;
-        keys[i] = random.next() % 4000;
-        digests[i] = digest_of(keys[i]);
-        const auto back = static_cast<std::int64_t>(random.next() % 120) * kSecond;
-        times[i] = random.next() % 8 == 0 ? now - back : now;
-      }
-      window.judge(digests, times, verdicts, late);
-      audit.observe(digests, verdicts, times, late);
-      for (std::size_t i = 0; i < kBatch; ++i) {
-        greatest = std::max(greatest, times[i]);
-        late_ones += late[i];
-        if (!late[i]) reference.see(keys[i], verdicts[i], times[i], greatest);
-      }
-    }
-    expect_equal(audit.report(), reference.truth);
-    EXPECT_GT(late_ones, 0);
-    EXPECT_GT(reference.truth.false_positives, 0);
-    EXPECT_GT(reference.truth.duplicates, 1000);
-    EXPECT_GT(reference.truth.either, 0);
+// Over several streams, so that what a sample is wrong by has no direction: the mean over them lies
+// within four of its own standard errors.
+TEST(Audit, IsUnbiasedOverStreams) {
+  Truth sum;
+  Rate positives;
+  constexpr std::uint64_t kStreams = 40;
+  for (std::uint64_t stream = 0; stream < kStreams; ++stream) {
+    AnyFilter filter = make_filter("bloom,keys=1500,fpr=0.05", {});
+    Audit audit({.sample = 16, .most_bytes = kAmple}, filter);
+    std::vector<std::uint64_t> keys;
+    for (std::uint64_t i = 0; i < 3000; ++i) keys.push_back(stream << 32 | i);
+    const Truth truth = run(filter, keys, {&audit});
+    sum.distinct += truth.distinct;
+    sum.false_positives += truth.false_positives;
+    positives = {positives.errors + audit.report().positives.errors,
+                 positives.trials + audit.report().positives.trials};
   }
+  EXPECT_NEAR(16 * positives.trials, sum.distinct, 4 * 16 * std::sqrt(sum.distinct / 16));
+  expect_near(positives, sum.false_positives, sum.distinct, 1);
 }
 
-TEST(Audit, CountsNothingOfAClockThatIsNotBelieved) {
-  AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::time, 100ull * 1'000'000'000});
-  Window& window = *filter.as<Window>();
+// What was taken back is distinct when it comes again, and a filter that holds it back errs.
+TEST(Audit, FollowsKeysThatAreTakenBack) {
+  AnyFilter filter = make_filter("exact", {});
   Audit audit({.sample = 1}, filter);
-  const auto see = [&](std::uint64_t key, std::int64_t second) {
+  const auto see = [&](std::uint64_t key) {
     const Digest digest = digest_of(key);
-    const Nanoseconds time = second * kSecond;
     Verdict verdict;
-    bool late;
-    window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1});
-    audit.observe({&digest, 1}, {&verdict, 1}, {&time, 1}, {&late, 1});
-  };
-  see(1, 0);
-  see(2, 1);
-  see(1, 100'000);  // let through, though it is there
-  EXPECT_EQ(audit.report().negatives.trials, 0);
-  EXPECT_EQ(audit.report().undecided, 1);
-  see(1, 2);
-  EXPECT_EQ(audit.report().undecided, 2);
-  see(2, 3);
-  EXPECT_EQ(audit.report().negatives.trials, 1);
-  EXPECT_EQ(audit.report().negatives.errors, 0);
-  EXPECT_EQ(audit.report().positives.trials, 2);
-}
-
-// The first record's clock was wrong, and the second sets it back.
-TEST(Audit, LosesTrackWhenAClockIsSetBack) {
-  AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::time, 100ull * 1'000'000'000});
-  Window& window = *filter.as<Window>();
-  Audit audit({.sample = 1}, filter);
-  const std::vector<std::pair<std::uint64_t, std::int64_t>> events = {
-      {1, 100'000}, {2, 0}, {3, 80}, {1, 90}, {2, 95}, {4, 150}, {1, 220}, {5, 230}};
-  for (const auto& [key, second] : events) {
-    const Digest digest = digest_of(key);
-    const Nanoseconds time = second * kSecond;
-    Verdict verdict;
-    bool late;
-    window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1});
-    audit.observe({&digest, 1}, {&verdict, 1}, {&time, 1}, {&late, 1});
-  }
-  const Audit::Report report = audit.report();
-  EXPECT_EQ(report.positives.errors, 0);
-  EXPECT_EQ(report.negatives.errors, 0);
-  EXPECT_EQ(report.positives.trials, 4);  // the first of all, 4, 1 at its second time, 5
-  EXPECT_EQ(report.negatives.trials, 1);  // 2 at 95
-  EXPECT_EQ(report.undecided, 3);         // 2, 3, and 1 at 90
-}
-
-// Landmarks and arrival: everything of the present hour, nothing older.
-TEST(Audit, FollowsArrivalsAndHours) {
-  constexpr std::uint64_t kHour = 3600ull * 1'000'000'000;
-  AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::landmark, kHour});
-  Window& window = *filter.as<Window>();
-  Audit audit({.sample = 1}, filter);
-  const auto see = [&](std::uint64_t key, std::int64_t minute) {
-    window.arrive(minute * 60 * kSecond);
-    const Digest digest = digest_of(key);
-    const Verdict verdict = window.observe(digest);
+    filter.observe({&digest, 1}, {&verdict, 1});
     audit.observe({&digest, 1}, {&verdict, 1});
+    return verdict;
   };
-  see(1, 50);
-  see(1, 59);
-  see(1, 61);  // distinct again
-  see(1, 119);
-  const Audit::Report report = audit.report();
-  EXPECT_EQ(report.positives.trials, 2);
+  const auto take_back = [&](std::uint64_t key) {
+    const bool found = filter.forget(digest_of(key));
+    audit.forget(digest_of(key), found);
+    return found;
+  };
+  see(1), see(2), see(1);
+  EXPECT_TRUE(take_back(1));
+  EXPECT_FALSE(take_back(3));
+  EXPECT_EQ(see(1), Verdict::distinct);
+  EXPECT_EQ(see(3), Verdict::distinct);
+  EXPECT_EQ(see(2), Verdict::duplicate);
+  Audit::Report report = audit.report();
+  EXPECT_EQ(report.positives.trials, 4);
   EXPECT_EQ(report.negatives.trials, 2);
-  EXPECT_EQ(report.positives.errors + report.negatives.errors, 0);
+  EXPECT_EQ(report.positives.errors + report.negatives.errors + report.undecided, 0);
+  // A filter that only says that it took it back.
+  audit.forget(digest_of(2), true);
+  EXPECT_EQ(see(2), Verdict::duplicate);
+  EXPECT_EQ(audit.report().positives.errors, 1);
+  // Of one that says it was not there nothing is known.
+  audit.forget(digest_of(1), false);
+  see(1);
+  EXPECT_EQ(audit.report().undecided, 1);
+}
+
+// Of a loaded filter nothing is known, but for what was taken back.
+TEST(Audit, KnowsWhatWasTakenBackFromALoadedFilter) {
+  const std::vector<std::uint64_t> keys = keys_of({.records = 2'000, .keys = 400});
+  AnyFilter loaded = make_filter("exact", {});
+  run(loaded, keys, {});
+  Audit audit({.sample = 1, .fresh = false}, loaded);
+  EXPECT_FALSE(audit.report().knows_all);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    const Digest digest = digest_of(keys[i]);
+    audit.forget(digest, loaded.forget(digest));
+  }
+  run(loaded, keys, {&audit});
+  EXPECT_GE(audit.report().positives.trials, 5);
+  EXPECT_LE(audit.report().positives.trials, 10);
+  EXPECT_EQ(audit.report().positives.errors, 0);
 }
 
 // The filter's error grows along the stream: samples that were halved on the way must not give its
@@ -345,6 +194,24 @@ TEST(Audit, AsksGhosts) {
   std::vector<Verdict> verdicts(Audit::kGhostsEvery);
   again.observe(std::span(digests).first(verdicts.size()), verdicts);
   EXPECT_EQ(again.report().ghosts.trials, 20'000 + Audit::kGhosts);
+}
+
+// As many as are wanted, to see a small rate; not many more than tell it.
+TEST(Audit, AsksAsManyGhostsAsAreWanted) {
+  AnyFilter filter = make_filter("bloom,keys=20000,fpr=0.0003", {});
+  std::vector<Digest> digests;
+  for (std::uint64_t key = 0; key < 20'000; ++key) digests.push_back(digest_of(key));
+  filter.insert(digests);
+  Audit audit({.seed = 1, .fresh = false}, filter);
+  audit.ask_ghosts(300'000);
+  const Rate ghosts = audit.report().ghosts;
+  EXPECT_EQ(ghosts.trials, 300'000);
+  expect_near(ghosts, ghosts.trials * filter.stats().predicted_fpr, ghosts.trials, 1);
+  AnyFilter full = make_filter("bloom,keys=100,fpr=0.5", {});
+  full.insert(digests);
+  Audit enough({.fresh = false}, full);
+  enough.ask_ghosts(std::uint64_t{1} << 40);
+  EXPECT_LT(enough.report().ghosts.trials, 2 * Audit::kEnoughErrors);
 }
 
 TEST(Audit, TakesTheShareOfKeysAskedFor) {

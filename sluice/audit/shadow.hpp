@@ -17,7 +17,8 @@ class Shadow {
   };
   // No time is one of these.
   static constexpr std::int64_t kEmpty = std::numeric_limits<std::int64_t>::min();
-  static constexpr std::int64_t kUnknown = kEmpty + 1;  // written, nobody knows when
+  static constexpr std::int64_t kUnknown = kEmpty + 1;    // perhaps there, nobody knows when
+  static constexpr std::int64_t kForgotten = kEmpty + 2;  // taken back: surely not there
   static constexpr std::size_t kFirstSlots = 64;
 
   Shadow() : slots_(kFirstSlots) {}

@@ -23,14 +23,14 @@ namespace sluice {
 struct PlanRequest {
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<double> rate = {};           // distinct keys a second, of a window of time
-  std::optional<std::uint64_t> expect = {};  // distinct keys; of a window of time, in a window
-  std::optional<double> fpr = {};            // above 0, below 1; so are the shares below
-  std::optional<double> fnr = {};            // allows filters that forget at random
+  std::optional<double> rate = {};              // distinct keys a second, of a window of time
+  std::optional<std::uint64_t> expect = {};     // distinct keys; of a window of time, in a window
+  std::optional<double> fpr = {};               // above 0, below 1; so are the shares below
+  std::optional<double> fnr = {};               // allows filters that forget at random
   std::optional<double> slack = {}, npws = {};  // of a window
-  std::optional<double> lines = {};          // cache lines that observe of a new key touches
-  std::optional<std::uint64_t> memory = {};  // bytes, with what is beside the filter
-  std::uint64_t beside = 0;                  // of `memory`: what goes to other things
+  std::optional<double> lines = {};             // cache lines that observe of a new key touches
+  std::optional<std::uint64_t> memory = {};     // bytes, with what is beside the filter
+  std::uint64_t beside = 0;                     // of `memory`: what goes to other things
 
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
@@ -40,26 +40,27 @@ struct Plan {
   std::string filter;  // name and layout: for make_filter, or the stages of a window
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<std::uint64_t> keys = {};     // --expect; of a window of time: in a window
-  double target_fpr = 0;                      // --fpr
-  std::optional<unsigned> generations = {};   // of a window; the filter's own choice if none
+  std::optional<std::uint64_t> keys = {};    // --expect; of a window of time: in a window
+  double target_fpr = 0;                     // --fpr
+  std::optional<unsigned> generations = {};  // of a window; the filter's own choice if none
 
   // What it will be.
-  std::string settings = {};   // all parameters, but for the error that it was planned for
-  std::uint64_t holds = 0;     // keys: of the set or window; of one that forgets, its mean distance
-  std::uint64_t bytes = 0;     // of the filter
+  std::string settings = {};  // all parameters, but for the error that it was planned for
+  std::uint64_t holds = 0;    // keys: of the set or window; of one that forgets, its mean distance
+  std::uint64_t bytes = 0;    // of the filter
   double bits_a_key = 0;
-  double fpr = 0, fnr = 0;     // fnr: of a repeat as far away as can be asked for
+  double fpr = 0, fnr = 0;  // fnr: of a repeat as far away as can be asked for
   double slack = 0, npws = 0;
   double lines = 0;
-  std::optional<double> over_bound = {};  // bits a key over the lower bound's; none where there is none
+  std::optional<double> over_bound =
+      {};  // bits a key over the lower bound's; none where there is none
 
   std::string why_not = {};  // empty if it is feasible
   bool feasible() const noexcept { return why_not.empty(); }
 
-  Wish wish() const;                      // for make_filter, without a window
+  Wish wish() const;                     // for make_filter, without a window
   Window::Params window_params() const;  // with one
-  AnyFilter make() const;                 // throws NoMemory
+  AnyFilter make() const;                // throws NoMemory
 };
 
 // A request that can be met, since one thing of it was given up.
@@ -89,9 +90,16 @@ Planning plan(const PlanRequest& request, PlanScope scope = PlanScope::all);
 // All that the chosen plan promises, as a request. There must be one.
 PlanRequest promised(const Planning& planning);
 
-// What the command takes beside its filter: code and libraries, buffers for records, and the chunks
-// in which state is saved. The same on every run, or a state file would not be found to agree.
+// What the command takes beside its filter: buffers for records and the chunks in which state is
+// saved; and with its code and libraries. The same on every run, or a state file would not be found
+// to agree.
+inline constexpr std::uint64_t kBufferBytes = std::uint64_t{2} << 20;
 inline constexpr std::uint64_t kProcessBytes = std::uint64_t{8} << 20;
+// Memory alone is what the whole process may take. Where it is known what to remember, memory is a
+// limit for that, and the process has its buffers in it.
+inline std::uint64_t beside_in_command(const PlanRequest& request) noexcept {
+  return request.window || request.expect ? kBufferBytes : kProcessBytes;
+}
 // With memory alone: no less than so much for the filter, and no more in all.
 inline constexpr std::uint64_t kLeastFilterBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMostMemory = std::uint64_t{32} << 40;

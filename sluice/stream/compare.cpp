@@ -1,14 +1,9 @@
 #include "sluice/stream/compare.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <cassert>
 #include <chrono>
-#include <cmath>
 
-#include "sluice/base/error.hpp"
-#include "sluice/base/quantity.hpp"
-#include "sluice/filters/catalogue.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
@@ -18,76 +13,11 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Where `bytes` is the size of the whole filter; that of `dynamic` is one of many tables.
-bool has_fixed_size(const FilterInfo& info) {
-  return info.name != "dynamic" &&
-         std::ranges::find(info.parameters, "bytes", &ParameterInfo::name) != info.parameters.end();
-}
-
-AnyFilter window_of(const std::string& filter, std::uint64_t size, double fpr) {
-  return AnyFilter(
-      Window::make({.spec = {WindowSpec::Kind::count, size}, .filter = filter, .fpr = fpr}));
-}
-
-// The least error, by steps of a fifth of a decade, for which a window fits into `memory` bytes.
-// One that is planned for less than it can hold would grow instead. What a window needs besides its
-// table is allowed for.
-double least_fpr(const std::string& filter, std::uint64_t size, std::uint64_t memory) {
-  constexpr double kWorst = 0.3;      // beyond it nothing is worth planning
-  constexpr double kStep = 0.630957;  // 10^(-1/5)
-  const std::uint64_t most = memory + memory / 64 + 4096;
-  double least = 0;
-  for (double fpr = kWorst; fpr > 1e-12; fpr *= kStep) {
-    try {
-      if (window_of(filter, size, fpr).stats().bytes > most) break;
-      least = fpr;
-    } catch (const BadParameters&) {  // not at this error: perhaps at a smaller one
-    }
-  }
-  if (least > 0) return least;
-  throw BadParameters(fmt::format(
-      "filter '{}' does not hold a window of {} in {}, not even with an error of {}: give it more "
-      "memory, or a smaller window",
-      filter, format_count(size), format_size(memory), kWorst));
+EventClock clock_for(const std::optional<WindowSpec>& window) {
+  return window && window->by_time() ? EventClock(window->size, window->size) : EventClock(1, 1);
 }
 
 }  // namespace
-
-StreamTruth::StreamTruth(std::optional<std::uint64_t> window)
-    : window_(window.value_or(kNever - 1)), slots_(1024) {}
-
-// Digests are uniform already: their low bits are the place.
-StreamTruth::Slot& StreamTruth::find(const Digest& digest) noexcept {
-  std::size_t at = digest.lo & (slots_.size() - 1);
-  while (slots_[at].delivery != 0 && slots_[at].digest != digest)
-    at = (at + 1) & (slots_.size() - 1);
-  return slots_[at];
-}
-
-void StreamTruth::grow() {
-  std::vector<Slot> old(slots_.size() * 2);
-  old.swap(slots_);
-  for (const Slot& slot : old)
-    if (slot.delivery != 0) find(slot.digest) = slot;
-}
-
-std::uint64_t StreamTruth::age_of(const Digest& digest) noexcept {
-  const Slot& slot = find(digest);
-  return slot.delivery == 0 ? kNever : deliveries_ - slot.delivery + 1;
-}
-
-void StreamTruth::deliver(const Digest& digest) {
-  if (keys_ * 2 >= slots_.size()) grow();
-  Slot& slot = find(digest);
-  keys_ += slot.delivery == 0;
-  slot = {digest, ++deliveries_};
-}
-
-std::uint64_t StreamTruth::observe(const Digest& digest) {
-  const std::uint64_t age = age_of(digest);
-  if (distinct(age)) deliver(digest);
-  return age;
-}
 
 double CompareCounts::false_positive_rate() const noexcept {
   return share(false_positives, distinct);
@@ -106,47 +36,24 @@ CompareCounts& CompareCounts::operator+=(const CompareCounts& other) noexcept {
   return *this;
 }
 
-AnyFilter make_compared(std::string_view name_and_settings, const CompareWish& wish) {
-  const std::size_t comma = std::min(name_and_settings.find(','), name_and_settings.size());
-  std::string name(name_and_settings.substr(0, comma));
-  // What remembers every key exactly goes by another name where it also forgets.
-  if (wish.window && name == "exact") name = "exact-window";
-  const FilterInfo& info = filter_named(name);
-  const std::string text = name + std::string(name_and_settings.substr(comma));
-  const auto given = [&](std::string_view setting) {
-    const std::size_t begin = std::min(comma + 1, name_and_settings.size());
-    const Settings settings = Settings::parse(name_and_settings.substr(begin));
-    return std::ranges::find(settings.pairs(), setting,
-                             &std::pair<std::string, std::string>::first) != settings.pairs().end();
-  };
-  const bool sized = wish.memory && has_fixed_size(info) && !given("bytes");
-  const std::string with_size = sized ? fmt::format("{},bytes={}", text, *wish.memory) : text;
-  if (!wish.window) return make_filter(with_size, wish.wish);
-  // Whether a filter ages is asked of one that is made.
-  const bool ages = make_filter(text, {.keys = *wish.window, .fpr = wish.wish.fpr}).ages();
-  if (!ages) return make_filter(with_size, wish.wish);
-  const bool fit = wish.memory && name != "exact-window" && !given("bytes") && !given("fpr");
-  return window_of(text, *wish.window,
-                   fit ? least_fpr(text, *wish.window, *wish.memory) : wish.wish.fpr);
-}
-
-Comparison::Comparison(std::optional<std::uint64_t> window) : window_(window), truth_(window) {
+Comparison::Comparison(std::optional<WindowSpec> window)
+    : window_(window),
+      truth_(window),
+      clock_(clock_for(window)),
+      late_(std::make_unique<bool[]>(kBatch)) {
   digests_.reserve(kChunk);
-  ages_.resize(kChunk);
+  distinct_.resize(kChunk);
   verdicts_.resize(kChunk);
 }
 
 void Comparison::add(std::string name, AnyFilter filter) {
-  Entry entry{std::move(name), std::move(filter), std::nullopt, 0, {}, 0, {}};
-  if (const Window* window = entry.filter.as<Window>()) {
-    const auto size = static_cast<double>(window->params().spec.size);
-    entry.own.emplace(window_);
-    entry.most_age = static_cast<std::uint64_t>(std::ceil((1 + window->slack()) * size));
-  }
+  Entry entry{std::move(name), std::move(filter), std::nullopt};
+  if (entry.filter.as<Window>() != nullptr) entry.own.emplace(window_);
   entries_.push_back(std::move(entry));
 }
 
-void Comparison::feed(std::span<const Digest> digests) {
+void Comparison::feed(std::span<const Digest> digests, std::span<const Nanoseconds> times) {
+  if (by_time()) return feed_timed(digests, times);
   while (!digests.empty()) {
     const std::size_t count = std::min(kChunk - digests_.size(), digests.size());
     digests_.insert(digests_.end(), digests.begin(),
@@ -156,45 +63,93 @@ void Comparison::feed(std::span<const Digest> digests) {
   }
 }
 
-void Comparison::judge() {
-  for (std::size_t i = 0; i < digests_.size(); ++i) {
-    ages_[i] = truth_.observe(digests_[i]);
-    stream_.distinct += truth_.distinct(ages_[i]);
+void Comparison::feed_timed(std::span<const Digest> digests, std::span<const Nanoseconds> times) {
+  assert(digests.size() == times.size());
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    Nanoseconds time = times[i];
+    const EventClock::Reading reading = clock_.read(time);
+    const bool over = truth_.rule().over(time, clock_.now());
+    if (reading == EventClock::Reading::late || over) {
+      ++found_.late;
+    } else if (reading == EventClock::Reading::disbelieved) {
+      ++found_.disbelieved;
+    } else {
+      digests_.push_back(digests[i]);
+      times_.push_back(time);
+      nows_.push_back(clock_.now());
+      if (digests_.size() == kChunk) judge();
+    }
   }
-  stream_.records += digests_.size();
+}
+
+void Comparison::judge() {
+  find_truth();
   for (Entry& entry : entries_) judge(entry);
   judged_ += digests_.size();
   digests_.clear();
+  times_.clear();
+  nows_.clear();
   thin_out();
+}
+
+void Comparison::find_truth() {
+  for (std::size_t i = 0; i < digests_.size(); ++i) {
+    const std::int64_t now = by_time() ? nows_[i] : truth_.deliveries();
+    const std::int64_t time = by_time() ? times_[i] : now;
+    if (by_time() && i > 0 && now < nows_[i - 1]) {
+      truth_.set_back(now);
+      in_window_.clear();
+    }
+    const bool distinct = truth_.observe(digests_[i], time, now);
+    distinct_[i] = distinct;
+    found_.counts.distinct += distinct;
+    if (distinct && by_time()) note_delivery(time, now);
+  }
+  found_.counts.records += digests_.size();
+}
+
+// In order but for late ones, which are few.
+void Comparison::note_delivery(std::int64_t time, std::int64_t now) {
+  in_window_.push_back(time);
+  while (!truth_.rule().inside(in_window_.front(), now)) in_window_.pop_front();
+  found_.most_keys = std::max<std::uint64_t>(found_.most_keys, in_window_.size());
+}
+
+void Comparison::ask(Entry& entry, std::size_t at, std::size_t count) {
+  const auto digests = std::span<const Digest>(digests_).subspan(at, count);
+  const auto verdicts = std::span(verdicts_).subspan(at, count);
+  Window* window = by_time() ? entry.filter.as<Window>() : nullptr;
+  if (window == nullptr) return entry.filter.observe(digests, verdicts);
+  window->judge(digests, std::span<const Nanoseconds>(times_).subspan(at, count), verdicts,
+                std::span(late_.get(), count));
 }
 
 void Comparison::judge(Entry& entry) {
   using Clock = std::chrono::steady_clock;
-  const std::span<const Digest> digests = digests_;
-  const std::span<Verdict> verdicts = std::span(verdicts_).first(digests.size());
+  const std::size_t size = digests_.size();
   const Clock::time_point start = Clock::now();
-  for (std::size_t at = 0; at < digests.size(); at += kBatch) {
-    const std::size_t count = std::min(kBatch, digests.size() - at);
-    entry.filter.observe(digests.subspan(at, count), verdicts.subspan(at, count));
-  }
+  for (std::size_t at = 0; at < size; at += kBatch) ask(entry, at, std::min(kBatch, size - at));
   entry.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  // It may change when a window grows.
+  if (const Window* window = entry.filter.as<Window>())
+    entry.slack = std::max(entry.slack, window->slack());
   // A chunk is a multiple of a stride, or a stride of a chunk.
   const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(stride_, kChunk));
-  for (std::size_t at = 0; at < digests.size(); at += step) {
-    const CompareCounts part = count(entry, at, std::min(at + step, digests.size()));
+  for (std::size_t at = 0; at < size; at += step) {
+    const CompareCounts part = count(entry, at, std::min(at + step, size));
     if ((judged_ + at) % stride_ == 0) entry.points.emplace_back();
     entry.points.back() += part;
     entry.counts += part;
   }
 }
 
-CompareCounts Comparison::count(Entry& entry, std::size_t begin, std::size_t end) const {
+CompareCounts Comparison::count(Entry& entry, std::size_t begin, std::size_t end) {
   CompareCounts counts{.records = end - begin};
   for (std::size_t i = begin; i < end; ++i) {
     const bool held = verdicts_[i] == Verdict::duplicate;
-    const bool distinct = truth_.distinct(ages_[i]);
+    const bool distinct = distinct_[i] != 0;
     counts.distinct += distinct;
-    const bool excused = by_slack(entry, digests_[i], held);
+    const bool excused = by_slack(entry, i, held);
     if (held != distinct) continue;
     if (excused)
       ++counts.by_slack;
@@ -205,12 +160,15 @@ CompareCounts Comparison::count(Entry& entry, std::size_t begin, std::size_t end
 }
 
 // Whether a window filter's own deliveries make its verdict right.
-bool Comparison::by_slack(Entry& entry, const Digest& digest, bool held) const {
+bool Comparison::by_slack(Entry& entry, std::size_t i, bool held) {
   if (!entry.own) return false;
-  const std::uint64_t age = entry.own->age_of(digest);
-  if (held) return age <= entry.most_age;
-  entry.own->deliver(digest);
-  return entry.own->distinct(age);
+  StreamTruth& own = *entry.own;
+  const std::int64_t now = by_time() ? nows_[i] : own.deliveries();
+  if (by_time() && i > 0 && now < nows_[i - 1]) own.set_back(now);
+  const std::int64_t last = own.last_of(digests_[i]);
+  if (held) return own.rule().perhaps(last, now, entry.slack);
+  own.deliver(digests_[i], by_time() ? times_[i] : now);
+  return !own.rule().inside(last, now);
 }
 
 void Comparison::thin_out() {
@@ -228,16 +186,32 @@ void Comparison::thin_out() {
   }
 }
 
+CompareTruth Comparison::truth() const {
+  CompareTruth truth = found_;
+  if (!window_)
+    truth.most_keys = truth.counts.distinct;
+  else if (!by_time())
+    truth.most_keys = std::min(truth.counts.distinct, window_->size);
+  truth.bytes = truth_.bytes() + in_window_.size() * sizeof(std::int64_t);
+  for (const Entry& entry : entries_)
+    if (entry.own) truth.bytes += entry.own->bytes();
+  return truth;
+}
+
 std::vector<CompareResult> Comparison::finish() {
   judge();
   std::vector<CompareResult> results;
-  for (const Entry& entry : entries_)
+  for (const Entry& entry : entries_) {
+    const Window* window = entry.filter.as<Window>();
+    const AnyFilter& filter = window == nullptr ? entry.filter : window->growth().newest();
     results.push_back({.name = entry.name,
-                       .settings = entry.filter.settings().text(),
+                       .settings = filter.settings().text(),
                        .stats = entry.filter.stats(),
                        .counts = entry.counts,
+                       .forgets = !filter.promises().no_false_negatives,
                        .seconds = entry.seconds,
                        .points = entry.points});
+  }
   return results;
 }
 

@@ -218,9 +218,17 @@ void Dedup::observe_keyed(std::size_t keyed) {
 
 void Dedup::judge_keyed(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   batch_late_ = 0;
+  if (options_.tap) {
+    const std::span<const Nanoseconds> times = times_;
+    options_.tap(digests, event_times_ ? times.first(digests.size()) : times.first(0));
+    std::ranges::fill(verdicts, Verdict::distinct);
+    return;
+  }
   if (options_.forget) {
     std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
-      return filter_.forget(digest) ? Verdict::duplicate : Verdict::distinct;
+      const bool found = filter_.forget(digest);
+      if (options_.audit != nullptr) options_.audit->forget(digest, found);
+      return found ? Verdict::duplicate : Verdict::distinct;
     });
     return;
   }

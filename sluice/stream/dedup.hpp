@@ -52,6 +52,9 @@ struct DedupOptions {
   Audit* audit = nullptr;
   // Verdicts of least cost, or posteriors written with the records. Only for a filter that can.
   std::optional<InferOptions> infer = {};
+  // Takes the keys, and with event time their times, in place of the filter: nothing is judged, and
+  // every record counts as distinct.
+  std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
 };
 
 struct DedupCounts {

@@ -62,6 +62,15 @@ EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
   return Reading::in_time;
 }
 
+// None is then further ahead than `max_ahead` of what is now when it comes, and late ones move
+// nothing.
+bool EventClock::leap(Nanoseconds greatest) noexcept {
+  greatest = std::clamp(greatest, -kFarthest, kFarthest);
+  if (!supported_ || greatest - now_ > max_ahead_) return false;
+  if (greatest > now_) move_to(greatest);
+  return true;
+}
+
 void EventClock::set(Nanoseconds time) noexcept {
   time = std::clamp(time, -kFarthest, kFarthest);
   if (!started_ || time > now_ || now_ - time >= late_after_) move_to(time);

@@ -34,6 +34,10 @@ class EventClock {
   // to be, at most now().
   Reading read(Nanoseconds& time) noexcept;
 
+  // The same as reading any number of times of which this is the greatest, where that can be told
+  // from it: false, and nothing is changed, where each has to be read.
+  bool leap(Nanoseconds greatest) noexcept;
+
   // The caller's own clock says `time`, which is believed however far it lies ahead. A clock that
   // goes back stands still until it has caught up; one that goes back by a window or more was set.
   void set(Nanoseconds time) noexcept;

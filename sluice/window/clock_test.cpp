@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
+
+#include "sluice/base/random.hpp"
 
 namespace sluice {
 namespace {
@@ -108,6 +111,29 @@ TEST(EventClock, OurOwnClockIsBelieved) {
   EXPECT_EQ(set(999'990), 1'000'000) << "ten seconds back";
   EXPECT_EQ(set(5), 5) << "it was set";
   EXPECT_EQ(clock.disbelieved(), 0u);
+}
+
+// To leap is to read them all.
+TEST(EventClock, LeapsWhereItMay) {
+  SplitMix64 random(7);
+  int leaps = 0;
+  EventClock clock = minute_clock();
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<Nanoseconds> times;
+    for (std::uint64_t i = 0; i <= random.next() % 5; ++i) {
+      const auto off = static_cast<Nanoseconds>(random.next() % (100 * kSecond));
+      const bool wild = random.next() % 40 == 0;
+      times.push_back(clock.now() + (wild ? 10 * off : off / 8 - 3 * kSecond));
+    }
+    EventClock leapt = clock;
+    const bool may = leapt.leap(std::ranges::max(times));
+    const EventClock before = clock;
+    for (Nanoseconds time : times) clock.read(time);
+    leaps += may;
+    EXPECT_TRUE(leapt == (may ? clock : before)) << round;
+  }
+  EXPECT_GT(leaps, 1000);
+  EXPECT_LT(leaps, 1990);
 }
 
 }  // namespace

@@ -61,6 +61,65 @@ load helper
     grep -qx true
 }
 
+@test "the text says that a loaded set has no known rate of false positives" {
+  lines_of 2k >input
+  sluice dedup --audit 1/1 --state s --stats none input >/dev/null
+  sluice dedup --audit 1/1 --state s input >out 2>err
+  grep -q 'false positives unknown (keys from before this run), false negatives unknown; ghosts < ' err
+  # Keys of this run are known when they come again, and a window knows all once it has passed.
+  lines_of 4k 2 >other
+  sluice dedup --audit 1/1 --state s --stats json other >out 2>err
+  stat_of '.audit | .fpr_high == 1 and .fnr == null and .duplicates > 100 and .knows_all == false' |
+    grep -qx true
+  sluice dedup --window 500 --audit 1/1 --state w --stats none input >/dev/null
+  sluice dedup --window 500 --audit 1/1 --state w --stats json other >out 2>err
+  stat_of '.audit | .distinct > 1000 and .undecided > 400 and .knows_all' | grep -qx true
+}
+
+@test "keys that are taken back are known to be gone" {
+  printf '%s\n' a b c >input
+  printf '%s\n' a b >back
+  sluice dedup --filter exact --state s --stats none input >/dev/null
+  sluice dedup --filter exact --state s --stats json --forget back --audit 1/1 input >out 2>err
+  holds out 'a\nb\n'
+  stat_of '.audit | "\(.distinct) \(.duplicates) \(.undecided) \(.fpr)"' | grep -qx '2 0 1 null'
+}
+
+@test "ghosts reach as far as is asked for" {
+  lines_of 20k >input
+  sluice dedup --seed 3 --audit 1/64 --expect 20k --fpr 1e-4 --stats json input >out 2>err
+  stat_of '.audit | .ghost_probes >= 64 and .ghost_probes < 1000' | grep -qx true
+  sluice dedup --seed 3 --audit 1/64 --audit-ghosts 1M --expect 20k --fpr 1e-4 --stats json input \
+    >out 2>err
+  stat_of '.audit.ghost_probes >= 1000000' | grep -qx true
+  # About what the filter predicts at the end: within five standard errors.
+  stat_of '.filter.predicted_fpr as $p | .audit |
+    (.ghost_fpr - $p) | fabs < 5 * ($p / 1e6 | sqrt)' | grep -qx true
+}
+
+@test "the audit's memory is what is asked for" {
+  lines_of 50k >input
+  sluice dedup --seed 3 --audit 1/1 --audit-memory 64KiB --stats json input >out 2>err
+  stat_of '.audit | .bytes * 2 <= 65536 and .most_bytes == 65536 and .doublings > 3' | grep -qx true
+  sluice dedup --seed 3 --audit 1/1 --audit-memory 16MiB --stats json input >out 2>err
+  stat_of '.audit | .doublings == 0 and .keys > 30000' | grep -qx true
+  refused 2 dedup --audit-memory 1MiB /dev/null
+  says "--audit-memory goes with --audit"
+  refused 2 dedup --audit-ghosts 1M /dev/null
+  says "--audit-ghosts goes with --audit"
+  refused 2 dedup --audit 1/8 --audit-memory 1KiB /dev/null
+  says "--audit-memory 1KiB" "4 KiB"
+  refused 2 dedup --audit 1/8 --audit-ghosts 2G /dev/null
+  says "--audit-ghosts 2G" "1G"
+  # It is a part of --memory.
+  refused 2 dedup --memory 12MiB --audit 1/8 --audit-memory 4MiB /dev/null
+  says "--memory 12 MiB leaves no room for --audit-memory" "13 MiB"
+  sluice dedup --memory 32MiB --audit 1/8 --stats json input >out 2>err
+  stat_of .filter.bytes >small
+  sluice dedup --memory 32MiB --audit 1/8 --audit-memory 8MiB --stats json input >out 2>err
+  [ "$(stat_of .filter.bytes)" -lt "$(($(cat small) - 6000000))" ]
+}
+
 @test "with --memory the audit has a part of it" {
   refused 2 dedup --memory 9MiB --audit 1/64 /dev/null
   says --memory --audit '9.3 MiB'

@@ -11,6 +11,9 @@ ask() {
   }
 }
 
+# catches_term PID: from now on SIGTERM is caught there.
+catches_term() { (("0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status")" & 0x4000)); }
+
 # without_rates FILE: what the same seed gives again.
 without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
 
@@ -18,19 +21,24 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   sluice compare --stream zipf --records 20k --memory 8KiB --filter bloom --filter stable \
     --filter exact >out
   head -n 1 out | grep -qx 'zipf: 20,000 records, 10,000 distinct, 10,000 duplicates'
-  [ "$(wc -l <out)" -eq 6 ]
-  sed -n 3p out | grep -q '^filter .*bytes .*bits/key .*false+ .*false- .*predicted+ .*M records/s$'
+  sed -n 2p out | grep -qx 'truth: 768 KiB, exact; each filter of a fixed size: 8 KiB'
+  [ "$(wc -l <out)" -eq 7 ]
+  sed -n 4p out | grep -q '^filter .*bytes .*bits/key .*false+ .*false- .*predicted+ .*M records/s$'
   [ "$(tail -n 4 out | awk '{ print length }' | sort -u | wc -l)" -eq 1 ]
   [ "$(tail -n 3 out | awk '{ print $1 }' | xargs)" = "bloom stable exact" ]
   # Exact is: no error of either kind, and none predicted.
-  [ "$(awk '/^exact/ { print $4 + $5 + $6 + $7 + $8 }' out)" -eq 0 ]
+  [ "$(awk '/^exact/ { print $(NF - 5) + $(NF - 4) + $(NF - 3) + $(NF - 2) + $(NF - 1) }' out)" -eq 0 ]
+  # What is not of equal size says so.
+  tail -n 1 out | grep -qE '^exact +[0-9,]+ \((x [0-9]+|\+[0-9]+ %)\) '
+  sed -n 5,6p out | grep -vq '%'
 }
 
 @test "JSON: the stream and the same for every filter" {
   sluice compare --json --stream uniform --records 50k --distinct 40% --seed 5 --memory 16KiB \
     --filter bloom --filter none --filter growing >out
   ask '.stream == {source: "uniform", generated: true, distinct_share: 0.4, seed: 5,
-       records: 50000, distinct: 20000, duplicates: 30000, unkeyed: 0, memory: 16384}'
+       records: 50000, distinct: 20000, duplicates: 30000, unkeyed: 0, interrupted: false,
+       truth_bytes: 1572864, most_keys: 20000, memory: 16384}'
   ask '[.filters[].filter] == ["bloom", "none", "growing"]'
   ask '.filters[0] | .false_positives > 0 and .false_negatives == 0 and .bytes == 16384 and
        .bits_per_key == 6.5536 and .false_positive_rate == (.false_positives / 20000)'
@@ -90,6 +98,79 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   ask '[.filters[].filter] == ["growing", "bloom", "reservoir", "stable"]'
 }
 
+@test "windows of time: made up at a pace, or by the times of a file's records" {
+  sluice compare --json --stream uniform --records 100k --window 10s --rate 1k/s --memory 128KiB \
+    --filter cohort --filter apbf --filter exact --filter bloom >out
+  ask '.stream | .window == 10 and .window_kind == "time" and .rate == 1000 and .most_keys <= 10000
+       and .most_keys > 5000 and .late == 0 and .disbelieved == 0'
+  ask 'all(.filters[0:2][]; .bytes <= 131072 and .memory_share > 0.95 and .false_negatives == 0 and
+       .false_positive_rate < 1e-3)'
+  ask '.filters[2] | .false_positives + .false_negatives == 0'
+  ask '.filters[3] | .false_positives > 5000'
+  for second in 0 5 8 17 18 3 19 900 28; do echo "{\"k\":1,\"t\":$second}"; done >events
+  sluice compare --json --ndjson --key /k --event-time /t --window 10s --filter exact \
+    --filter none events >out
+  # 0 and 17 are distinct, as is 28; 3 is late; one alone at 900 is not believed.
+  ask '.stream | .records == 7 and .distinct == 3 and .late == 1 and .disbelieved == 1'
+  ask '.filters[0] | .false_positives + .false_negatives == 0'
+  ask '.filters[1].false_negatives == 4'
+  # As dedup itself judges them, but for that one.
+  grep -v 900 events | sluice dedup --json --key /k --event-time /t --window 10s --filter exact \
+    --stats json 2>err >/dev/null
+  [ "$(stat_of '[.distinct, .duplicates, .late] | join(" ")')" = "3 4 1" ]
+  # The present hour, and a time in CSV.
+  printf 'when,id\n2026-01-01T00:10:00Z,a\n2026-01-01T00:50:00Z,a\n2026-01-01T01:01:00Z,a\n' >hours
+  sluice compare --json --csv --key id --event-time when --window hour --filter cohort hours >out
+  ask '.stream | .window_kind == "landmark" and .distinct == 2 and .duplicates == 1'
+}
+
+@test "several files are one stream" {
+  lines_of 5k 1 >one
+  lines_of 5k 1 >two
+  sluice compare --json --filter exact one two >out
+  distinct=$(awk '!seen[$0]++' one | wc -l)
+  ask ".stream | .source == \"one and 1 more\" and .records == 10000 and .distinct == $distinct"
+  printf 'id,x\n1,a\n' >one.csv
+  printf 'id,x\n1,b\n2,c\n' >two.csv
+  sluice compare --json --csv --key id --filter exact one.csv two.csv >out
+  ask '.stream | .records == 3 and .distinct == 2'
+  printf 'x,id\n' >other.csv
+  refused 1 compare --csv --key id one.csv other.csv
+  says "other.csv: its header"
+  printf 'a,1\nb,1\n' >fields
+  sluice compare --json --key 2 --delimiter , --filter exact fields >out
+  ask '.stream.distinct == 1'
+}
+
+@test "SIGINT prints what was found so far and exits 130" {
+  mkfifo feed
+  start compare --json --filter exact --filter none feed
+  exec 7>feed
+  # A pipe holds a megabyte at most: when all is written, most is read.
+  lines_of 200k >&7
+  kill -INT "$pid"
+  ends_with 130
+  exec 7>&-
+  ask '.stream | .interrupted and .records > 100000 and .records <= 200000'
+  ask '.stream.duplicates == .filters[1].false_negatives and .stream.duplicates > 20000'
+  grep -q 'warning: interrupted: these are the numbers of the first [0-9,]* records' err
+  rm out
+  start compare --stream zipf --records 2G --filter none
+  eventually catches_term "$pid"
+  kill -TERM "$pid"
+  ends_with 143
+  grep -q '^zipf: ' out
+}
+
+@test "filters that forget are shown with both errors, and what they are says so" {
+  sluice compare --json --stream uniform --records 100k --memory 16KiB --filter stable \
+    --filter reservoir --filter bloom >out
+  ask 'all(.filters[0:2][]; .may_forget and .false_negatives > 1000 and .false_negative_rate ==
+       .false_negatives / 50000)'
+  ask '.filters[2].may_forget | not'
+  ask '.stream.truth_bytes >= 48 * .stream.distinct'
+}
+
 @test "a plot is an SVG with both axes named and every filter in its legend" {
   command -v gnuplot >/dev/null || skip "gnuplot is not installed"
   sluice compare --stream bursty --records 300k --memory 32KiB --filter bloom --filter stable \
@@ -135,8 +216,28 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   says "--records 0"
   refused 2 compare --stream zipf --key 1
   says "--key"
-  refused 2 compare --stream zipf --window 10m
-  says "--window 10m is a time" "1M"
+  refused 2 compare --window 10m input
+  says "--event-time FIELD" "--window 1M"
+  refused 2 compare --key 1 --window 10m --event-time 2 --memory 1MiB input
+  says "--rate"
+  refused 2 compare --key 1 --event-time 2 input
+  says "--event-time goes with a window of time"
+  refused 2 compare --window 10 --rate 1k/s input
+  says "--rate goes with a window of time"
+  refused 2 compare --stream zipf --window 10m --rate 50
+  says "--rate '50' is no rate"
+  refused 2 compare --stream zipf --window 10m --rate 0/s
+  says "--rate 0"
+  refused 2 compare --stream zipf --window 10m --event-time 2
+  says "--event-time"
+  refused 2 compare --time-format ms input
+  says "--time-format goes with --event-time"
+  refused 2 compare --delimiter , input
+  says "--delimiter"
+  refused 2 compare --stream zipf --window 10m --memory 1KiB --filter cohort
+  says "does not hold a window of 600,000 keys in 1 KiB"
+  refused 1 compare input /nowhere/input
+  says "/nowhere/input"
   refused 2 compare --stream zipf --filter blom
   says "there is no filter 'blom'"
   refused 2 compare --stream zipf --filter bloom,probe=3

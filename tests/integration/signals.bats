@@ -38,6 +38,68 @@ interrupted() {
   [ "$(stat_of .records)" = 0 ]
 }
 
+@test "SIGUSR1 asks how it is going, and the run goes on" {
+  mkfifo feed
+  for stats in json text none; do
+    rm -f out err
+    start dedup --stats $stats --audit 1/1 --filter exact feed
+    exec 7>feed
+    printf 'a\nb\na\n' >&7
+    eventually holds out 'a\nb\n' >/dev/null
+    kill -USR1 "$pid"
+    case $stats in
+      json)
+        eventually grep -q . err
+        [ "$(stat_of '[.records, .running, .interrupted, .audit.distinct, .audit.duplicates] |
+          join(" ")')" = "3 true false 2 1" ]
+        ;;
+      text)
+        eventually grep -q 'the whole process' err
+        grep -q '3 records.*, still running' err
+        grep -qE '^  audit .*false positives < ' err
+        ;;
+    esac
+    printf 'b\nc\n' >&7
+    exec 7>&-
+    ends_with 0
+    holds out 'a\nb\nc\n'
+    case $stats in
+      json) [ "$(stat_of '[.records, .running] | join(" ")')" = "5 false" ] ;;
+      text) [ "$(grep -c 'the whole process' err)" -eq 2 ] ;;
+      none) [ ! -s err ] ;;
+    esac
+  done
+}
+
+@test "while no record comes, ghosts are asked" {
+  mkfifo feed
+  start dedup --stats json --audit 1/1 --filter exact feed
+  exec 7>feed
+  echo a >&7
+  eventually holds out 'a\n' >/dev/null
+  asked() {
+    kill -USR1 "$pid"
+    sleep 0.1
+    [ "$(stat_of '.audit.ghost_probes // 0')" -ge 30000 ]
+  }
+  eventually asked
+  exec 7>&-
+  ends_with 0
+}
+
+@test "on a terminal the progress line has the audit's numbers" {
+  command -v script >/dev/null || skip "script is not installed"
+  lines_of 200k >input
+  script -qec "'$SLUICE' dedup --audit 1/64 --filter bloom,keys=20000,fpr=0.02 input >out" /dev/null \
+    </dev/null >screen
+  grep -qE 'records .* false\+ [<0-9].* false- [<0-9].* ghosts ' screen
+  # It is cut where the terminal ends: one that is broken could not be written over.
+  script -qec "stty cols 40; '$SLUICE' dedup --audit 1/64 input >out" /dev/null </dev/null |
+    tr '\r' '\n' | sed 's/\x1b.*//' | grep '[0-9] records ' >lines
+  [ -s lines ]
+  [ "$(awk 'length > 39' lines | wc -l)" -eq 0 ]
+}
+
 @test "SIGINT in the middle of a large file keeps output and state in step" {
   lines_of 400k >input
   mkfifo drain

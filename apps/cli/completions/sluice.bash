@@ -21,11 +21,14 @@ _sluice() {
       _sluice_complete "$(sluice filters 2>/dev/null | sed -n 's/^\([a-z_-]*\): .*/\1/p')"
       return ;;
     dedup,--audit) _sluice_complete '1/64 1/1024'; return ;;
-    compare,-w | compare,--window) _sluice_complete '100k 1M'; return ;;
+    dedup,--audit-memory) _sluice_complete '1MiB 16MiB'; return ;;
+    dedup,--audit-ghosts) _sluice_complete '1M 10M'; return ;;
     compare,--stream) _sluice_complete 'uniform zipf power bursty'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
-    dedup,-w | dedup,--window) _sluice_complete '100k 1M 10m 1h 24h 7d hour day'; return ;;
-    dedup,--time-format) _sluice_complete 'auto s ms us ns iso8601'; return ;;
+    dedup,-w | dedup,--window | compare,-w | compare,--window)
+      _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
+      return ;;
+    dedup,--time-format | compare,--time-format) _sluice_complete 'auto s ms us ns iso8601'; return ;;
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
@@ -60,12 +63,13 @@ _sluice() {
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
           --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
-          --prior-table --learn-priors --posterior -o --output --duplicates --invert --forget --state --checkpoint-every --state-previous --audit
+          --prior-table --learn-priors --posterior -o --output --duplicates --invert --forget
+          --state --checkpoint-every --state-previous --audit --audit-memory --audit-ghosts
           --stats $common" ;;
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
-          --distinct --seed -0 --null --csv --tsv --ndjson --no-header -k --key --json --plot
-          $common" ;;
+          --distinct --seed -0 --null --csv --tsv --ndjson --no-header -k --key -d --delimiter
+          --event-time --time-format --rate --json --plot $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
       merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
     esac

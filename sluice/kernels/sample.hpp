@@ -1,0 +1,34 @@
+// Finds the keys of a sample among many: those whose sample word is at most a threshold.
+//
+// Cost     about two instructions a key with vectors of 256 bits, which look at 8 keys a step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sluice/hash/digest.hpp"
+
+namespace sluice::kernels {
+
+// Its high half, which nearly always decides, is made of the low halves of a digest's words, so
+// that 32-bit vectors find it: filters take positions and fingerprints from high bits, and a sample
+// by those would hold keys that collide. Both words have a part in each bit.
+inline std::uint64_t sample_word(const Digest& digest) noexcept {
+  constexpr std::uint32_t kOdd = 0x9E3779B1;
+  const std::uint32_t high =
+      static_cast<std::uint32_t>(digest.lo) * kOdd + static_cast<std::uint32_t>(digest.hi);
+  const auto low = static_cast<std::uint32_t>((digest.lo ^ digest.hi) >> 32);
+  return std::uint64_t{high} << 32 | low;
+}
+
+// The first at `from` or behind it whose sample word is at most `threshold`; how many there are
+// where there is none.
+std::size_t next_sampled(std::span<const Digest> digests, std::size_t from,
+                         std::uint64_t threshold);
+
+// The same, a key at a time.
+std::size_t next_sampled_portable(std::span<const Digest> digests, std::size_t from,
+                                  std::uint64_t threshold);
+
+}  // namespace sluice::kernels
