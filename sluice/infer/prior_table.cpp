@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
 
 namespace sluice {
@@ -10,7 +9,7 @@ namespace sluice {
 // Where a digest is, or the empty slot where it would be.
 std::size_t PriorTable::place(const std::vector<Slot>& slots, const Digest& digest) noexcept {
   const std::size_t mask = slots.size() - 1;
-  std::size_t at = fold_multiply(digest.lo, digest.hi | 1) & mask;
+  std::size_t at = home(digest) & mask;
   while (slots[at].chance != 0 && slots[at].digest != digest) at = (at + 1) & mask;
   return at;
 }
