@@ -163,77 +163,6 @@ TEST(InferredWindow, BatchesAreAsRight) {
       [] { return Cohort::make(Cohort::Params::from({.keys = 3000, .fpr = 0.02}, {})); });
 }
 
-// The last tick of a generation fills the filter, and a key that is passed in the same batch finds
-// no room but its own.
-TEST(InferredWindow, BatchesPassKeysWhereTheFilterIsFull) {
-  InferredWindow<Cohort> window(
-      Cohort::make(Cohort::Params::from({.keys = 20'000}, Settings::parse("slot=24"))),
-      {.window = 20'000});
-  const std::vector<Prior> priors{Prior::arrival(1.0 / 200'000)};
-  const std::vector<Costs> costs{{10, 1}};
-  SplitMix64 random(1);
-  std::vector<Digest> digests(4096);
-  std::vector<Judgement> judgements(digests.size());
-  for (int round = 0; round < 100; ++round) {
-    for (Digest& digest : digests) digest = digest_of(random.next() % 200'000);
-    ASSERT_NO_THROW(window.observe(digests, priors, costs, judgements));
-  }
-  EXPECT_GT(window.stats().passed, 1000u);
-}
-
-// Ages of a batch's keys, each with a prior of its own, or all with one: the same verdicts.
-TEST(InferredWindow, OnePriorForAllIsThatOfEach) {
-  const auto make = [] {
-    return Cohort::make(Cohort::Params::from({.keys = 3000}, Settings::parse("slot=16")));
-  };
-  InferredWindow<Cohort> all(make(), {.window = 3000}), each(make(), {.window = 3000});
-  const std::vector<Prior> one{Prior::arrival(1.0 / 8000)}, many(1000, one[0]);
-  const std::vector<Costs> cost{{10, 1}}, costs(1000, cost[0]);
-  SplitMix64 random(5);
-  std::vector<Digest> digests(1000);
-  std::vector<Judgement> first(1000), second(1000);
-  for (int round = 0; round < 40; ++round) {
-    for (Digest& digest : digests) digest = digest_of(random.next() % 8000);
-    all.observe(digests, one, cost, first);
-    each.observe(digests, many, round % 2 == 0 ? costs : cost, second);
-    for (std::size_t i = 0; i < digests.size(); ++i) {
-      ASSERT_EQ(first[i].verdict, second[i].verdict) << round << ' ' << i;
-      ASSERT_NEAR(*first[i].posterior, *second[i].posterior, 1e-9);
-    }
-  }
-  EXPECT_EQ(all.stats().inferred, each.stats().inferred);
-  EXPECT_EQ(all.stats().passed, each.stats().passed);
-  EXPECT_EQ(all.stats().delivered, each.stats().delivered);
-  EXPECT_GT(all.stats().passed, 300u);
-  EXPECT_NEAR(all.stats().cost / each.stats().cost, 1, 1e-9);
-  EXPECT_NEAR(all.stats().filter_cost / each.stats().filter_cost, 1, 1e-9);
-}
-
-// Posteriors by age are those of the evidence of that age.
-TEST(AgePosteriors, AreThoseOfTheEvidence) {
-  Cohort filter = Cohort::make(Cohort::Params::from({.keys = 2400}, Settings::parse("slot=16")));
-  const Pace pace{2400, 200, 57};
-  for (std::uint64_t key = 0; key < 2457; ++key) {
-    filter.insert(digest_of(key));
-    if (key % 200 == 199) filter.rotate();
-  }
-  const CohortReader reader(filter, pace, Anchor::delivered);
-  PosteriorCache cache(2400, 200, filter.generations(), Anchor::delivered);
-  AgePosteriors by_age;
-  by_age.prepare(filter, reader, pace);
-  for (const double chance : {1e-5, 1e-3}) {
-    const Prior prior = Prior::arrival(chance);
-    by_age.judge_all(prior, {10, 1}, cache.tail(prior, 57, 1.2));
-    for (unsigned age = 0; age <= filter.generations(); ++age) {
-      const double expected = cache.within(prior, reader.of_age(filter, age, pace), 57, 2400, 1.2);
-      EXPECT_NEAR(*by_age.judgement(by_age.place(static_cast<std::uint8_t>(age))).posterior,
-                  expected, 1e-12)
-          << age;
-    }
-    EXPECT_EQ(*by_age.judgement(by_age.place(kernels::kNoAge)).posterior, 0);
-  }
-}
-
 TEST(InferredWindow, ATableIsAskedForTheDuplicates) {
   const auto make = [] { return timing("keys=1000,fpr=0.3,generations=5"); };
   InferredWindow<Timing> by_table(make(), {.window = 1000}), by_prior(make(), {.window = 1000});
@@ -253,22 +182,6 @@ TEST(InferredWindow, ATableIsAskedForTheDuplicates) {
   by_prior.observe(digests, priors, costs, second);
   for (std::size_t i = 0; i < digests.size(); ++i) ASSERT_EQ(first[i].verdict, second[i].verdict);
   EXPECT_GT(by_table.stats().passed, 10u);
-}
-
-TEST(InferredWindow, AgesOfManyAreThoseOfEach) {
-  for (const char* slot : {"slot=16", "slot=24", "slot=32", "slot=40", "slot=48"}) {
-    Cohort filter = Cohort::make(Cohort::Params::from({.keys = 2000}, Settings::parse(slot)));
-    std::vector<Digest> digests(4000);
-    for (std::size_t i = 0; i < digests.size(); ++i) {
-      digests[i] = digest_of(i);
-      if (i % 3 != 0) filter.insert(digests[i]);
-      if (i % 100 == 99) filter.rotate();
-    }
-    std::vector<std::uint8_t> ages(digests.size());
-    filter.ages_of(digests, ages);
-    for (std::size_t i = 0; i < digests.size(); ++i)
-      ASSERT_EQ(ages[i], filter.age_of(digests[i]).value_or(kernels::kNoAge)) << slot << ' ' << i;
-  }
 }
 
 // A key that was just seen is surely in the window; one of small prior with the same trace less so;
