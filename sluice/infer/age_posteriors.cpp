@@ -9,17 +9,18 @@ void AgePosteriors::prepare(const Cohort& filter, const CohortReader& reader,
                             const Pace& pace) noexcept {
   ages_ = filter.generations() + 1;
   assert(ages_ < kMostAges);
-  for (std::size_t age = 0; age <= ages_; ++age) {
-    inside_[age] = beyond_[age] = 0;
-    length_[age] = 1;
-    if (age == ages_) break;
-    const model::AgeEvidence seen = reader.of_age(filter, static_cast<unsigned>(age), pace);
-    // Expired, or younger than anything can be.
-    if (seen.from >= pace.window || seen.to <= seen.from) continue;
-    inside_[age] = std::min(seen.to, pace.window) - seen.from;
-    length_[age] = seen.to - seen.from;
-    beyond_[age] = seen.beyond;
+  // As CohortReader::of_age, in few steps: this is done for every hundred keys or so. A generation
+  // begins `from` ticks ago, and what is not of the window is surely outside.
+  for (unsigned age = 0; age < ages_; ++age) {
+    const double from = age == 0 ? 0 : (age - 1) * pace.block + pace.position;
+    const double length = age == 0 ? pace.position : pace.block;
+    const bool possible = from < pace.window && length > 0;
+    inside_[age] = possible ? std::min(length, pace.window - from) : 0;
+    length_[age] = possible ? length : 1;
+    beyond_[age] = possible ? reader.touched(filter, age) : 0;
   }
+  inside_[ages_] = beyond_[ages_] = 0;
+  length_[ages_] = 1;
 }
 
 void AgePosteriors::judge_all(const Prior& prior, const Costs& costs, double tail) noexcept {

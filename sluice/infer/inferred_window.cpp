@@ -84,17 +84,6 @@ Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evid
   return weigh(posterior_of(*evidence, prior), costs);
 }
 
-template <class F>
-Judgement InferredWindow<F>::weigh(double posterior, const Costs& costs) noexcept {
-  const Verdict verdict = least_cost(posterior, costs);
-  const double held_back = costs.lost * (1 - posterior);
-  ++stats_.inferred;
-  stats_.passed += verdict == Verdict::distinct;
-  stats_.filter_cost += held_back;
-  stats_.cost += verdict == Verdict::distinct ? costs.duplicate * posterior : held_back;
-  return {verdict, posterior};
-}
-
 // With a prior that is learnt from what comes of it.
 template <class F>
 Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evidence,
@@ -112,17 +101,6 @@ Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evid
       outcome.inferred = least_cost(posterior_of(*evidence, estimate), costs);
   priors.learn(digest, outcome);
   return judgement;
-}
-
-template <class F>
-void InferredWindow<F>::account(const Judgement& judgement) noexcept {
-  const bool delivered = judgement.verdict == Verdict::distinct;
-  const double outside = judgement.posterior ? 1 - *judgement.posterior : 0;
-  ++stats_.arrivals;
-  stats_.delivered += delivered;
-  arrivals_ += 1;
-  outside_ += outside;
-  outside_passed_ += delivered ? outside : 0;
 }
 
 template <class F>

@@ -91,7 +91,7 @@ class InferredWindow {
   double posterior_of(const model::AgeEvidence& evidence, const Prior& prior) noexcept;
   Judgement judge(const std::optional<model::AgeEvidence>& evidence, const Prior& prior,
                   const Costs& costs) noexcept;
-  Judgement weigh(double posterior, const Costs& costs) noexcept;
+  inline Judgement weigh(double posterior, const Costs& costs) noexcept;
   Judgement judge(const std::optional<model::AgeEvidence>& evidence, LearntPriors& priors,
                   const Digest& digest, const Costs& costs) noexcept;
   template <class Judge>
@@ -110,7 +110,7 @@ class InferredWindow {
   inline void look_by_age(std::size_t found, std::span<Judgement> judgements, const Prior& prior,
                           const Costs& costs);
   inline void account_by_age(std::span<const std::uint16_t> keys, const Costs& costs) noexcept;
-  void account(const Judgement& judgement) noexcept;
+  inline void account(const Judgement& judgement) noexcept;
   inline void account_distinct(std::uint64_t keys) noexcept;
   [[noreturn]] static void refuse_full();
   void write_now(const Digest& digest);
@@ -135,6 +135,28 @@ class InferredWindow {
   std::unique_ptr<Scratch> scratch_;
   std::uint64_t passed_marks_ = 0;  // a bit for each key passed in a batch: most are not
 };
+
+template <class F>
+Judgement InferredWindow<F>::weigh(double posterior, const Costs& costs) noexcept {
+  const Verdict verdict = least_cost(posterior, costs);
+  const double held_back = costs.lost * (1 - posterior);
+  ++stats_.inferred;
+  stats_.passed += verdict == Verdict::distinct;
+  stats_.filter_cost += held_back;
+  stats_.cost += verdict == Verdict::distinct ? costs.duplicate * posterior : held_back;
+  return {verdict, posterior};
+}
+
+template <class F>
+void InferredWindow<F>::account(const Judgement& judgement) noexcept {
+  const bool delivered = judgement.verdict == Verdict::distinct;
+  const double outside = judgement.posterior ? 1 - *judgement.posterior : 0;
+  ++stats_.arrivals;
+  stats_.delivered += delivered;
+  arrivals_ += 1;
+  outside_ += outside;
+  outside_passed_ += delivered ? outside : 0;
+}
 
 extern template class InferredWindow<Timing>;
 extern template class InferredWindow<Cohort>;

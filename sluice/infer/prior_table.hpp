@@ -44,4 +44,19 @@ class PriorTable {
   std::size_t size_ = 0;
 };
 
+// Where a digest is, or the empty slot where it would be.
+inline std::size_t PriorTable::place(const std::vector<Slot>& slots,
+                                     const Digest& digest) noexcept {
+  const std::size_t mask = slots.size() - 1;
+  std::size_t at = home(digest) & mask;
+  while (slots[at].chance != 0 && slots[at].digest != digest) at = (at + 1) & mask;
+  return at;
+}
+
+inline Prior PriorTable::of(const Digest& digest) const noexcept {
+  if (slots_.empty()) return rest_;
+  const double chance = slots_[place(slots_, digest)].chance;
+  return chance == 0 ? rest_ : Prior{kind_, chance};
+}
+
 }  // namespace sluice
