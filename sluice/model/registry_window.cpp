@@ -185,7 +185,7 @@ constexpr ModelOutput kTimerTells[] = {
     {"fpr", "without the test of equal timers, every key written"},
     {"window_fpr", "the same as a window runs: what is taken for a duplicate is not written"},
     {"equal_fpr", "false positives with the test"},
-    {"equal_fnr", "false negatives with it"},
+    {"equal_fnr", "false negatives with it, of a key of any age; on a stream: timer-stream"},
     {"equal_bound", "the paper's error of it, mended: n · (1 − e^(−k/m))^x C(k,x) ρ^(k−x)"},
     {"equal_printed", "as printed, for all k equal: (1 − e^(−k/m))^k, which lacks the factor n"},
     {"timer_bits", "⌈log2(w + 1)⌉"},
