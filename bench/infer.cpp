@@ -17,8 +17,11 @@ namespace sluice::bench {
 namespace {
 
 constexpr std::uint64_t kWindow = 20'000;
-constexpr std::uint64_t kKeys = 40'000;  // of a uniform stream: every third arrival is a duplicate
-constexpr double kBar = 3;               // times the plain observe, beyond it
+// Of a uniform stream: every second arrival is a duplicate. Others: one in ten, and nearly all.
+constexpr std::uint64_t kKeys = 40'000;
+constexpr std::uint64_t kManyKeys = 200'000;
+constexpr std::uint64_t kFewKeys = 15'000;
+constexpr double kBar = 3;  // times the plain observe, beyond it; of batches, in all
 
 Digest digest_of(std::uint64_t number) {
   SplitMix64 random(number);
@@ -27,11 +30,11 @@ Digest digest_of(std::uint64_t number) {
 
 // Draws a lap of keys, judges them, and times the judging alone.
 template <class Judge>
-double lap_ns(std::uint64_t laps, SplitMix64& random, const Judge& judge) {
+double lap_ns(std::uint64_t laps, std::uint64_t keys, SplitMix64& random, const Judge& judge) {
   std::vector<Digest> digests(kLap);
   LapClock clock;
   for (std::uint64_t lap = 0; lap < laps; ++lap) {
-    for (Digest& digest : digests) digest = digest_of(random.next() % kKeys);
+    for (Digest& digest : digests) digest = digest_of(random.next() % keys);
     clock.start();
     judge(digests);
     clock.stop();
@@ -77,26 +80,29 @@ void compare(const Options& options, Report& report, const std::string& name,
   for (std::size_t i = 2; i < samples.size(); ++i)
     cells.push_back(fmt::format("{:.2f}", ratio(samples[i], i < 4 ? batched : alone)));
   report.row(cells);
+  report.at_most(fmt::format("infer: {}, in batches, in all", name), ratio(samples[2], batched),
+                 kBar);
   report.at_most(fmt::format("infer: {}, key by key, beyond the plain observe", name),
                  ratio(samples[4], alone) - 1, kBar);
   report.at_most(fmt::format("infer: {}, learning, beyond the plain observe", name),
                  ratio(samples[5], alone) - 1, kBar);
 }
 
-PriorTable table_of_priors() {
+PriorTable table_of_priors(std::uint64_t keys) {
   PriorTable table(Prior::Kind::arrival);
   SplitMix64 random(9);
-  for (std::uint64_t key = 0; key < kKeys; ++key)
-    table.add(digest_of(key), (0.5 + random.next_unit()) / static_cast<double>(kKeys));
+  for (std::uint64_t key = 0; key < keys; ++key)
+    table.add(digest_of(key), (0.5 + random.next_unit()) / static_cast<double>(keys));
   return table;
 }
 
 template <class F>
-void measure(const Options& options, Report& report, const std::string& name, const F& make) {
+void measure(const Options& options, Report& report, const std::string& name, std::uint64_t keys,
+             const F& make) {
   const std::uint64_t laps = options.quick ? 50 : 200;
-  const std::vector<Prior> prior{Prior::arrival(1.0 / static_cast<double>(kKeys))};
+  const std::vector<Prior> prior{Prior::arrival(1.0 / static_cast<double>(keys))};
   const std::vector<Costs> costs{{10, 1}};
-  const PriorTable table = table_of_priors();
+  const PriorTable table = table_of_priors(keys);
   using Filter = decltype(make());
   const typename InferredWindow<Filter>::Params params{.window = kWindow};
   Plain plain(make()), single(make());
@@ -107,7 +113,7 @@ void measure(const Options& options, Report& report, const std::string& name, co
   std::array<SplitMix64, 6> randoms{SplitMix64(1), SplitMix64(1), SplitMix64(1),
                                     SplitMix64(1), SplitMix64(1), SplitMix64(1)};
   const auto subject = [&](std::size_t i, auto judge) -> std::function<double()> {
-    return [&randoms, i, laps, judge] { return lap_ns(laps, randoms[i], judge); };
+    return [&randoms, i, laps, keys, judge] { return lap_ns(laps, keys, randoms[i], judge); };
   };
   using Digests = std::span<const Digest>;
   compare(options, report, name,
@@ -133,20 +139,26 @@ void run_infer(const Options& options, Report& report) {
   report.table("Inference: a verdict of least cost in cache, in units of the plain observe",
                {"filter", "plain, batched", "plain, key by key", "one prior, batched",
                 "table, batched", "one prior", "learnt"});
-  measure(options, report, "timing, 3 probes", [] {
+  measure(options, report, "timing, 3 probes", kKeys, [] {
     return Timing::make(Timing::Params::from({.keys = kWindow},
                                              Settings::parse("fpr=0.1,probes=3,generations=20")));
   });
-  measure(options, report, "timing, 6 probes", [] {
+  measure(options, report, "timing, 6 probes", kKeys, [] {
     return Timing::make(Timing::Params::from({.keys = kWindow},
                                              Settings::parse("fpr=0.02,probes=6,generations=20")));
   });
-  measure(options, report, "cohort, 16-bit slots", [] {
-    return Cohort::make(Cohort::Params::from({.keys = kWindow}, Settings::parse("slot=16")));
-  });
-  measure(options, report, "cohort, 24-bit slots", [] {
-    return Cohort::make(Cohort::Params::from({.keys = kWindow}, Settings::parse("slot=24")));
-  });
+  for (const char* slot : {"16", "24"}) {
+    const auto make = [slot] {
+      return Cohort::make(
+          Cohort::Params::from({.keys = kWindow}, Settings::parse(fmt::format("slot={}", slot))));
+    };
+    const auto name = [slot](const char* share) {
+      return fmt::format("cohort, {}-bit slots{}", slot, share);
+    };
+    measure(options, report, name(""), kKeys, make);
+    measure(options, report, name(", few duplicates"), kManyKeys, make);
+    measure(options, report, name(", many duplicates"), kFewKeys, make);
+  }
 }
 
 }  // namespace sluice::bench

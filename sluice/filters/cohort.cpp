@@ -258,9 +258,14 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
     budget -= refresh || verdicts[judged] == Verdict::distinct;
     ++judged;
   }
-  for (unsigned generation = 0; refresh && generation < kMostGenerations; ++generation) {
-    written_[generation] -= refreshed_from[generation];
-    written_[now_] += refreshed_from[generation];
+  if (refresh) {
+    // Summed up apart: one sum in memory would make each step wait for the one before.
+    std::uint64_t refreshed = 0;
+    for (unsigned generation = 0; generation < kMostGenerations; ++generation) {
+      written_[generation] -= refreshed_from[generation];
+      refreshed += refreshed_from[generation];
+    }
+    written_[now_] += refreshed;
   }
   // The sweep keeps pace with the writing: done when a generation of the planned size is.
   const std::uint64_t planned =
@@ -377,8 +382,12 @@ void Cohort::ages_of(std::span<const Digest> digests, std::span<std::uint8_t> ag
   assert(digests.size() == ages.size());
   kernels::cohort_ages(table(), digests.data(), digests.size(), ages.data());
   if (strays_.empty()) return;
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    ages[i] = static_cast<std::uint8_t>(age_of(digests[i]).value_or(kernels::kNoAge));
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const CohortPlace where = kernels::place_of(table(), digests[i]);
+    for (const CohortStray& stray : strays_)
+      if (stray.bucket == where.first && stray.fingerprint == where.fingerprint)
+        ages[i] = std::min(ages[i], static_cast<std::uint8_t>(age_of_generation(stray.generation)));
+  }
 }
 
 bool Cohort::forget(const Digest& digest) noexcept {

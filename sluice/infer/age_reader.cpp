@@ -66,12 +66,11 @@ CohortReader::CohortReader(const Cohort& filter, const Pace&, Anchor anchor,
 // the slot is ours, or ours has left the window.
 model::AgeEvidence CohortReader::of_age(const Cohort& filter, unsigned age,
                                         const Pace& pace) const noexcept {
-  model::AgeEvidence evidence =
-      model::timing_evidence({.window = pace.window,
-                              .block = pace.block,
-                              .position = pace.position,
-                              .age = age,
-                              .touched = match_ * static_cast<double>(filter.keys_aged(age))});
+  model::AgeEvidence evidence = model::timing_evidence({.window = pace.window,
+                                                        .block = pace.block,
+                                                        .position = pace.position,
+                                                        .age = age,
+                                                        .touched = touched(filter, age)});
   if (anchor_ == Anchor::delivered) evidence.inside = 0;
   return evidence;
 }

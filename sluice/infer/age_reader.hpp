@@ -66,10 +66,14 @@ class CohortReader {
                                          const Pace& pace) const noexcept;
   void read(const Cohort& filter, std::span<const Digest> digests, const Pace& pace,
             std::span<model::AgeEvidence> evidence) const noexcept;
-
- private:
+  // The chance that others have left such a slot so many generations ago.
+  double touched(const Cohort& filter, unsigned age) const noexcept {
+    return match_ * static_cast<double>(filter.keys_aged(age));
+  }
+  // Of a slot that was written so many generations ago.
   model::AgeEvidence of_age(const Cohort& filter, unsigned age, const Pace& pace) const noexcept;
 
+ private:
   Anchor anchor_;
   double match_;  // chance that one live key elsewhere looks like this one
 };

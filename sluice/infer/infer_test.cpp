@@ -184,22 +184,6 @@ TEST(InferredWindow, ATableIsAskedForTheDuplicates) {
   EXPECT_GT(by_table.stats().passed, 10u);
 }
 
-TEST(InferredWindow, AgesOfManyAreThoseOfEach) {
-  for (const char* slot : {"slot=16", "slot=24", "slot=32", "slot=40", "slot=48"}) {
-    Cohort filter = Cohort::make(Cohort::Params::from({.keys = 2000}, Settings::parse(slot)));
-    std::vector<Digest> digests(4000);
-    for (std::size_t i = 0; i < digests.size(); ++i) {
-      digests[i] = digest_of(i);
-      if (i % 3 != 0) filter.insert(digests[i]);
-      if (i % 100 == 99) filter.rotate();
-    }
-    std::vector<std::uint8_t> ages(digests.size());
-    filter.ages_of(digests, ages);
-    for (std::size_t i = 0; i < digests.size(); ++i)
-      ASSERT_EQ(ages[i], filter.age_of(digests[i]).value_or(kernels::kNoAge)) << slot << ' ' << i;
-  }
-}
-
 // A key that was just seen is surely in the window; one of small prior with the same trace less so;
 // and what is asked of a shorter past is less likely.
 TEST(InferredWindow, RetrospectiveQueriesAndAges) {
@@ -279,7 +263,8 @@ TEST(LearntPriors, KeepToTheirMemory) {
   EXPECT_THROW(LearntPriors({.window = 10, .bytes = 100}), BadParameters);
   LearntPriors priors({.window = 100'000, .anchor = Anchor::refreshed, .bytes = 20'000});
   EXPECT_LE(priors.bytes(), 20'000u);
-  EXPECT_FALSE(priors.of(digest_of(1)).known());
+  // While nothing is known, so much that only a trace which is itself too old is passed.
+  EXPECT_GT(priors.of(digest_of(1)).chance, 0.999);
   EXPECT_EQ(priors.sample(), 1u);
   SplitMix64 random(1);
   for (int i = 0; i < 300'000; ++i) priors.learn(digest_of(random.next()), {.delivered = true});

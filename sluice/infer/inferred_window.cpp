@@ -1,23 +1,11 @@
 #include "sluice/infer/inferred_window.hpp"
 
-#include <algorithm>
-#include <cassert>
 #include <limits>
 
 #include "sluice/base/error.hpp"
 
 namespace sluice {
 namespace {
-
-[[noreturn]] void refuse_full() {
-  throw BadParameters("the filter is full before its generation ends: plan it for more keys");
-}
-
-// Of a span that is for each, or of one element that is for all.
-template <class T>
-const T& one_of(std::span<const T> all, std::size_t i) {
-  return all[all.size() == 1 ? 0 : i];
-}
 
 template <class F>
 typename InferredWindow<F>::Params completed(const F& filter,
@@ -65,13 +53,20 @@ void InferredWindow<F>::advance(std::uint64_t ticks) {
   for (double* recent : {&arrivals_, &ticks_, &outside_, &outside_passed_}) *recent /= 2;
 }
 
+template <class F>
+void InferredWindow<F>::refuse_full() {
+  throw BadParameters("the filter is full before its generation ends: plan it for more keys");
+}
+
 // Whatever the filter thinks of it.
 template <class F>
 void InferredWindow<F>::write_now(const Digest& digest) {
   Verdict unread;
   std::uint64_t budget = 1;
-  if (filter_.admit(std::span(&digest, 1), std::span(&unread, 1), budget, Anchor::refreshed) == 0)
-    refuse_full();
+  if (filter_.admit(std::span(&digest, 1), std::span(&unread, 1), budget, Anchor::refreshed) == 1)
+    return;
+  // A batch may stop when it is full: what has a trace needs no more room.
+  if (!filter_.admit_aged(digest, 0, Anchor::refreshed)) refuse_full();
 }
 
 template <class F>
@@ -86,14 +81,7 @@ Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evid
                                    const Prior& prior, const Costs& costs) noexcept {
   if (!evidence) return {Verdict::distinct, 0.0};
   if (!prior.known()) return {Verdict::duplicate, std::nullopt};
-  const double posterior = posterior_of(*evidence, prior);
-  const Verdict verdict = least_cost(posterior, costs);
-  const double held_back = costs.lost * (1 - posterior);
-  ++stats_.inferred;
-  stats_.passed += verdict == Verdict::distinct;
-  stats_.filter_cost += held_back;
-  stats_.cost += verdict == Verdict::distinct ? costs.duplicate * posterior : held_back;
-  return {verdict, posterior};
+  return weigh(posterior_of(*evidence, prior), costs);
 }
 
 // With a prior that is learnt from what comes of it.
@@ -113,25 +101,6 @@ Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evid
       outcome.inferred = least_cost(posterior_of(*evidence, estimate), costs);
   priors.learn(digest, outcome);
   return judgement;
-}
-
-template <class F>
-void InferredWindow<F>::account(const Judgement& judgement) noexcept {
-  const bool delivered = judgement.verdict == Verdict::distinct;
-  const double outside = judgement.posterior ? 1 - *judgement.posterior : 0;
-  ++stats_.arrivals;
-  stats_.delivered += delivered;
-  arrivals_ += 1;
-  outside_ += outside;
-  outside_passed_ += delivered ? outside : 0;
-}
-
-template <class F>
-void InferredWindow<F>::account_distinct(std::uint64_t keys) noexcept {
-  stats_.arrivals += keys;
-  stats_.delivered += keys;
-  for (double* recent : {&arrivals_, &outside_, &outside_passed_})
-    *recent += static_cast<double>(keys);
 }
 
 template <class F>
@@ -156,99 +125,6 @@ Judgement InferredWindow<F>::observe(const Digest& digest, LearntPriors& priors,
                                      const Costs& costs) {
   return observe_one(digest,
                      [&](const auto& evidence) { return judge(evidence, priors, digest, costs); });
-}
-
-template <class F>
-template <class Judge>
-void InferredWindow<F>::observe_all(std::span<const Digest> digests,
-                                    std::span<Judgement> judgements, const Judge& judge) {
-  assert(digests.size() == judgements.size());
-  if (params_.anchor == Anchor::delivered) return observe_ahead(digests, judgements, judge);
-  // What is written would be seen by the keys that follow: one by one.
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    judgements[i] =
-        observe_one(digests[i], [&](const auto& evidence) { return judge(evidence, i); });
-}
-
-// The generation ends only after all that were judged ahead have been looked at.
-template <class F>
-template <class Judge>
-void InferredWindow<F>::observe_ahead(std::span<const Digest> digests,
-                                      std::span<Judgement> judgements, const Judge& judge) {
-  std::array<Verdict, kAhead> verdicts;
-  const std::size_t most = std::clamp<std::uint64_t>(params_.block / 8, 1, kAhead);
-  for (std::size_t done = 0; done < digests.size();) {
-    const std::uint64_t left = params_.block - position_;
-    std::uint64_t budget = left;
-    const std::span<const Digest> next =
-        digests.subspan(done, std::min(most, digests.size() - done));
-    const std::size_t count =
-        filter_.admit(next, std::span(verdicts).first(next.size()), budget, Anchor::delivered);
-    if (count < next.size() && budget > 0) refuse_full();
-    position_ += left - budget;
-    ticks_ += static_cast<double>(left - budget);
-    look_again(next.first(count), verdicts.data(), judgements.subspan(done, count),
-               [&](const auto& evidence, std::size_t i) { return judge(evidence, done + i); });
-    advance(0);
-    done += count;
-  }
-}
-
-template <class F>
-template <class Judge>
-void InferredWindow<F>::look_again(std::span<const Digest> digests, const Verdict* verdicts,
-                                   std::span<Judgement> judgements, const Judge& judge) {
-  auto& [at, duplicates, evidence] = *scratch_;
-  std::size_t found = 0;
-  // Without a branch that nobody could foretell.
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    at[found] = static_cast<std::uint16_t>(i);
-    duplicates[found] = digests[i];
-    found += verdicts[i] == Verdict::duplicate;
-    judgements[i] = {Verdict::distinct, 0.0};
-  }
-  account_distinct(digests.size() - found);
-  reader_.read(filter_, std::span(duplicates).first(found), pace(),
-               std::span(evidence).first(found));
-  std::size_t passed = 0;  // gathered at the front of `duplicates`, which is no longer needed
-  for (std::size_t i = 0; i < found; ++i) {
-    const Digest digest = duplicates[i];
-    const auto written = duplicates.begin() + static_cast<std::ptrdiff_t>(passed);
-    if (passed > 0 && std::find(duplicates.begin(), written, digest) != written)
-      evidence[i] = *reader_.read(filter_, digest, pace());
-    Judgement& judgement = judgements[at[i]];
-    judgement = judge(std::optional(evidence[i]), at[i]);
-    account(judgement);
-    if (judgement.verdict == Verdict::duplicate) continue;
-    write_now(digest);
-    ++position_;
-    ticks_ += 1;
-    duplicates[passed++] = digest;
-  }
-}
-
-template <class F>
-void InferredWindow<F>::observe(std::span<const Digest> digests, std::span<const Prior> priors,
-                                std::span<const Costs> costs, std::span<Judgement> judgements) {
-  observe_all(digests, judgements, [&](const auto& evidence, std::size_t i) {
-    return judge(evidence, one_of(priors, i), one_of(costs, i));
-  });
-}
-
-template <class F>
-void InferredWindow<F>::observe(std::span<const Digest> digests, const PriorTable& priors,
-                                std::span<const Costs> costs, std::span<Judgement> judgements) {
-  observe_all(digests, judgements, [&](const auto& evidence, std::size_t i) {
-    return judge(evidence, evidence ? priors.of(digests[i]) : Prior{}, one_of(costs, i));
-  });
-}
-
-template <class F>
-void InferredWindow<F>::observe(std::span<const Digest> digests, LearntPriors& priors,
-                                std::span<const Costs> costs, std::span<Judgement> judgements) {
-  // In order: what is learnt of one arrival is known to the next.
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    judgements[i] = observe(digests[i], priors, one_of(costs, i));
 }
 
 template <class F>

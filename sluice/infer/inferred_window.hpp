@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 
+#include "sluice/infer/age_posteriors.hpp"
 #include "sluice/infer/costs.hpp"
 #include "sluice/infer/learnt_priors.hpp"
 #include "sluice/infer/posterior_cache.hpp"
@@ -81,27 +82,41 @@ class InferredWindow {
     std::array<std::uint16_t, kAhead> at;  // which of the batch they are
     std::array<Digest, kAhead> duplicates;
     std::array<model::AgeEvidence, kAhead> evidence;
+    std::array<std::uint8_t, kAhead> ages;
+    std::array<Prior, kAhead> priors;
+    std::array<double, kAhead> tails;
+    AgePosteriors by_age;  // of a cohort
   };
 
   double posterior_of(const model::AgeEvidence& evidence, const Prior& prior) noexcept;
   Judgement judge(const std::optional<model::AgeEvidence>& evidence, const Prior& prior,
                   const Costs& costs) noexcept;
+  inline Judgement weigh(double posterior, const Costs& costs) noexcept;
   Judgement judge(const std::optional<model::AgeEvidence>& evidence, LearntPriors& priors,
                   const Digest& digest, const Costs& costs) noexcept;
   template <class Judge>
   Judgement observe_one(const Digest& digest, const Judge& judge);
-  template <class Judge>
-  void observe_all(std::span<const Digest> digests, std::span<Judgement> judgements,
-                   const Judge& judge);
-  template <class Judge>
+  template <class Look>
   void observe_ahead(std::span<const Digest> digests, std::span<Judgement> judgements,
-                     const Judge& judge);
-  template <class Judge>
-  void look_again(std::span<const Digest> digests, const Verdict* verdicts,
-                  std::span<Judgement> judgements, const Judge& judge);
-  void account(const Judgement& judgement) noexcept;
-  void account_distinct(std::uint64_t keys) noexcept;
+                     const Look& look);
+  inline std::size_t gather(std::span<const Digest> digests, const Verdict* verdicts,
+                            std::span<Judgement> judgements) noexcept;
+  template <class PriorOf>
+  void look_again(std::size_t found, std::span<Judgement> judgements, const PriorOf& prior_of,
+                  std::span<const Costs> costs);
+  template <class PriorOf>
+  void look_by_age(std::size_t found, std::span<Judgement> judgements, const PriorOf& prior_of,
+                   std::span<const Costs> costs);
+  inline void look_by_age(std::size_t found, std::span<Judgement> judgements, const Prior& prior,
+                          const Costs& costs);
+  inline void account_by_age(std::span<const std::uint16_t> keys, const Costs& costs) noexcept;
+  inline void account(const Judgement& judgement) noexcept;
+  inline void account_distinct(std::uint64_t keys) noexcept;
+  [[noreturn]] static void refuse_full();
   void write_now(const Digest& digest);
+  inline void pass(const Digest& digest, std::size_t& passed) noexcept;
+  inline void write_passed(std::size_t passed);
+  inline bool was_passed(const Digest& digest, std::size_t passed) const noexcept;
   void advance(std::uint64_t ticks);
 
   F filter_;
@@ -118,7 +133,30 @@ class InferredWindow {
   double writes_a_tick_ = 1;
   // Kept, as it would be cleared each time on the stack.
   std::unique_ptr<Scratch> scratch_;
+  std::uint64_t passed_marks_ = 0;  // a bit for each key passed in a batch: most are not
 };
+
+template <class F>
+Judgement InferredWindow<F>::weigh(double posterior, const Costs& costs) noexcept {
+  const Verdict verdict = least_cost(posterior, costs);
+  const double held_back = costs.lost * (1 - posterior);
+  ++stats_.inferred;
+  stats_.passed += verdict == Verdict::distinct;
+  stats_.filter_cost += held_back;
+  stats_.cost += verdict == Verdict::distinct ? costs.duplicate * posterior : held_back;
+  return {verdict, posterior};
+}
+
+template <class F>
+void InferredWindow<F>::account(const Judgement& judgement) noexcept {
+  const bool delivered = judgement.verdict == Verdict::distinct;
+  const double outside = judgement.posterior ? 1 - *judgement.posterior : 0;
+  ++stats_.arrivals;
+  stats_.delivered += delivered;
+  arrivals_ += 1;
+  outside_ += outside;
+  outside_passed_ += delivered ? outside : 0;
+}
 
 extern template class InferredWindow<Timing>;
 extern template class InferredWindow<Cohort>;

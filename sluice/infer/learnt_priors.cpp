@@ -96,8 +96,11 @@ void LearntPriors::Share::add(bool inside) noexcept {
   chance = kDoubt * share / (1 + (kDoubt - 1) * share);
 }
 
+// The most frequent keys are few, and the sample may miss them all. With a prior near 1 only an age
+// beyond the window speaks against the filter: that is safe whatever the key.
 Prior LearntPriors::estimate(const Digest& digest) const noexcept {
-  return Prior::in_window(shares_[class_of(mix(digest))].chance);
+  const double chance = shares_[class_of(mix(digest))].chance;
+  return Prior::in_window(chance == 0 ? kMostChance : chance);
 }
 
 Prior LearntPriors::of(const Digest& digest) const noexcept {

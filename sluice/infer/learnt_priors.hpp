@@ -13,9 +13,10 @@
 // A prior that is too high costs nothing: the verdict is then the filter's own. One that is too low
 // lets duplicates through. So the greater of two estimates is given: of the last thousands of
 // sampled arrivals, with two standard errors added, and of the last hundred, which is quick to see
-// a stream change. A class with too few of them has no prior. And as the shadow knows the truth, it
-// also keeps account of what the verdicts on sampled arrivals would have cost with priors and
-// without: while they cost more with them, none are given.
+// a stream change. A class with too few of them has a prior near 1, with which only a trace that is
+// itself too old for the window is passed. And as the shadow knows the truth, it also keeps account
+// of what the verdicts on sampled arrivals would have cost with priors and without: while they cost
+// more with them, none are given.
 //
 // Source   Ours; Dautrich & Ravishankar 2013 take priors as known.
 // Cost     a key: two counters, and for a sampled one a look at the shadow; no allocation.
@@ -43,7 +44,7 @@ class LearntPriors {
   // Throws BadParameters.
   explicit LearntPriors(const Params& params);
 
-  // The prior of an arrival; unknown while too little is known, or while priors do harm.
+  // The prior of an arrival; unknown while priors do harm.
   Prior of(const Digest& digest) const noexcept;
   // The same whether they do harm or not: for learn().
   Prior estimate(const Digest& digest) const noexcept;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "sluice/infer/age_reader.hpp"
 #include "sluice/infer/prior.hpp"
@@ -23,6 +24,13 @@ class PosteriorCache {
   // is known.
   double within(const Prior& prior, const model::AgeEvidence& evidence, double position,
                 double ticks, double writes_a_tick) noexcept;
+
+  // With `delivered`: the weight of all ages that the filter no longer holds, where each that it
+  // holds weighs 1.
+  double tail(const Prior& prior, double position, double writes_a_tick) noexcept;
+  // The same for many, each likely to be another's; of an unknown one it is nothing to be used.
+  void tails(std::span<const Prior> priors, double position, double writes_a_tick,
+             std::span<double> tails) const noexcept;
 
   // The prior over ages behind it.
   model::AgePrior age_prior(const Prior& prior, double position,

@@ -2,18 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
 
 namespace sluice {
-
-// Where a digest is, or the empty slot where it would be.
-std::size_t PriorTable::place(const std::vector<Slot>& slots, const Digest& digest) noexcept {
-  const std::size_t mask = slots.size() - 1;
-  std::size_t at = fold_multiply(digest.lo, digest.hi | 1) & mask;
-  while (slots[at].chance != 0 && slots[at].digest != digest) at = (at + 1) & mask;
-  return at;
-}
 
 void PriorTable::grow() {
   std::vector<Slot> larger(slots_.empty() ? 64 : slots_.size() * 2);
@@ -29,12 +20,6 @@ void PriorTable::add(const Digest& digest, double chance) {
   Slot& slot = slots_[place(slots_, digest)];
   size_ += slot.chance == 0;
   slot = {digest, chance};
-}
-
-Prior PriorTable::of(const Digest& digest) const noexcept {
-  if (slots_.empty()) return rest_;
-  const double chance = slots_[place(slots_, digest)].chance;
-  return chance == 0 ? rest_ : Prior{kind_, chance};
 }
 
 }  // namespace sluice

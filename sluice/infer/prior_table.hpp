@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "sluice/base/bits.hpp"
 #include "sluice/hash/digest.hpp"
 #include "sluice/infer/prior.hpp"
 
@@ -18,6 +19,10 @@ class PriorTable {
   // none between 0 and 1, both excluded.
   void add(const Digest& digest, double chance);
   Prior of(const Digest& digest) const noexcept;
+  // Where of() begins to look, to be fetched early; null while the table is empty.
+  const void* near(const Digest& digest) const noexcept {
+    return slots_.empty() ? nullptr : &slots_[home(digest) & (slots_.size() - 1)];
+  }
 
   std::size_t size() const noexcept { return size_; }
   std::size_t bytes() const noexcept { return slots_.size() * sizeof(Slot); }
@@ -27,6 +32,9 @@ class PriorTable {
     Digest digest;
     double chance = 0;  // 0: empty
   };
+  static std::size_t home(const Digest& digest) noexcept {
+    return static_cast<std::size_t>(fold_multiply(digest.lo, digest.hi | 1));
+  }
   static std::size_t place(const std::vector<Slot>& slots, const Digest& digest) noexcept;
   void grow();
 
@@ -35,5 +43,20 @@ class PriorTable {
   std::vector<Slot> slots_;  // a power of two
   std::size_t size_ = 0;
 };
+
+// Where a digest is, or the empty slot where it would be.
+inline std::size_t PriorTable::place(const std::vector<Slot>& slots,
+                                     const Digest& digest) noexcept {
+  const std::size_t mask = slots.size() - 1;
+  std::size_t at = home(digest) & mask;
+  while (slots[at].chance != 0 && slots[at].digest != digest) at = (at + 1) & mask;
+  return at;
+}
+
+inline Prior PriorTable::of(const Digest& digest) const noexcept {
+  if (slots_.empty()) return rest_;
+  const double chance = slots_[place(slots_, digest)].chance;
+  return chance == 0 ? rest_ : Prior{kind_, chance};
+}
 
 }  // namespace sluice

@@ -524,19 +524,39 @@ HWY_INLINE unsigned youngest(const CohortTable& table, const Ages<F>& ages, cons
   return age;
 }
 
-void ages(const CohortTable& given, const Digest* digests, std::size_t count, std::uint8_t* found) {
-  with_format(given, [&](auto format) HWY_ATTR {
-    using F = decltype(format);
-    const CohortTable table = given;
-    const Ages<F> shared(table);
-    for (std::size_t i = 0; i < count; ++i) {
-      const CohortPlace place = place_of(table, digests[i]);
-      const unsigned first =
-          youngest<F>(table, shared, line_of(table, place.first), place.fingerprint);
-      const unsigned second =
-          youngest<F>(table, shared, line_of(table, place.second), place.fingerprint);
-      found[i] = static_cast<std::uint8_t>(std::min(first, second));
+// Nearly every key that is asked for has one slot, in its first bucket or in its second: a choice
+// without a branch. Several slots, or none, are looked at one by one.
+template <class F>
+HWY_NOINLINE void ages_of(const CohortTable& given, const Digest* digests, std::size_t count,
+                          std::uint8_t* found) {
+  const CohortTable table = given;
+  const Ages<F> shared(table);
+  Places places(table, digests, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [first, second, fingerprint] = places.next(table, i);
+    const std::uint64_t one = probe<F>(table, shared, first, fingerprint).match;
+    const std::uint64_t two = probe<F>(table, shared, second, fingerprint).match;
+    const std::uint64_t both = one | two << 32;
+    if (HWY_UNLIKELY(both == 0 || (both & (both - 1)) != 0)) {
+      found[i] =
+          static_cast<std::uint8_t>(std::min(youngest<F>(table, shared, first, fingerprint),
+                                             youngest<F>(table, shared, second, fingerprint)));
+      continue;
     }
+    const std::uint64_t in_second = std::uint64_t{0} - (one == 0);
+    const auto* line = reinterpret_cast<const std::byte*>(
+        choose(in_second, reinterpret_cast<std::uintptr_t>(second),
+               reinterpret_cast<std::uintptr_t>(first)));
+    const auto slot = static_cast<unsigned>(__builtin_ctzll(one | two));
+    found[i] = static_cast<std::uint8_t>((table.now - get<F>(table, line, slot).generation) &
+                                         table.generation_mask());
+  }
+}
+
+void ages(const CohortTable& table, const Digest* digests, std::size_t count, std::uint8_t* found) {
+  with_format(table, [&](auto format) HWY_ATTR {
+    using F = decltype(format);
+    ages_of<F>(table, digests, count, found);
   });
 }
 

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "sluice/base/random.hpp"
 #include "sluice/model/apbf.hpp"
+#include "tests/support/shtul_tables.hpp"
 
 namespace sluice::model {
 namespace {
@@ -113,6 +116,63 @@ TEST(ApbfOracle, WorstErrorAtAnyParameters) {
   }
 }
 
+// What a query reads, followed forwards: how likely it stands where after so many accesses. Every
+// access is of a segment not read before, so each matches by its own chance; those from `age` on
+// that hold the key match always.
+Counted followed(const std::vector<double>& matches, unsigned k, int age = -1) {
+  const int l = static_cast<int>(matches.size() - k);
+  using State = std::array<int, 3>;  // at, matches in a row, matches before them
+  std::map<State, double> states{{{l, 0, 0}, 1.0}};
+  Counted all;
+  double negative = 0;
+  for (unsigned accesses = 1; !states.empty(); ++accesses) {
+    std::map<State, double> next;
+    for (const auto& [state, chance] : states) {
+      const auto [at, current, previous] = state;
+      const bool sure = age >= 0 && at >= age && at < age + static_cast<int>(k);
+      const double match = sure ? 1 : matches[static_cast<std::size_t>(at)];
+      if (current + 1 + previous == static_cast<int>(k)) {
+        all.fpr += chance * match;
+        all.accesses.positive += chance * match * accesses;
+      } else {
+        next[{at + 1, current + 1, previous}] += chance * match;
+      }
+      if (match == 1) continue;
+      if (at < static_cast<int>(k)) {
+        negative += chance * (1 - match);
+        all.accesses.negative += chance * (1 - match) * accesses;
+      } else {
+        next[{at - static_cast<int>(k), 0, current}] += chance * (1 - match);
+      }
+    }
+    states.swap(next);
+  }
+  all.accesses.positive /= all.fpr;
+  if (negative > 0) all.accesses.negative /= negative;
+  return all;
+}
+
+TEST(ApbfOracle, AccessesAtAnyParameters) {
+  SplitMix64 random(5);
+  for (int round = 0; round < 30; ++round) {
+    const auto k = static_cast<unsigned>(1 + random.next() % 16);
+    const auto l = static_cast<unsigned>(1 + random.next() % 40);
+    SCOPED_TRACE(testing::Message() << k << ',' << l);
+    for (const Fills fills : {Fills::linear, Fills::exact}) {
+      const std::vector<double> matches = slice_matches(k, l, fills);
+      const QueryAccesses accesses = query_accesses(matches, k);
+      const Counted absent = followed(matches, k);
+      EXPECT_NEAR(run_of_matches(matches, k) / absent.fpr, 1, 1e-9);
+      EXPECT_NEAR(accesses.positive / absent.accesses.positive, 1, 1e-9);
+      EXPECT_NEAR(accesses.negative / absent.accesses.negative, 1, 1e-9);
+      double window = 0;
+      for (unsigned age = 0; age < l; ++age)
+        window += followed(matches, k, static_cast<int>(age)).accesses.positive / l;
+      EXPECT_NEAR(accesses.window / window, 1, 1e-9);
+    }
+  }
+}
+
 // E[(1 − c^X)^b] = Σ_j (−1)^j C(b,j) e^{−λ(1 − c^j)} for X Poisson.
 long double poisson_match(unsigned block, unsigned bits, long double mean) {
   const long double kept = 1 - static_cast<long double>(bits) / block;
@@ -191,15 +251,7 @@ TEST(ApbfOracle, GenerationsAreInverse) {
 
 // Table 1 as printed; its decimals are cut off.
 TEST(ApbfOracle, Table1) {
-  struct Row {
-    double aimed;
-    unsigned k;
-    double bits, fpr, negative;
-  };
-  for (const Row& row :
-       {Row{0.1, 4, 5.77, 0.0625, 1.73}, Row{0.01, 7, 10.09, 0.0078125, 1.94},
-        Row{0.001, 10, 14.42, 0.0009765625, 1.99}, Row{0.0001, 14, 20.19, 0.0000610351, 2.00},
-        Row{0.00001, 17, 24.52, 0.0000076293, 2.00}}) {
+  for (const testing_support::Row1& row : testing_support::kTable1) {
     EXPECT_EQ(half_full_slices(row.aimed), row.k);
     EXPECT_NEAR(row.k / std::log(2.0) - 0.005, row.bits, 0.005);
     EXPECT_NEAR(std::exp2(-static_cast<double>(row.k)), row.fpr, 1e-10);

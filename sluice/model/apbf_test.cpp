@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tests/support/shtul_tables.hpp"
+
 namespace sluice::model {
 namespace {
 
@@ -15,43 +17,12 @@ void expect_printed(double value, double printed, int decimals, const char* what
   EXPECT_LT(std::abs(value - printed), step * 1.0001) << what;
 }
 
-struct Row2 {
-  unsigned k, l;
-  double fpr, efficiency, window, positive, negative, npws;
-  const char* misprint = "";  // which of them are printed wrong: recomputed values stand instead
-};
-
-// Table 2. Its last digits are cut off in some cells and rounded in others. Wrong in print, and
-// corrected here: NPWS of (4,3) is printed .58; (13,23) is printed with the error of (13,22),
-// .000928, and an efficiency of .50; the efficiencies of the last three rows are printed .56, .62
-// and .68.
-constexpr Row2 kTable2[] = {
-    {4, 3, 0.100586, 0.36, 4.71, 4.38, 2.16, 0.625, "npws"},
-    {5, 7, 0.101603, 0.38, 6.17, 5.76, 3.42, 0.28},
-    {6, 14, 0.098623, 0.39, 8.04, 7.58, 5.42, 0.14},
-    {7, 28, 0.099033, 0.38, 10.73, 10.25, 9.10, 0.07},
-    {8, 56, 0.100234, 0.36, 14.87, 14.39, 15.60, 0.04},
-    {7, 5, 0.011232, 0.39, 7.81, 7.40, 2.02, 0.40},
-    {8, 8, 0.010244, 0.41, 8.88, 8.62, 3.09, 0.25},
-    {9, 14, 0.010212, 0.45, 10.50, 9.89, 3.79, 0.14},
-    {10, 25, 0.010076, 0.47, 12.46, 11.80, 5.85, 0.08},
-    {11, 46, 0.009948, 0.49, 15.24, 14.56, 9.55, 0.04},
-    {10, 7, 0.001211, 0.40, 10.86, 10.42, 1.85, 0.28},
-    {11, 9, 0.000918, 0.41, 11.89, 11.52, 2.15, 0.22},
-    {12, 14, 0.000981, 0.45, 13.11, 12.75, 3.21, 0.14},
-    {13, 23, 0.000990, 0.49, 14.74, 14.06, 4.20, 0.09, "fpr efficiency"},
-    {14, 40, 0.000988, 0.53, 16.85, 16.16, 6.75, 0.05},
-    {14, 11, 0.000099, 0.42, 14.91, 14.51, 1.93, 0.18},
-    {15, 15, 0.000100, 0.44, 15.93, 15.69, 3.08, 0.13},
-    {16, 22, 0.000097, 0.48, 17.41, 16.84, 3.36, 0.09},
-    {17, 36, 0.000099, 0.53, 19.09, 18.46, 5.19, 0.06},
-    {18, 63, 0.000099, 0.57, 21.56, 20.79, 7.68, 0.03},
-    {17, 13, 0.000011, 0.42, 17.92, 17.51, 1.81, 0.15},
-    {18, 16, 0.000009, 0.44, 18.93, 18.62, 2.20, 0.12},
-    {19, 22, 0.000010, 0.47, 20.15, 19.80, 3.16, 0.09, "efficiency"},
-    {20, 33, 0.000010, 0.52, 21.70, 20.94, 3.68, 0.06, "efficiency"},
-    {21, 54, 0.000010, 0.57, 23.61, 22.83, 5.63, 0.04, "efficiency"},
-};
+using testing_support::kTable2;
+using testing_support::kTable3;
+using testing_support::kTable4;
+using testing_support::Row2;
+using testing_support::Row3;
+using testing_support::Row4;
 
 TEST(ApbfModel, Table2) {
   for (const Row2& row : kTable2) {
@@ -67,31 +38,6 @@ TEST(ApbfModel, Table2) {
     expect_printed(apbf_npws(row.k, row.l), row.npws, 2, "npws");
   }
 }
-
-struct Row3 {
-  unsigned k, l, block, bits;
-  double fpr, slices_fpr, capacity, window, positive, negative, npws;
-};
-
-// Table 3, all cells as printed.
-constexpr Row3 kTable3[] = {
-    {2, 3, 64, 4, 0.0159865, 0.0180539, 0.968, 3.30, 2.72, 2.25, 0.36},
-    {2, 3, 512, 4, 0.0121825, 0.0180539, 0.996, 3.31, 2.71, 2.23, 0.35},
-    {2, 5, 64, 4, 0.0257532, 0.0335359, 0.968, 3.80, 3.28, 3.37, 0.21},
-    {2, 5, 512, 4, 0.0197654, 0.0335359, 0.996, 3.81, 3.26, 3.33, 0.21},
-    {3, 5, 64, 4, 0.0016005, 0.0017134, 0.968, 4.40, 3.85, 2.29, 0.22},
-    {3, 5, 512, 4, 0.0010688, 0.0017134, 0.996, 4.40, 3.83, 2.26, 0.21},
-    {3, 8, 64, 4, 0.0026767, 0.0031769, 0.968, 4.92, 4.41, 3.43, 0.13},
-    {3, 8, 512, 4, 0.0017993, 0.0031769, 0.996, 4.92, 4.39, 3.38, 0.13},
-    {2, 3, 64, 8, 0.0005608, 0.0001122, 0.936, 3.33, 2.70, 2.05, 0.34},
-    {2, 3, 512, 8, 0.0000738, 0.0001122, 0.992, 3.33, 2.68, 2.02, 0.33},
-    {2, 5, 64, 8, 0.0009231, 0.0002342, 0.936, 3.80, 3.23, 3.08, 0.20},
-    {2, 5, 512, 8, 0.0001226, 0.0002342, 0.992, 3.80, 3.21, 3.03, 0.20},
-    {3, 5, 64, 8, 0.0000104, 0.0000007, 0.936, 4.40, 3.82, 2.05, 0.20},
-    {3, 5, 512, 8, 0.0000005, 0.0000007, 0.992, 4.40, 3.78, 2.02, 0.20},
-    {3, 8, 64, 8, 0.0000178, 0.0000014, 0.936, 4.88, 4.35, 3.08, 0.13},
-    {3, 8, 512, 8, 0.0000009, 0.0000014, 0.992, 4.88, 4.32, 3.03, 0.13},
-};
 
 TEST(ApbfModel, Table3) {
   for (const Row3& row : kTable3) {
@@ -112,10 +58,8 @@ TEST(ApbfModel, Table3) {
 }
 
 TEST(ApbfModel, Table4) {
-  EXPECT_NEAR(apbbf_bits(2, 5, {512, 4}), 16.2, 0.051);
-  EXPECT_NEAR(apbbf_bits(3, 8, {512, 4}), 23.9, 0.051);
-  EXPECT_NEAR(apbbf_bits(2, 5, {512, 8}), 32.6, 0.051);
-  EXPECT_NEAR(apbbf_bits(3, 8, {512, 8}), 48.0, 0.051);
+  for (const Row4& row : kTable4)
+    EXPECT_NEAR(apbbf_bits(row.k, row.l, {row.block, row.bits}), row.bits_a_key, 0.051);
 }
 
 // True fills lie above the printed, linear ones, and so does the error.

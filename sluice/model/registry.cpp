@@ -159,7 +159,8 @@ std::span<const ModelInfo> models() {
   static const std::vector<ModelInfo> all = [] {
     std::vector<ModelInfo> list;
     for (const std::span<const ModelInfo> part :
-         {set_models(), window_models(), sliced_models(), dynamic_models(), endless_models()})
+         {set_models(), window_models(), sliced_models(), dynamic_models(), endless_models(),
+          infer_models()})
       list.insert(list.end(), part.begin(), part.end());
     return list;
   }();

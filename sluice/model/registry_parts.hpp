@@ -11,6 +11,7 @@ std::span<const ModelInfo> window_models();   // age-partitioned, timing, timer
 std::span<const ModelInfo> sliced_models();   // over many sites, growth
 std::span<const ModelInfo> dynamic_models();  // series of filters
 std::span<const ModelInfo> endless_models();  // forgetting at random, growing
+std::span<const ModelInfo> infer_models();    // posteriors, least cost
 
 // Numbers that a table in memory could have; beyond, sums take long and doubles no longer count.
 inline constexpr double kMostBits = 1e15;

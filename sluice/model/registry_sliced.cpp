@@ -119,16 +119,21 @@ std::vector<double> slicing(const ModelArguments& in) {
 }
 
 constexpr ModelParameter kLoadTakes[] = {
-    {"slices", "S", Takes::whole, "", 1, 1e9},
+    {"slices", "S", Takes::whole, "", 1, 1e6},
     {"k", "slices that a key's load is spread over: 1 is horizontal", Takes::whole, "", 1, 64},
     {"n", "keys", Takes::number, "", 1, 1e7},
     {"skew", "the key of rank r is asked in proportion to 1/r^skew", Takes::number, "1", 0, 8}};
 constexpr ModelOutput kLoadTells[] = {
     {"fairness", "Jain's: 1/(1 + (S − 1) Σp²/k), 1 when all loads are equal"},
-    {"concentration", "Σp²: chance that two records have the same key"}};
+    {"concentration", "Σp²: chance that two records have the same key"},
+    {"highest_load", "share of the slice with the highest load, at best 1/S; drawn, ±2 %"},
+    {"highest_load_deviation", "its standard deviation: what one run may differ by"}};
 std::vector<double> load(const ModelArguments& in) {
   const double concentration = zipf_concentration(in.number("n"), in.number("skew"));
-  return {expected_fairness(in.whole("slices"), in.whole("k"), concentration), concentration};
+  const unsigned slices = in.whole("slices"), k = in.whole("k");
+  const HighestLoad highest = zipf_highest_load(slices, k, in.number("n"), in.number("skew"));
+  return {expected_fairness(slices, k, concentration), concentration, highest.mean,
+          highest.deviation};
 }
 
 constexpr ModelParameter kGrowthTakes[] = {

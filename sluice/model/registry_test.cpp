@@ -1,5 +1,6 @@
 #include "sluice/model/registry.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +9,9 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/model/apbf.hpp"
+#include "sluice/model/distinct_keys.hpp"
+#include "sluice/model/posterior.hpp"
+#include "tests/support/shtul_tables.hpp"
 
 namespace sluice::model {
 namespace {
@@ -116,47 +120,74 @@ TEST(ModelRegistry, SaysWhatIsWrong) {
   EXPECT_NE(refusal("sliced", too_many).find("--failed"), std::string::npos);
 }
 
-// Rows of Shtul's tables by their names: no output stands in another's place.
-TEST(ModelRegistry, TablesByName) {
-  struct Cell {
-    const char* name;
-    double printed, step;
+struct Cell {
+  const char* name;
+  double printed, step;
+};
+
+void expect_cells(const char* model, const Pairs& given, std::initializer_list<Cell> cells) {
+  const ModelResults results = model_named(model).run(given);
+  std::string asked = model;
+  for (const auto& [name, value] : given) asked += fmt::format(" --{} {}", name, value);
+  for (const Cell& cell : cells)
+    EXPECT_NEAR(output(results, cell.name), cell.printed, cell.step) << asked << ' ' << cell.name;
+}
+
+// Every cell of Shtul's tables, as `sluice model` says it: to the printed precision, where tables 1
+// and 2 cut off some last digits and round others.
+TEST(ModelRegistry, EveryTableOfShtulByName) {
+  using namespace testing_support;
+  for (const Row1& row : kTable1)
+    expect_cells("slices", {{"fpr", fmt::format("{}", row.aimed)}},
+                 {{"k", static_cast<double>(row.k), 0},
+                  {"bits_a_key", row.bits, 0.01},
+                  {"fpr", row.fpr, 1e-10},
+                  {"accesses_positive", static_cast<double>(row.k), 0},
+                  {"accesses_negative", row.negative, 0.006}});
+  for (const Row2& row : kTable2)
+    expect_cells("apbf", {{"k", fmt::format("{}", row.k)}, {"l", fmt::format("{}", row.l)}},
+                 {{"fpr_linear", row.fpr, 1.0001e-6},
+                  {"efficiency", row.efficiency, 0.010001},
+                  {"accesses_window", row.window, 0.010001},
+                  {"accesses_positive", row.positive, 0.010001},
+                  {"accesses_negative", row.negative, 0.010001},
+                  {"npws", row.npws, 0.010001}});
+  const auto blocks = [](const auto& row) {
+    return Pairs{{"k", fmt::format("{}", row.k)},
+                 {"l", fmt::format("{}", row.l)},
+                 {"block", fmt::format("{}", row.block)},
+                 {"bits", fmt::format("{}", row.bits)}};
   };
-  const auto check = [](const ModelResults& results, std::initializer_list<Cell> cells) {
-    for (const Cell& cell : cells)
-      EXPECT_NEAR(output(results, cell.name), cell.printed, cell.step) << cell.name;
-  };
-  check(model_named("slices").run(Pairs{{"fpr", "0.01"}}), {{"k", 7, 0},
-                                                            {"bits_a_key", 10.09, 0.01},
-                                                            {"fpr", 0.0078125, 1e-12},
-                                                            {"accesses_positive", 7, 0},
-                                                            {"accesses_negative", 1.94, 0.006}});
-  check(model_named("apbf").run(Pairs{{"k", "14"}, {"l", "40"}}),
-        {{"fpr_linear", 0.000988, 0.51e-6},
-         {"efficiency", 0.53, 0.0051},
-         {"accesses_window", 16.85, 0.0051},
-         {"accesses_positive", 16.16, 0.0051},
-         {"accesses_negative", 6.75, 0.0051},
-         {"npws", 0.05, 0.0051},
-         {"slack", 0.35, 1e-9},
-         {"fpr_exact", 0.00100751, 0.51e-8},
-         {"fpr_best", 0.000977005, 0.51e-9},
-         {"fpr_mean", 0.000991625, 1e-7},
-         {"accesses_window_exact", 16.846, 0.00051},
-         {"accesses_positive_exact", 16.213, 0.00051},
-         {"accesses_negative_exact", 6.785, 0.00051},
-         {"efficiency_exact", 0.5267, 0.000051},
-         {"bits_a_key", 27.27, 0.0051}});
-  check(model_named("apbbf").run(Pairs{{"k", "2"}, {"l", "5"}, {"block", "512"}, {"bits", "8"}}),
-        {{"fpr", 0.0001226, 0.51e-7},
-         {"fpr_slices", 0.0002342, 0.51e-7},
-         {"capacity_share", 0.992, 0.00051},
-         {"accesses_window", 3.80, 0.0051},
-         {"accesses_positive", 3.21, 0.0051},
-         {"accesses_negative", 3.03, 0.0051},
-         {"npws", 0.20, 0.0051},
-         {"bits_a_key", 32.6, 0.051},
-         {"fpr_column", 1.6e-4, 1e-5}});
+  for (const Row3& row : kTable3)
+    expect_cells("apbbf", blocks(row),
+                 {{"fpr", row.fpr, 0.51e-7},
+                  {"fpr_slices", row.slices_fpr, 0.51e-7},
+                  {"capacity_share", row.capacity, 0.00051},
+                  {"accesses_window", row.window, 0.0051},
+                  {"accesses_positive", row.positive, 0.0051},
+                  {"accesses_negative", row.negative, 0.0051},
+                  {"npws", row.npws, 0.0051}});
+  for (const Row4& row : kTable4)
+    expect_cells("apbbf", blocks(row),
+                 {{"fpr", row.fpr, 0.51e-7},
+                  {"bits_a_key", row.bits_a_key, 0.051},
+                  {"npws", row.npws, 0.0051}});
+}
+
+// What stands in no table, by its name: no output stands in another's place.
+TEST(ModelRegistry, OutputsByName) {
+  expect_cells("apbf", {{"k", "14"}, {"l", "40"}},
+               {{"slack", 0.35, 1e-9},
+                {"fpr_exact", 0.00100751, 0.51e-8},
+                {"fpr_best", 0.000977005, 0.51e-9},
+                {"fpr_mean", 0.000991625, 1e-7},
+                {"accesses_window_exact", 16.846, 0.00051},
+                {"accesses_positive_exact", 16.213, 0.00051},
+                {"accesses_negative_exact", 6.785, 0.00051},
+                {"efficiency_exact", 0.5267, 0.000051},
+                {"bits_a_key", 27.27, 0.0051}});
+  expect_cells("apbbf", {{"k", "2"}, {"l", "5"}, {"block", "512"}, {"bits", "8"}},
+               {{"fpr_column", 1.6e-4, 1e-5}});
 }
 
 TEST(ModelRegistry, TheFormulasAnswer) {
@@ -174,6 +205,96 @@ TEST(ModelRegistry, TheFormulasAnswer) {
   EXPECT_NEAR(output(sliced, "fnr"), 0.00123136, 1e-12);
   EXPECT_NEAR(output(model_named("lower-bound").run(Pairs{{"fpr", "1%"}}), "set_bits"),
               std::log2(100), 1e-12);
+}
+
+// Theorems 1 to 5 against sums over single ages, and D(j) against the values known for it.
+TEST(ModelRegistry, Posteriors) {
+  const double p = 0.002, none = 1 - p;
+  const ModelResults classic =
+      model_named("posterior-classic").run(Pairs{{"p", "0.002"}, {"n", "300"}, {"fpr", "0.1"}});
+  const double written = 1 - std::pow(none, 300);
+  EXPECT_NEAR(output(classic, "prior"), written, 1e-12);
+  EXPECT_NEAR(output(classic, "posterior"), written / (written + (1 - written) * 0.1), 1e-12);
+  // At the p of the threshold both verdicts cost the same.
+  const ModelResults at_threshold =
+      model_named("posterior-classic")
+          .run(Pairs{{"p", fmt::format("{:.17g}", output(classic, "p_threshold"))},
+                     {"n", "300"},
+                     {"fpr", "0.1"}});
+  EXPECT_NEAR(output(at_threshold, "posterior"), 0.5, 1e-9);
+  struct Case {
+    const char* age;
+    double theorem, from, to;  // ages that the block covers; w = 100, B = 30, b = 10
+  };
+  for (const Case& asked : {Case{"0", 3, 0, 10}, Case{"2", 4, 40 - 0, 70}, Case{"3", 5, 70, 100},
+                            Case{"4", 2, 100, 130}}) {
+    const ModelResults timing = model_named("posterior-timing")
+                                    .run(Pairs{{"p", "0.002"},
+                                               {"window", "100"},
+                                               {"block", "30"},
+                                               {"position", "10"},
+                                               {"age", asked.age},
+                                               {"oldest", "2"},
+                                               {"k", "3"},
+                                               {"m", "400"}});
+    EXPECT_EQ(output(timing, "theorem"), asked.theorem) << asked.age;
+    const double keys = asked.theorem == 3 ? 10 : 30;
+    const double touched = std::pow(1 - std::pow(1 - 1 / 400.0, 3 * keys), 2);
+    EXPECT_NEAR(output(timing, "touched"), touched, 1e-12);
+    double inside = 0, all = 0;
+    for (int i = static_cast<int>(asked.from); i < 20'000; ++i) {
+      const double weight = std::pow(none, i) * (i < asked.to ? 1 : touched);
+      all += weight;
+      if (i < 100) inside += weight;
+    }
+    EXPECT_NEAR(output(timing, "printed"), inside / all, 1e-9) << asked.age;
+    EXPECT_NEAR(output(timing, "posterior"), inside / all, 1e-9) << asked.age;
+  }
+  const ModelResults age =
+      model_named("posterior-age").run(Pairs{{"p", "0.002"}, {"window", "1000"}, {"ticks", "500"}});
+  EXPECT_NEAR(output(age, "renewal"), 2.0 / 3, 1e-12);
+  EXPECT_NEAR(output(age, "renewal_within"), 1.0 / 3, 1e-12);
+  EXPECT_NEAR(output(age, "refreshed"), 1 - std::pow(none, 1000), 1e-12);
+  EXPECT_EQ(output(age, "cycle"), 1500);
+  EXPECT_EQ(output(age, "distinct"), 1000);
+  const ModelResults cohort = model_named("posterior-cohort")
+                                  .run(Pairs{{"p", "1e-5"},
+                                             {"window", "24000"},
+                                             {"age", "3"},
+                                             {"buckets", "1200"},
+                                             {"fingerprint", "12"},
+                                             {"lost", "100"}});
+  const double match = 2.0 / (1200 * 4096.0), tail = 1000 / -std::expm1(1000 * std::log1p(-1e-5));
+  EXPECT_NEAR(output(cohort, "match"), match, match * 1e-6);
+  EXPECT_NEAR(output(cohort, "posterior"), 1 / (1 + match * tail), 1e-6);
+  EXPECT_EQ(output(cohort, "passes"), 1);
+}
+
+TEST(ModelRegistry, DistinctKeysAndLeastCost) {
+  const auto keys = [](const char* j) {
+    return model_named("distinct-keys").run(Pairs{{"j", j}, {"universe", "65536"}});
+  };
+  EXPECT_NEAR(output(keys("1"), "power_law"), 1, 1e-9);
+  EXPECT_NEAR(output(keys("1"), "power_law_limit"), 1.19733, 1e-5);
+  EXPECT_NEAR(output(keys("2048"), "power_law"), 1113.6, 0.05);
+  EXPECT_NEAR(output(keys("2048"), "power_law_limit"), 1113.79, 0.005);
+  EXPECT_NEAR(output(keys("262144"), "power_law"), 37194, 0.5);
+  EXPECT_NEAR(output(keys("1048576"), "power_law_table") / 59815, 1, 1e-4);
+  EXPECT_NEAR(output(keys("65536"), "uniform"), 65536 * (1 - std::pow(1 - 1 / 65536.0, 65536)),
+              1e-6);
+  // Half way on a log-log plot is the geometric mean.
+  EXPECT_NEAR(
+      output(
+          model_named("distinct-keys")
+              .run(Pairs{{"j", "10k"}, {"j1", "1k"}, {"d1", "900"}, {"j2", "100k"}, {"d2", "40k"}}),
+          "interpolated"),
+      6000, 1e-6);
+  expect_cells("least-cost", {{"posterior", "0.98"}, {"lost", "100"}, {"duplicate", "1"}},
+               {{"threshold", 100.0 / 101, 1e-12},
+                {"cost_duplicate", 2, 1e-12},
+                {"cost_distinct", 0.98, 1e-12},
+                {"cost", 0.98, 1e-12},
+                {"passes", 1, 0}});
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ constexpr ModelOutput kTimerTells[] = {
     {"fpr", "without the test of equal timers, every key written"},
     {"window_fpr", "the same as a window runs: what is taken for a duplicate is not written"},
     {"equal_fpr", "false positives with the test"},
-    {"equal_fnr", "false negatives with it"},
+    {"equal_fnr", "false negatives with it, of a key of any age; on a stream: timer-stream"},
     {"equal_bound", "the paper's error of it, mended: n · (1 − e^(−k/m))^x C(k,x) ρ^(k−x)"},
     {"equal_printed", "as printed, for all k equal: (1 − e^(−k/m))^k, which lacks the factor n"},
     {"timer_bits", "⌈log2(w + 1)⌉"},
@@ -216,6 +216,44 @@ std::vector<double> timer(const ModelArguments& in) {
           timer_timers_for(table, n, in.number("fpr"))};
 }
 
+constexpr ModelParameter kTimerStreamTakes[] = {
+    kTimerTakes[0],
+    kTimerTakes[1],
+    kTimerTakes[2],
+    kTimerTakes[4],
+    kTimerTakes[5],
+    {"window", "w: ticks of the window, one arrival each", Takes::whole, "1000", 1, 1e5},
+    {"universe", "keys of the stream", Takes::number, "5700", 1, 1e7},
+    {"skew", "the key of rank r comes in proportion to 1/r^skew", Takes::number, "1", 0, 8}};
+constexpr ModelOutput kTimerStreamTells[] = {
+    {"live", "keys in the window: Σ wp/(1 + wp)"},
+    {"fpr", "of arrivals outside the window: frequent keys are mistaken again and again"},
+    {"fnr", "of arrivals inside it: a key that is lost is written anew when it comes"},
+    {"fpr_once", "chance that one arrival of a key never seen is mistaken (model timer)"},
+    {"fnr_any_age", "chance that a key of any age is lost (model timer)"}};
+std::vector<double> timer_stream(const ModelArguments& in) {
+  const std::string_view layout = in.choice("layout");
+  const TimerTable table{.timers = in.number("m"),
+                         .probes = in.whole("k"),
+                         .slices = layout == "horizontal" ? in.whole("slices") : 1,
+                         .vertical = layout == "vertical"};
+  const unsigned equal = in.whole("equal");
+  refuse_unless(equal <= table.probes, "model 'timer-stream': --equal is more than --k");
+  refuse_unless(table.timers >= 2.0 * table.probes * table.slices,
+                "model 'timer-stream': a slice has less than 2 timers a probe");
+  const double window = in.number("window");
+  const double held = std::min(window, in.number("universe")) / table.slices;
+  const double loads = table.slices > 1 ? 24 * std::sqrt(held) + 40 : 1;
+  const double times = (equal > 1 ? held * table.probes : 1) * 200 * table.probes;
+  refuse_unless(loads * times <= 1e9,
+                "model 'timer-stream' takes too long for so many keys a slice: give a shorter "
+                "--window, or more --slices");
+  const TimerStreamErrors errors =
+      timer_stream_errors(table, equal, {in.number("universe"), in.number("skew"), window});
+  return {errors.live, errors.fpr, errors.fnr, timer_equal_fpr(table, equal, errors.live, window),
+          timer_equal_fnr(table, equal, errors.live, window)};
+}
+
 constexpr ModelInfo kModels[] = {
     {"slices", "a Bloom filter of k half-full slices (Shtul et al. 2020, §4.2, table 1)",
      kSlicesTakes, kSlicesTells, slices},
@@ -227,6 +265,9 @@ constexpr ModelInfo kModels[] = {
      kTimingTells, timing},
     {"timer", "times of delivery, and the test of equal timers (Koloniari et al. 2011, §4)",
      kTimerTakes, kTimerTells, timer},
+    {"timer-stream",
+     "the same on a stream of Zipf's law (Koloniari et al. 2011, §7; the model is ours)",
+     kTimerStreamTakes, kTimerStreamTells, timer_stream},
 };
 
 }  // namespace

@@ -3,12 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
+#include "sluice/base/random.hpp"
 #include "sluice/model/bloom.hpp"
 
 namespace sluice::model {
 namespace {
+
+// A standard normal number (Box & Muller).
+double normal(SplitMix64& random) {
+  const double radius = std::sqrt(-2 * std::log1p(-random.next_unit()));
+  return radius * std::cos(2 * std::numbers::pi * random.next_unit());
+}
 
 // (1 − (1 − 1/bits)^throws)^positions: eq. 1 with its parts free.
 double all_set(double bits, double throws, double positions) {
@@ -244,6 +252,39 @@ double zipf_concentration(double keys, double exponent) {
     squares += weight * weight;
   }
   return squares / (sum * sum);
+}
+
+HighestLoad zipf_highest_load(unsigned slices, unsigned slices_a_key, double keys,
+                              double exponent) {
+  constexpr double kPlaced = 4096;  // each of the rest is too little to be seen
+  constexpr double kWork = 2e7;     // steps in all
+  std::vector<double> placed;
+  double sum = 0, rest = 0, squares = 0;
+  for (double rank = 1; rank <= keys; ++rank) {
+    const double weight = std::pow(rank, -exponent);
+    sum += weight;
+    if (rank <= kPlaced) {
+      placed.push_back(weight / slices_a_key);
+    } else {
+      rest += weight;
+      squares += weight * weight;
+    }
+  }
+  const double even = rest / slices, spread = std::sqrt(squares / slices_a_key / slices);
+  const double steps = static_cast<double>(placed.size()) * slices_a_key + slices;
+  const double rounds = std::floor(std::clamp(kWork / steps, 16.0, 400.0));
+  SplitMix64 random(1);
+  std::vector<double> loads(slices);
+  double mean = 0, mean_square = 0;
+  for (double round = 0; round < rounds; ++round) {
+    for (double& load : loads) load = spread == 0 ? even : even + spread * normal(random);
+    for (const double weight : placed)
+      for (unsigned i = 0; i < slices_a_key; ++i) loads[random.next() % slices] += weight;
+    const double highest = *std::max_element(loads.begin(), loads.end()) / sum;
+    mean += highest / rounds;
+    mean_square += highest * highest / rounds;
+  }
+  return {mean, std::sqrt(std::max(0.0, mean_square - mean * mean))};
 }
 
 double growth_density(double bits, unsigned probes, double fpr) {

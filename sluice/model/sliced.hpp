@@ -114,6 +114,14 @@ double fairness(std::span<const double> loads);
 double expected_fairness(unsigned slices, unsigned slices_a_key, double concentration);
 // Σp² of Zipf's law with this exponent over so many keys.
 double zipf_concentration(double keys, double exponent);
+// The share of the slice with the highest load on such a stream. It has no closed form: the most
+// frequent keys are placed one by one, the rest as a normal load, a few hundred times with a fixed
+// seed. Which slices the first keys meet in decides most of it, so one run may be off by
+// `deviation`.
+struct HighestLoad {
+  double mean, deviation;
+};
+HighestLoad zipf_highest_load(unsigned slices, unsigned slices_a_key, double keys, double exponent);
 
 // --- §5: when a filter is full -------------------------------------------------------------------
 

@@ -18,20 +18,26 @@ double touch(const TimerTable& table) {
   return -std::expm1(table.probes * std::log1p(-1 / std::max(range, 1.000001)));
 }
 
-// The mean of f(keys in a slice).
-template <class F>
-double over_slices(const TimerTable& table, double keys, F f) {
-  if (table.vertical || table.slices <= 1) return f(keys);
+// Calls visit(chance, held) for every number of keys that a slice may hold.
+template <class Visit>
+void each_slice(const TimerTable& table, double keys, Visit visit) {
+  if (table.vertical || table.slices <= 1) return visit(1.0, keys);
   const double share = 1.0 / table.slices;
   const double mean = keys * share, spread = 12 * std::sqrt(mean) + 20;
   const double until = std::min(keys, std::floor(mean + spread));
-  double sum = 0;
   for (double held = std::max(0.0, std::floor(mean - spread)); held <= until; ++held) {
     const double log_chance = std::lgamma(keys + 1) - std::lgamma(held + 1) -
                               std::lgamma(keys - held + 1) + held * std::log(share) +
                               (keys - held) * std::log1p(-share);
-    sum += std::exp(log_chance) * f(held);
+    visit(std::exp(log_chance), held);
   }
+}
+
+// The mean of f(keys in a slice).
+template <class F>
+double over_slices(const TimerTable& table, double keys, F f) {
+  double sum = 0;
+  each_slice(table, keys, [&](double chance, double held) { sum += chance * f(held); });
   return sum;
 }
 
@@ -119,6 +125,99 @@ Shown last_writers(const TimerTable& table, const Groups& groups, double count) 
   return shown;
 }
 
+// Chance that a key never seen passes the test in a slice that holds so many.
+double slice_fpr(const TimerTable& table, unsigned equal, double held, double generations) {
+  if (held <= 0) return 0;
+  if (equal <= 1) return chance_all_live(touch(table), table.probes, held);
+  const double paired = chance_of_pair(table);
+  const Groups groups = groups_of(held, generations);
+  const Shown shown = last_writers(table, groups, groups.count);
+  const auto passed = [&](bool pair) {
+    return chance_of_no_more(shown, table.probes, table.probes, pair) -
+           chance_of_no_more(shown, table.probes, equal - 1, pair);
+  };
+  const double apart = passed(false);
+  return std::max(0.0, paired == 0 ? apart : apart + paired * (passed(true) - apart));
+}
+
+// Chance that a key does not pass it once `younger` groups are written after it.
+double lost_at(const TimerTable& table, unsigned equal, const Groups& groups, double younger) {
+  const double paired = chance_of_pair(table);
+  // What the younger groups have not taken still shows the key's own time.
+  Shown shown = last_writers(table, groups, younger);
+  shown.own = 1;
+  for (const double weight : shown.weights) shown.own -= weight;
+  const double apart = chance_of_no_more(shown, table.probes, equal - 1, false);
+  if (paired == 0) return apart;
+  return apart + paired * (chance_of_no_more(shown, table.probes, equal - 1, true) - apart);
+}
+
+// Keys that come about as often, and the chance that a tick brings a given one of them.
+struct Rank {
+  double keys, chance;
+};
+std::vector<Rank> zipf_ranks(double keys, double skew) {
+  std::vector<Rank> ranks;
+  double sum = 0;
+  for (double first = 1; first <= keys;) {
+    const double next = std::min(keys + 1, std::max(first + 1, std::floor(first * 1.03)));
+    double weights = 0;
+    for (double rank = first; rank < next; ++rank) weights += std::pow(rank, -skew);
+    ranks.push_back({next - first, weights / (next - first)});
+    sum += weights;
+    first = next;
+  }
+  for (Rank& rank : ranks) rank.chance /= sum;
+  return ranks;
+}
+
+// What a slice does to the keys of a stream.
+struct SliceRates {
+  double mistaken;  // chance that a key outside the window is held when it comes
+  double ending;    // chance a tick that it no longer would be
+  std::vector<double>
+      lost;  // chance that a key is lost to the test by the end of each step of ages
+};
+constexpr double kAgeSteps = 50;
+
+SliceRates slice_rates(const TimerTable& table, unsigned equal, double held, double window) {
+  SliceRates rates{slice_fpr(table, equal, held, window), 0, {}};
+  const double touched = touch(table), dead = std::exp(held * std::log1p(-touched));
+  const double writes = touched * held / window;
+  // Of live timers as many die a tick as of dead ones are written; and an equal one is overwritten.
+  rates.ending = table.probes * writes * dead / (1 - dead) + (equal > 1 ? equal * writes : 0);
+  if (equal <= 1) return rates;
+  const Groups groups = groups_of(std::max(1.0, held), window);
+  double most = 0;
+  for (double step = 0; step < kAgeSteps; ++step) {
+    const double younger = std::floor((step + 0.5) * groups.count / kAgeSteps);
+    rates.lost.push_back(most = std::max(most, lost_at(table, equal, groups, younger)));
+  }
+  return rates;
+}
+
+// Errors and arrivals of one key, a tick.
+struct KeyRates {
+  double mistaken = 0, outside = 0, lost = 0, inside = 0;
+};
+
+// From one delivery to the next: held for the window, or until an arrival after the test has lost
+// it; then waiting for an arrival that is not mistaken.
+KeyRates key_rates(const SliceRates& slice, double p, double window) {
+  double lost = 0, held = window, before = 0, left = window;
+  for (const double by_now : slice.lost) {
+    const double caught = -std::expm1(-p * left);
+    lost += (by_now - before) * caught;
+    held -= (by_now - before) * (left - caught / p);
+    before = by_now;
+    left -= window / kAgeSteps;
+  }
+  const double mistaken =
+      slice.mistaken > 0 ? (1 - lost) * slice.mistaken * (1 + p / slice.ending) : 0;
+  const double cycle = held + (1 - lost + mistaken) / p;
+  return {mistaken / cycle, (1 - lost + mistaken) / cycle, lost / cycle, p * held / cycle};
+}
+
 }  // namespace
 
 double timer_fpr(const TimerTable& table, double keys) {
@@ -138,39 +237,20 @@ double timer_window_fpr(const TimerTable& table, double keys) {
 
 double timer_equal_fpr(const TimerTable& table, unsigned equal, double keys, double generations) {
   if (equal <= 1) return timer_fpr(table, keys);
-  const double paired = chance_of_pair(table);
-  return over_slices(table, keys, [&](double held) {
-    if (held <= 0) return 0.0;
-    const Groups groups = groups_of(held, generations);
-    const Shown shown = last_writers(table, groups, groups.count);
-    const auto passed = [&](bool pair) {
-      return chance_of_no_more(shown, table.probes, table.probes, pair) -
-             chance_of_no_more(shown, table.probes, equal - 1, pair);
-    };
-    const double apart = passed(false);
-    return std::max(0.0, paired == 0 ? apart : apart + paired * (passed(true) - apart));
-  });
+  return over_slices(table, keys,
+                     [&](double held) { return slice_fpr(table, equal, held, generations); });
 }
 
 double timer_equal_fnr(const TimerTable& table, unsigned equal, double keys, double generations) {
   if (equal <= 1 || keys <= 0) return 0;
-  const double paired = chance_of_pair(table);
   // Of a key's slice the other keys are as uneven as of any.
   return over_slices(table, std::max(0.0, keys - 1), [&](double others) {
     const Groups groups = groups_of(others + 1, generations);
     // Ages in so many steps at most: the chance is smooth in them.
     const double steps = std::min(groups.count, 200.0);
     double sum = 0;
-    for (double step = 0; step < steps; ++step) {
-      // What the younger groups have not taken still shows the key's own time.
-      Shown shown = last_writers(table, groups, std::floor((step + 0.5) * groups.count / steps));
-      shown.own = 1;
-      for (const double weight : shown.weights) shown.own -= weight;
-      const double apart = chance_of_no_more(shown, table.probes, equal - 1, false);
-      sum += apart;
-      if (paired > 0)
-        sum += paired * (chance_of_no_more(shown, table.probes, equal - 1, true) - apart);
-    }
+    for (double step = 0; step < steps; ++step)
+      sum += lost_at(table, equal, groups, std::floor((step + 0.5) * groups.count / steps));
     return sum / steps;
   });
 }
@@ -182,6 +262,26 @@ double timer_equal_bound(const TimerTable& table, unsigned equal, double keys) {
   const double live = -std::expm1(-k * keys / table.slices / range);
   const double ways = std::exp(std::lgamma(k + 1) - std::lgamma(x + 1) - std::lgamma(k - x + 1));
   return std::min(1.0, keys / table.slices * ways * std::pow(one, x) * std::pow(live, k - x));
+}
+
+TimerStreamErrors timer_stream_errors(const TimerTable& table, unsigned equal,
+                                      const TimerStream& stream) {
+  const std::vector<Rank> ranks = zipf_ranks(stream.keys, stream.skew);
+  double live = 0;
+  for (const Rank& rank : ranks)
+    live += rank.keys * stream.window * rank.chance / (1 + stream.window * rank.chance);
+  KeyRates sum;
+  each_slice(table, live, [&](double chance, double held) {
+    const SliceRates slice = slice_rates(table, equal, held, stream.window);
+    for (const Rank& rank : ranks) {
+      const KeyRates rates = key_rates(slice, rank.chance, stream.window);
+      sum.mistaken += chance * rank.keys * rates.mistaken;
+      sum.outside += chance * rank.keys * rates.outside;
+      sum.lost += chance * rank.keys * rates.lost;
+      sum.inside += chance * rank.keys * rates.inside;
+    }
+  });
+  return {live, sum.mistaken / sum.outside, sum.inside > 0 ? sum.lost / sum.inside : 0};
 }
 
 double timer_timers_for(const TimerTable& table, double keys, double fpr) {

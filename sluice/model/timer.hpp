@@ -34,6 +34,25 @@ double timer_equal_fnr(const TimerTable& table, unsigned equal, double keys, dou
 // timers; a bound, as it counts timers that others have written since.
 double timer_equal_bound(const TimerTable& table, unsigned equal, double keys);
 
+// The same two errors on a stream: each tick brings a key of Zipf's law, and the filter's own
+// verdicts decide what is delivered and written. Two things differ from the chances above. A key
+// whose timers others have taken stays lost to the test only until its next arrival, which is let
+// through and writes it anew: a frequent key pays once where many of its repeats are caught. And a
+// key that is held for others' timers is held again at each arrival while these live: a frequent
+// key pays several times.
+struct TimerStream {
+  double keys = 0;    // of the law
+  double skew = 1;    // the key of rank r comes in proportion to 1/r^skew
+  double window = 0;  // w, in ticks
+};
+struct TimerStreamErrors {
+  double live;  // keys in the window: Σ wp/(1 + wp)
+  double fpr;   // of arrivals of keys outside the window
+  double fnr;   // of arrivals of keys in it
+};
+TimerStreamErrors timer_stream_errors(const TimerTable& table, unsigned equal,
+                                      const TimerStream& stream);
+
 // The fewest timers in all that hold `keys` live ones at `fpr`, without the equal-timers test:
 // the inverse of timer_window_fpr.
 double timer_timers_for(const TimerTable& table, double keys, double fpr);

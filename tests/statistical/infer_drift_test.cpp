@@ -1,5 +1,5 @@
 // Priors learnt from streams that change: whatever they do, verdicts of least cost must not cost
-// more than 5 % above the filter's own. Seeds are fixed; costs are uniform in [1, 10).
+// more than 5 % above the filter's own. Seeds are fixed; costs are uniform in [1, 10), or alike.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,14 +21,22 @@ constexpr std::uint64_t kWindow = 1u << 13;
 using testing_support::digest_of;
 using testing_support::full_counts;
 
-// Streams by name, and what changes in them.
+// A stream by name, and after how many windows of arrivals it changes.
+struct Schedule {
+  const char* name;
+  double windows = 4;
+};
+
+// What changes in it.
 class DriftingStream {
  public:
-  explicit DriftingStream(std::string name) : name_(std::move(name)) {}
+  explicit DriftingStream(const Schedule& schedule)
+      : name_(schedule.name),
+        period_(static_cast<std::uint64_t>(schedule.windows * static_cast<double>(kWindow))) {}
 
   std::uint64_t next() {
     const std::uint64_t now = now_++;
-    const std::uint64_t phase = now / (4 * kWindow);
+    const std::uint64_t phase = now / period_;
     const std::uint64_t fresh = (std::uint64_t{1} << 40) + now;
     if (name_ == "uniform") return random_.next() >> 50;
     if (name_ == "power") return zipf_.draw(random_);
@@ -42,6 +50,16 @@ class DriftingStream {
     // The popular keys move on slowly, or are others at once.
     if (name_ == "moving") return now / 50 + zipf_.draw(random_);
     if (name_ == "shuffled") return phase * 1'000'003 ^ zipf_.draw(random_);
+    // The same with keys that are all alike; and going over from one set to the next by and by.
+    if (name_ == "replaced") return (phase << 32) + random_.next() % 12'000;
+    if (name_ == "gradual") {
+      const double gone = static_cast<double>(now % period_) / static_cast<double>(period_);
+      return ((phase + (random_.next_unit() < gone)) << 32) + zipf_.draw(random_);
+    }
+    // For a quarter of the time little else than four hundred keys.
+    if (name_ == "surges")
+      return now % period_ < period_ / 4 ? (phase << 32) + random_.next() % 400
+                                         : zipf_.draw(random_);
     // Each key comes a few times at short distances and never again.
     if (name_ == "bursts") return now / 8 + random_.next() % 64;
     // Each key comes twice, a window or a little more or less apart.
@@ -53,6 +71,7 @@ class DriftingStream {
 
  private:
   std::string name_;
+  std::uint64_t period_;
   std::uint64_t now_ = 4 * kWindow;
   SplitMix64 random_{7};
   ZipfSampler zipf_{1u << 16, 1.0};
@@ -64,15 +83,16 @@ struct Total {
 
 // The cost of all errors, each process by its own truth.
 template <class F>
-Total run(const std::string& stream_name, F made, Anchor anchor, bool learn, Costs fixed) {
-  DriftingStream stream(stream_name);
+Total run(const Schedule& schedule, F made, Anchor anchor, bool learn, Costs fixed,
+          std::uint64_t windows) {
+  DriftingStream stream(schedule);
   SplitMix64 penalties(8);
   InferredWindow<F> filter(std::move(made), {.window = kWindow, .anchor = anchor});
   LearntPriors priors({.window = kWindow, .anchor = anchor, .bytes = 16 << 10});
   std::unordered_map<std::uint64_t, std::uint64_t> last;
   std::uint64_t ticks = 0;
   Total total;
-  const std::uint64_t arrivals = kWindow * (full_counts() ? 100 : 10);
+  const std::uint64_t arrivals = kWindow * windows;
   for (std::uint64_t i = 0; i < arrivals; ++i) {
     const std::uint64_t key = stream.next();
     const Costs costs = fixed.lost > 0
@@ -95,44 +115,76 @@ struct Filter {
   Costs costs;       // 0: uniform in [1, 10) each
 };
 
-Total run(const char* stream, const Filter& filter, Anchor anchor, bool learn) {
+Total run(const Schedule& schedule, const Filter& filter, Anchor anchor, bool learn,
+          std::uint64_t windows) {
   if (std::string(filter.name) == "cohort")
-    return run(stream, Cohort::make(Cohort::Params::from({.keys = kWindow, .fpr = 0.02}, {})),
-               anchor, learn, filter.costs);
+    return run(schedule, Cohort::make(Cohort::Params::from({.keys = kWindow, .fpr = 0.02}, {})),
+               anchor, learn, filter.costs, windows);
   // Room for the false duplicates that are written anew.
   const Settings settings = Settings::parse(filter.name);
-  return run(stream, Timing::make(Timing::Params::from({.keys = kWindow * 3 / 2}, settings)),
-             anchor, learn, filter.costs);
+  return run(schedule, Timing::make(Timing::Params::from({.keys = kWindow * 3 / 2}, settings)),
+             anchor, learn, filter.costs, windows);
+}
+
+constexpr const char* kSmall = "bytes=8KiB,probes=3,generations=4,timer=3";
+constexpr const char* kLarge = "bytes=32KiB,probes=5,generations=12";
+constexpr Costs kUniform{0, 0};
+constexpr Anchor kAnchors[] = {Anchor::delivered, Anchor::refreshed};
+
+// Beyond the 5 % twenty errors are allowed for chance: some cases have fewer in all.
+void expect_no_more(const Schedule& schedule, const Filter& filter, Anchor anchor,
+                    std::uint64_t windows) {
+  const Total standard = run(schedule, filter, anchor, false, windows);
+  const Total learnt = run(schedule, filter, anchor, true, windows);
+  const std::string name =
+      fmt::format("{:9} {:3.1f} {:9} {:41} {:3}:{:<2}", schedule.name, schedule.windows,
+                  anchor == Anchor::delivered ? "delivered" : "refreshed", filter.name,
+                  filter.costs.lost, filter.costs.duplicate);
+  fmt::print("{} standard {:8.0f} learnt {:8.0f} ratio {:.3f}\n", name, standard.cost, learnt.cost,
+             learnt.cost / standard.cost);
+  const double mean =
+      filter.costs.lost > 0 ? (filter.costs.lost + filter.costs.duplicate) / 2 : 5.0;
+  EXPECT_LE(learnt.cost, standard.cost * 1.05 + 20 * mean) << name;
 }
 
 class InferredDriftError : public testing::TestWithParam<const char*> {};
 
-// Beyond the 5 % a hundred is allowed for chance, some twenty errors: some cases have fewer in all.
 TEST_P(InferredDriftError, NeverCostsMuchMoreThanTheFilter) {
-  const char* small = "bytes=8KiB,probes=3,generations=4,timer=3";
-  const char* large = "bytes=32KiB,probes=5,generations=12";
-  std::vector<Filter> filters = {{small, {0, 0}}, {"cohort", {0, 0}}};
+  std::vector<Filter> filters = {{kSmall, kUniform}, {"cohort", kUniform}};
   if (full_counts())
-    filters = {{small, {0, 0}},  {large, {0, 0}},  {"cohort", {0, 0}},
-               {small, {1, 20}}, {large, {1, 20}}, {"cohort", {1, 20}},
-               {small, {20, 1}}, {large, {20, 1}}, {"cohort", {20, 1}}};
-  for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed}) {
-    for (const Filter& filter : filters) {
-      const Total standard = run(GetParam(), filter, anchor, false);
-      const Total learnt = run(GetParam(), filter, anchor, true);
-      fmt::print("{:9} {:9} {:41} {:2}:{:<2} standard {:8.0f} learnt {:8.0f} ratio {:.3f}\n",
-                 GetParam(), anchor == Anchor::delivered ? "delivered" : "refreshed", filter.name,
-                 filter.costs.lost, filter.costs.duplicate, standard.cost, learnt.cost,
-                 learnt.cost / standard.cost);
-      EXPECT_LE(learnt.cost, standard.cost * 1.05 + 100);
-    }
-  }
+    filters = {{kSmall, kUniform}, {kLarge, kUniform}, {"cohort", kUniform},
+               {kSmall, {1, 20}},  {kLarge, {1, 20}},  {"cohort", {1, 20}},
+               {kSmall, {20, 1}},  {kLarge, {20, 1}},  {"cohort", {20, 1}}};
+  for (const Anchor anchor : kAnchors)
+    for (const Filter& filter : filters)
+      expect_no_more({GetParam()}, filter, anchor, full_counts() ? 100 : 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Streams, InferredDriftError,
                          testing::Values("uniform", "power", "phases", "fading", "moving",
                                          "shuffled", "bursts", "echoes"),
                          [](const auto& test) { return std::string(test.param); });
+
+// Changes that come before a window has passed, with it, and after it. Of the power law's keys 2.9
+// windows of arrivals bring nearly a window of deliveries: where what is let through makes it pass
+// after all, keys enter the slack that never would have, and the most frequent lose most. They are
+// few, and the sample may have missed them.
+class InferredScheduleError : public testing::TestWithParam<double> {};
+
+TEST_P(InferredScheduleError, NeverCostsMuchMoreThanTheFilter) {
+  const Filter cohort{"cohort", {20, 1}};
+  expect_no_more({"shuffled", GetParam()}, cohort, Anchor::delivered, full_counts() ? 100 : 24);
+  if (!full_counts()) return;
+  for (const char* stream : {"shuffled", "replaced", "gradual", "surges", "phases"})
+    for (const Anchor anchor : kAnchors)
+      for (const char* filter : {kSmall, kLarge, "cohort"})
+        for (const Costs& costs :
+             {kUniform, Costs{1, 1}, Costs{20, 1}, Costs{100, 1}, Costs{1, 20}})
+          expect_no_more({stream, GetParam()}, {filter, costs}, anchor, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, InferredScheduleError,
+                         testing::Values(0.5, 1, 1.5, 2, 2.8, 2.9, 3, 3.3, 4));
 
 }  // namespace
 }  // namespace sluice
