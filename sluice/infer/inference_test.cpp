@@ -43,7 +43,7 @@ std::vector<std::byte> bytes_of(const AnyFilter& filter) {
   return to.take();
 }
 
-// 20,000 arrivals of 5,000 keys, 100 a second, in batches of up to `most`.
+// 10,000 arrivals of 5,000 keys, 100 a second, in batches of up to `most`.
 Judged run(AnyFilter& filter, bool learn, const Costs& costs, std::size_t most) {
   Inference inference(filter, nullptr, learn);
   SplitMix64 what(5), cut(most);
@@ -52,7 +52,7 @@ Judged run(AnyFilter& filter, bool learn, const Costs& costs, std::size_t most) 
                                {&costs, 1}};
   Judged all;
   Nanoseconds now = 1'000'000 * kSecond;
-  for (std::size_t left = 20'000; left > 0;) {
+  for (std::size_t left = 10'000; left > 0;) {
     const std::size_t count = std::min<std::size_t>(left, 1 + cut.next() % most);
     std::vector<Digest> digests;
     std::vector<Nanoseconds> times;

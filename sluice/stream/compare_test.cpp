@@ -317,8 +317,8 @@ TEST(Comparison, ByTimeStartsAgainWhenTheFirstClockWasWrong) {
 
 TEST(Comparison, MemoryDecidesAboutWindowsOfTime) {
   const CompareWish wish{.window = WindowSpec{WindowSpec::Kind::time, 60ull * 1'000'000'000},
-                         .window_keys = 40'000,
-                         .memory = 256 << 10};
+                         .window_keys = 10'000,
+                         .memory = 64 << 10};
   for (const char* name : {"cohort", "apbf", "apbbf", "timing", "bloom"}) {
     EXPECT_TRUE(memory_decides(name, wish));
     const std::uint64_t bytes = make_compared(name, wish).stats().bytes;

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -103,16 +102,25 @@ TEST_P(SecondOpinion, ThatAgreesChangesNothing) {
     EXPECT_EQ(asked.may_contain(digest_of(key)), plain.may_contain(digest_of(key)));
 }
 
+// From then on: the window runs from the record that was let through.
 TEST_P(SecondOpinion, ThatDisagreesLetsThroughAndIsRemembered) {
   Window window = make(GetParam());
   const Window::SecondOpinion disagree = [](std::size_t) { return Verdict::distinct; };
-  const Batch batch = stream(2, 1000, 1000).front();
-  std::vector<Batch> batches = {{{batch.digests[0]}, {batch.times[0]}},
-                                {{batch.digests[0]}, {batch.times[0] + 1}}};
-  const Outcome passed = judge(window, batches, &disagree);
-  EXPECT_EQ(passed.verdicts, (std::vector{Verdict::distinct, Verdict::distinct}));
-  const Outcome held = judge(window, {{{batch.digests[0]}, {batch.times[0] + 2}}}, nullptr);
-  EXPECT_EQ(held.verdicts, std::vector{Verdict::duplicate});
+  Nanoseconds now = 1'000'000 * kSecond;
+  std::uint64_t other = 10'000;
+  const auto judge_key = [&](const Window::SecondOpinion* opinion) {
+    return judge(window, {{{digest_of(1)}, {now}}}, opinion).verdicts.front();
+  };
+  // Nearly a window of others.
+  const auto pass = [&] {
+    for (int i = 0; i < 480; ++i)
+      judge(window, {{{digest_of(++other)}, {now += kSecond / 50}}}, &disagree);
+  };
+  EXPECT_EQ(judge_key(nullptr), Verdict::distinct);
+  pass();
+  EXPECT_EQ(judge_key(&disagree), Verdict::distinct);
+  pass();
+  EXPECT_EQ(judge_key(nullptr), Verdict::duplicate);
 }
 
 TEST_P(SecondOpinion, IsAskedInOrderHoweverBatchesAreCut) {
