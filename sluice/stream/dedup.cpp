@@ -303,12 +303,14 @@ void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
   const bool malformed = *bad == KeyStatus::malformed;
   const auto before = static_cast<std::size_t>(bad - status_.begin());
   judge(records.first(before), source);
+  const bool fields = infer_ && infer_->reads_fields();
+  const char* lacks = fields && options_.event_time ? "lacks the key, the time, a cost or a prior"
+                      : fields                      ? "lacks the key, a cost or a prior"
+                      : options_.event_time         ? "lacks the key or the time"
+                                                    : "lacks the key";
   throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without --strict to {}",
                               source.name(), format_count(source_records_ + 1),
-                              malformed             ? "is malformed"
-                              : infer_              ? "lacks the key, a cost or a prior"
-                              : options_.event_time ? "lacks the key or the time"
-                                                    : "lacks the key",
+                              malformed ? "is malformed" : lacks,
                               options_.forget ? "leave it out" : "pass it through"));
 }
 

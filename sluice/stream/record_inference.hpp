@@ -66,6 +66,8 @@ class RecordInference {
   void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
              std::span<Verdict> verdicts, std::span<bool> late);
 
+  // Whether records have costs or priors of their own.
+  bool reads_fields() const noexcept { return lost_ || duplicate_ || prior_; }
   bool writes_posterior() const noexcept { return options_.posterior; }
   // The record, or header, as it is to be written: lives until the next call. `malformed`: as it
   // is.

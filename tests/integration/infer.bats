@@ -3,7 +3,7 @@
 load helper
 
 # A count window of 16-bit fingerprints, which takes a strange key for a known one now and then.
-window=(--window 4096 --filter cohort,slot=16 --seed 1)
+window=(--window 4096 --filter 'cohort,slot=16' --seed 1)
 
 # uniform COUNT: "key number cost prior", 16,384 keys that come alike.
 uniform() {

@@ -45,5 +45,5 @@ sessions docs/windows.md 9
 sessions docs/merging.md 12
 sessions docs/models.md 8
 sessions docs/compare.md 2
-sessions docs/inference.md 4
+sessions docs/inference.md 3
 finish
