@@ -44,6 +44,8 @@ Forecast Bloom::Params::forecast() const {
           .bytes = bits / 8,
           .fpr =
               model::bloom_fpr(static_cast<double>(bits), probes, static_cast<double>(capacity)),
+          .fpr_spread =
+              model::bloom_spread(static_cast<double>(bits), probes, static_cast<double>(capacity)),
           .lines = static_cast<double>(probes),
           .settings = settings()};
 }

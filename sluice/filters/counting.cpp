@@ -75,6 +75,8 @@ Forecast Counting::Params::forecast() const {
           .bytes = counters / 2,
           .fpr = model::bloom_fpr(static_cast<double>(counters), probes,
                                   static_cast<double>(capacity)),
+          .fpr_spread = model::bloom_spread(static_cast<double>(counters), probes,
+                                            static_cast<double>(capacity)),
           .lines = static_cast<double>(probes),
           .settings = settings()};
 }
