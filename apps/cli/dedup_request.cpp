@@ -94,9 +94,9 @@ std::uint64_t beside_filter(std::uint64_t memory, DedupRequest& request) {
   audit.most_bytes = std::clamp(memory / kAuditShare, Audit::kLeastBytes, audit.most_bytes);
   constexpr std::uint64_t kLeast = kProcessBytes + kLeastFilterBytes;
   if (memory < kLeast + audit.most_bytes)
-    throw BadParameters(fmt::format(
-        "--memory {} leaves no room for --audit: give {} or more, or drop one of them",
-        format_size(memory), format_size(kLeast + (kLeast / (kAuditShare - 1)) + 1)));
+    throw BadParameters(
+        fmt::format("--memory {} leaves no room for --audit: give {} or more, or drop one of them",
+                    format_size(memory), format_size(kLeast + (kLeast / (kAuditShare - 1)) + 1)));
   return kProcessBytes + audit.most_bytes;
 }
 

@@ -56,7 +56,7 @@ struct DedupRequest {
   std::optional<std::uint64_t> memory;  // --memory: for the whole process
   std::optional<Planning> plan;         // what it is spent on, and why
   std::optional<double> rate;           // keys a second
-  std::optional<double> slack, npws;  // asked for; what the window's filter must hold
+  std::optional<double> slack, npws;    // asked for; what the window's filter must hold
   std::optional<Audit::Params> audit;
   enum class Stats { text, json, none } stats = Stats::text;
 };

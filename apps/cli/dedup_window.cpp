@@ -133,8 +133,8 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   request.npws = parse_window_share("--npws", flags.npws);
   // Of a filter that was named; else the plan says.
   if (request.filter_named && (request.slack || request.npws))
-    window.generations = generations_for(
-        window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
+    window.generations =
+        generations_for(window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());

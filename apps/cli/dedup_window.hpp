@@ -13,8 +13,8 @@ namespace sluice::cli {
 
 void add_window_flags(CLI::App& command, DedupFlags& flags);
 
-// Fills what `request` says of windows, times and late records. Throws BadParameters: each names the flag and what would be
-// right.
+// Fills what `request` says of windows, times and late records. Throws BadParameters: each names
+// the flag and what would be right.
 void understand_window(const DedupFlags& flags, DedupRequest& request);
 
 // The window that the request asks for, made: refused when its filter cannot hold the slack asked

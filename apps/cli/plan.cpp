@@ -78,8 +78,8 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   add("--fpr", fmt::format("{:g}", plan.target_fpr));
   std::string filter = plan.filter;
   if (plan.generations)
-    filter += fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations",
-                          *plan.generations);
+    filter +=
+        fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations", *plan.generations);
   add("--filter", filter);
   return command;
 }
@@ -120,8 +120,7 @@ void print_table(const Planning& planning) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   for (const Row& row : rows) {
     std::string line = fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i)
-      line += fmt::format("  {:>{}}", row[i], widths[i]);
+    for (std::size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
     fmt::print("{}\n", line);
   }
 }
@@ -196,7 +195,8 @@ int run(const PlanFlags& flags) {
 }
 
 constexpr const char* kNotes =
-    "Give what you know: any of these, together or alone. Memory alone asks for the most that can be\n"
+    "Give what you know: any of these, together or alone. Memory alone asks for the most that can "
+    "be\n"
     "remembered in it. Memory without --fpr asks for the least error that fits.\n"
     "\n"
     "Examples:\n"
@@ -217,7 +217,8 @@ void add_plan(CLI::App& app, int& exit_code) {
     command.add_option(name, value, help)->type_name(type);
   };
   add("-w,--window", flags->window,
-      "What to remember: the last so many records let through (1M), the last so much time (10m), or "
+      "What to remember: the last so many records let through (1M), the last so much time (10m), "
+      "or "
       "since the last whole hour or day",
       "1M|10m|hour|day");
   command.add_flag("--refresh", flags->refresh, "A repeat restarts its key's window");
@@ -231,8 +232,8 @@ void add_plan(CLI::App& app, int& exit_code) {
   add("--fnr", flags->fnr,
       "The share of repeats that may be let through: also filters that forget at random [0]", "P");
   add("-m,--memory", flags->memory, "All the memory to take, for the whole process", "SIZE");
-  add("--slack", flags->slack,
-      "How far past the window a key may be remembered, as a share of it", "SHARE");
+  add("--slack", flags->slack, "How far past the window a key may be remembered, as a share of it",
+      "SHARE");
   add("--npws", flags->npws, "How many such keys are to be expected, as a share of the window",
       "SHARE");
   add("--lines", flags->lines, "Cache lines that a new key may touch, on average", "COUNT");

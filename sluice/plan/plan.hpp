@@ -23,14 +23,14 @@ namespace sluice {
 struct PlanRequest {
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<double> rate = {};           // distinct keys a second, of a window of time
-  std::optional<std::uint64_t> expect = {};  // distinct keys; of a window of time, in a window
-  std::optional<double> fpr = {};            // above 0, below 1; so are the shares below
-  std::optional<double> fnr = {};            // allows filters that forget at random
+  std::optional<double> rate = {};              // distinct keys a second, of a window of time
+  std::optional<std::uint64_t> expect = {};     // distinct keys; of a window of time, in a window
+  std::optional<double> fpr = {};               // above 0, below 1; so are the shares below
+  std::optional<double> fnr = {};               // allows filters that forget at random
   std::optional<double> slack = {}, npws = {};  // of a window
-  std::optional<double> lines = {};          // cache lines that observe of a new key touches
-  std::optional<std::uint64_t> memory = {};  // bytes, with what is beside the filter
-  std::uint64_t beside = 0;                  // of `memory`: what goes to other things
+  std::optional<double> lines = {};             // cache lines that observe of a new key touches
+  std::optional<std::uint64_t> memory = {};     // bytes, with what is beside the filter
+  std::uint64_t beside = 0;                     // of `memory`: what goes to other things
 
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
@@ -40,26 +40,27 @@ struct Plan {
   std::string filter;  // name and layout: for make_filter, or the stages of a window
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<std::uint64_t> keys = {};     // --expect; of a window of time: in a window
-  double target_fpr = 0;                      // --fpr
-  std::optional<unsigned> generations = {};   // of a window; the filter's own choice if none
+  std::optional<std::uint64_t> keys = {};    // --expect; of a window of time: in a window
+  double target_fpr = 0;                     // --fpr
+  std::optional<unsigned> generations = {};  // of a window; the filter's own choice if none
 
   // What it will be.
-  std::string settings = {};   // all parameters, but for the error that it was planned for
-  std::uint64_t holds = 0;     // keys: of the set or window; of one that forgets, its mean distance
-  std::uint64_t bytes = 0;     // of the filter
+  std::string settings = {};  // all parameters, but for the error that it was planned for
+  std::uint64_t holds = 0;    // keys: of the set or window; of one that forgets, its mean distance
+  std::uint64_t bytes = 0;    // of the filter
   double bits_a_key = 0;
-  double fpr = 0, fnr = 0;     // fnr: of a repeat as far away as can be asked for
+  double fpr = 0, fnr = 0;  // fnr: of a repeat as far away as can be asked for
   double slack = 0, npws = 0;
   double lines = 0;
-  std::optional<double> over_bound = {};  // bits a key over the lower bound's; none where there is none
+  std::optional<double> over_bound =
+      {};  // bits a key over the lower bound's; none where there is none
 
   std::string why_not = {};  // empty if it is feasible
   bool feasible() const noexcept { return why_not.empty(); }
 
-  Wish wish() const;                      // for make_filter, without a window
+  Wish wish() const;                     // for make_filter, without a window
   Window::Params window_params() const;  // with one
-  AnyFilter make() const;                 // throws NoMemory
+  AnyFilter make() const;                // throws NoMemory
 };
 
 // A request that can be met, since one thing of it was given up.

@@ -20,8 +20,12 @@ constexpr double kLeastFpr = 1e-12;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
 constexpr double kRounding = 1e-9;
 
-constexpr Family kSets[] = {{"bloom"},   {"bloom,layout=blocked"}, {"bloom,layout=classic"},
-                            {"growing"}, {"dynamic"},              {"counting"},
+constexpr Family kSets[] = {{"bloom"},
+                            {"bloom,layout=blocked"},
+                            {"bloom,layout=classic"},
+                            {"growing"},
+                            {"dynamic"},
+                            {"counting"},
                             {"exact"}};
 // Half the error for each filter of twice the keys: as many as come.
 constexpr Family kGrowing[] = {{"growing"}, {"dynamic,tighten=0.5"}, {"exact"}};
@@ -53,8 +57,8 @@ double rounded(double value, int digits, bool up) {
 }
 
 // Filters made alike differ in their errors, small ones much. What is promised is promised of each:
-// the mean and three deviations may be a little more than the error asked for, or else less is asked
-// for; `make` tells what comes of that.
+// the mean and three deviations may be a little more than the error asked for, or else less is
+// asked for; `make` tells what comes of that.
 constexpr double kDeviations = 3;
 constexpr double kLittle = 1.08;
 
@@ -165,7 +169,7 @@ Plan Sizing::best(const Family& family) {
 bool Sizing::beats(const Family& family, double fpr) {
   const int index = index_of_share(fpr) - 1;
   const Plan plan = sized(family, keys_of(request_), share_at(std::max(index, 0)));
-  return plan.feasible() && (index >= 0 || plan.fpr == 0);
+  return plan.feasible() && (index >= 0 || plan.fpr < fpr);
 }
 
 // The least error that fits.
@@ -184,14 +188,13 @@ Plan Sizing::least_error(const Family& family, std::optional<std::uint64_t> keys
 // As many keys as fit, in three digits: a number that a person can read costs at most a hundredth.
 Plan Sizing::most_keys(const Family& family) {
   const double fpr = floor3(request_.fpr.value_or(kStandardFpr));
-  const int found = greatest(1, kCountIndices, [&](int index) {
-    return sized(family, count_at(index), fpr).feasible();
-  });
+  const int found = greatest(
+      1, kCountIndices, [&](int index) { return sized(family, count_at(index), fpr).feasible(); });
   return settled(family, count_at(found), fpr);
 }
 
-// Sizes are steps, so what comes out is often better than what was asked for: then that is promised,
-// if asking for it gives the same again; else what was asked for.
+// Sizes are steps, so what comes out is often better than what was asked for: then that is
+// promised, if asking for it gives the same again; else what was asked for.
 Plan Sizing::settled(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
   Plan plan = sized(family, keys, fpr);
   const double asked = plan.window ? std::min(fpr, most_fpr(request_)) : fpr;
@@ -217,10 +220,11 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
 }
 
 Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
-  Plan plan{.filter = std::string(family.text),
-            .window = request_.window.value_or(WindowSpec{WindowSpec::Kind::count, keys.value_or(1)}),
-            .anchor = request_.anchor,
-            .target_fpr = std::min(fpr, most_fpr(request_))};
+  Plan plan{
+      .filter = std::string(family.text),
+      .window = request_.window.value_or(WindowSpec{WindowSpec::Kind::count, keys.value_or(1)}),
+      .anchor = request_.anchor,
+      .target_fpr = std::min(fpr, most_fpr(request_))};
   if (plan.window->by_time()) plan.keys = keys;
   const auto holds = [&](const Forecast& made) {
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
@@ -251,8 +255,8 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
   } else if (family.by_slices) {
     cuts.assign(std::begin(kCuts), std::end(kCuts));
   } else {
-    cuts.push_back(generations_for(*plan.window, std::min(request_.slack.value_or(1),
-                                                          request_.npws.value_or(1))));
+    cuts.push_back(generations_for(
+        *plan.window, std::min(request_.slack.value_or(1), request_.npws.value_or(1))));
   }
   for (const unsigned cut : cuts) {
     Plan finer = plan;

@@ -10,13 +10,13 @@ namespace sluice::planning {
 // A filter and layout. The first of a kind is the default, and is taken wherever it is feasible.
 struct Family {
   std::string_view text;
-  bool forgets = false;  // at random: it has false negatives
+  bool forgets = false;    // at random: it has false negatives
   bool by_slices = false;  // its slack is several generations: more of them are tried
   // What does as well or better, and is sooner asked about: where that cannot be had, nor can this.
   std::string_view bounded_by = {};
 };
-std::span<const Family> set_families();          // of a known number of keys
-std::span<const Family> growing_families();      // of any number
+std::span<const Family> set_families();      // of a known number of keys
+std::span<const Family> growing_families();  // of any number
 std::span<const Family> window_families();
 std::span<const Family> forgetting_families();
 

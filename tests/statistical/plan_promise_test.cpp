@@ -1,5 +1,5 @@
-// The planner against what its plans turn out to be: what is foretold of a filter is what it says of
-// itself when it is made; a plan for what a plan promises is that plan; a request that is called
+// The planner against what its plans turn out to be: what is foretold of a filter is what it says
+// of itself when it is made; a plan for what a plan promises is that plan; a request that is called
 // the nearest can be met. Seeds are fixed. In plan_error_test.cpp plans are measured.
 #include <gtest/gtest.h>
 
