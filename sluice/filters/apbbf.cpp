@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "sluice/model/bloom.hpp"
+
 namespace sluice {
 namespace {
 
@@ -184,6 +186,22 @@ Settings ApbbfParams::settings() const {
   return settings;
 }
 
+namespace {
+
+// How far the error of one filter is from the mean, as a share of it: k segments have to match, and
+// where one number chooses the blocks of all of them, what is crowded in one is so in the others.
+double match_spread(const ApbbfParams& params) {
+  const double lane = params.shape().lane();
+  const double mean = model::block_capacity(params.shape());
+  // One lane of a block, as a filter of a bit a key; lanes of a block share its keys.
+  const double one = model::bloom_spread(lane, 1, mean) / 0.5 / std::sqrt(params.blocks);
+  const double uneven = std::sqrt(mean / static_cast<double>(params.blocks)) / lane;
+  const double segment = std::sqrt(params.bits) * one + params.bits * uneven;
+  return segment * (params.layout == Layout::segment ? std::sqrt(params.k) : params.k);
+}
+
+}  // namespace
+
 Forecast ApbbfParams::forecast() const {
   if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
   const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
@@ -195,6 +213,7 @@ Forecast ApbbfParams::forecast() const {
   return {.keys = capacity,
           .bytes = Apbbf::bytes_for(*this),
           .fpr = fpr,
+          .fpr_spread = fpr * match_spread(*this),
           .lines = layout == Layout::line ? 1 : k + model::query_accesses(matches, k).negative,
           .generations = l,
           .slack = model::apbf_slack(k, l),

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "sluice/model/apbf.hpp"
+#include "sluice/model/bloom.hpp"
 
 namespace sluice {
 namespace {
@@ -130,6 +131,11 @@ Forecast ApbfParams::forecast() const {
   return {.keys = capacity,
           .bytes = Apbf::bytes_for(*this),
           .fpr = predicted_fpr(full),
+          // Of half-full slices; a run of k of them has to match.
+          .fpr_spread = predicted_fpr(full) * std::sqrt(k * slices) *
+                        model::bloom_spread(static_cast<double>(slice_bits), 1,
+                                            static_cast<double>(slice_bits) * std::numbers::ln2) /
+                        0.5,
           .lines = k * slices + model::query_accesses(matches, k).negative,
           .generations = l,
           .slack = model::apbf_slack(k, l),

@@ -41,6 +41,8 @@ Forecast BlockedBloom::Params::forecast() const {
           .bytes = blocks * kernels::kBlockBytes,
           .fpr = model::blocked_bloom_fpr(static_cast<double>(blocks), probes,
                                           static_cast<double>(capacity)),
+          .fpr_spread = model::blocked_bloom_spread(static_cast<double>(blocks), probes,
+                                                    static_cast<double>(capacity)),
           .lines = 1,
           .settings = settings()};
 }

@@ -42,8 +42,9 @@ Forecast Bloom::Params::forecast() const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
   return {.keys = capacity,
           .bytes = bits / 8,
-          .fpr =
-              model::bloom_fpr(static_cast<double>(bits), probes, static_cast<double>(capacity)),
+          .fpr = model::bloom_fpr(static_cast<double>(bits), probes, static_cast<double>(capacity)),
+          .fpr_spread =
+              model::bloom_spread(static_cast<double>(bits), probes, static_cast<double>(capacity)),
           .lines = static_cast<double>(probes),
           .settings = settings()};
 }

@@ -139,8 +139,7 @@ Settings Cohort::Params::settings() const {
 Forecast Cohort::Params::forecast() const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
   const unsigned slots = kernels::cohort_slots(slot_bits);
-  const double load =
-      static_cast<double>(live_capacity()) / (static_cast<double>(buckets) * slots);
+  const double load = static_cast<double>(live_capacity()) / (static_cast<double>(buckets) * slots);
   return {.keys = capacity,
           .bytes = buckets * kernels::kBucketBytes + kMostStrays * sizeof(CohortStray),
           // Small tables have room to spare. What they are planned by is what they promise.

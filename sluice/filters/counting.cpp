@@ -71,12 +71,14 @@ Settings Counting::Params::settings() const {
 
 Forecast Counting::Params::forecast() const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
-  return {.keys = capacity,
-          .bytes = counters / 2,
-          .fpr = model::bloom_fpr(static_cast<double>(counters), probes,
-                                  static_cast<double>(capacity)),
-          .lines = static_cast<double>(probes),
-          .settings = settings()};
+  return {
+      .keys = capacity,
+      .bytes = counters / 2,
+      .fpr = model::bloom_fpr(static_cast<double>(counters), probes, static_cast<double>(capacity)),
+      .fpr_spread =
+          model::bloom_spread(static_cast<double>(counters), probes, static_cast<double>(capacity)),
+      .lines = static_cast<double>(probes),
+      .settings = settings()};
 }
 
 Counting Counting::make(const Params& params) {

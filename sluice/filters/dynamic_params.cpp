@@ -132,6 +132,8 @@ Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
   return {.keys = keys,
           .bytes = bytes + std::bit_ceil(filters) * sizeof(DynamicPiece),
           .fpr = -std::expm1(log_right),
+          .fpr_spread = model::bloom_spread(static_cast<double>(bits), probes,
+                                            static_cast<double>(std::min(capacity, keys))),
           .lines = lines,
           .settings = settings()};
 }

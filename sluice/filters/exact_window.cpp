@@ -6,8 +6,8 @@
 #include "sluice/base/bits.hpp"
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
-#include "sluice/model/cohort.hpp"
 #include "sluice/kernels/prefetch.hpp"
+#include "sluice/model/cohort.hpp"
 
 namespace sluice {
 namespace {
@@ -72,7 +72,8 @@ Forecast ExactWindow::Params::forecast() const {
   const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
   // A window and the generation that is being written; the larger table may be needed for that, and
   // is filled while the smaller one is still there.
-  const std::uint64_t live = generations == 0 ? keys : keys + (keys + generations - 1) / generations;
+  const std::uint64_t live =
+      generations == 0 ? keys : keys + (keys + generations - 1) / generations;
   const std::uint64_t slots = slots_for(live);
   const std::uint64_t first = slots_for(expected_keys);
   const std::uint64_t table =

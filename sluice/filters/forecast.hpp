@@ -15,6 +15,9 @@ struct Forecast {
   std::uint64_t keys = 0;
   std::uint64_t bytes = 0;  // what FilterStats::bytes says at most, until it holds more keys
   double fpr = 0;           // chance that a key never seen is judged duplicate, when it is full
+  // Its standard deviation from one filter to the next of the same parameters: chance fills small
+  // tables unevenly.
+  double fpr_spread = 0;
   // Chance that a key is let through when it repeats after as many others as were asked for. Only
   // of filters that forget at random.
   double fnr = 0;

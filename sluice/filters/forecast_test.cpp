@@ -41,16 +41,16 @@ TEST(Forecast, IsWhatIsMade) {
 }
 
 TEST(Forecast, RefusesWhatCannotBeMade) {
-  for (const char* filter :
-       {"cohort,generations=62", "cohort,slot=17", "apbf,k=64,l=255", "timing,timer=3,generations=9",
-        "timer,timer=9", "nothing", "bloom,", "growing,slot=17", "reservoir,filters=1,resets=1",
-        "dynamic,growth=2"})
+  for (const char* filter : {"cohort,generations=62", "cohort,slot=17", "apbf,k=64,l=255",
+                             "timing,timer=3,generations=9", "timer,timer=9", "nothing", "bloom,",
+                             "growing,slot=17", "reservoir,filters=1,resets=1", "dynamic,growth=2"})
     EXPECT_THROW(forecast_filter(filter, {.keys = 1000, .fpr = 0.01}), BadParameters) << filter;
 }
 
 // A single timer a key: its error is a number, and the filter can be asked for it.
 TEST(Forecast, OfOneProbeIsANumber) {
-  for (const char* filter : {"timer,fpr=0.5", "timer,probes=1", "timing,fpr=0.5", "timing,probes=1"}) {
+  for (const char* filter :
+       {"timer,fpr=0.5", "timer,probes=1", "timing,fpr=0.5", "timing,probes=1"}) {
     const Forecast forecast = forecast_filter(filter, {.keys = 1000, .fpr = 0.01});
     EXPECT_GT(forecast.fpr, 0) << filter;
     EXPECT_LE(forecast.fpr, 0.5) << filter;

@@ -178,6 +178,17 @@ Settings Reservoir::Params::settings() const {
   return settings;
 }
 
+namespace {
+
+// The fill of each filter wanders about its mean as a sum of so many bits does.
+double wander(const model::ReservoirShape& shape) {
+  const double fill = model::reservoir_fill(shape);
+  return model::reservoir_fpr(shape) *
+         std::sqrt(shape.filters * std::max(0.0, 1 - fill) / (fill * shape.size));
+}
+
+}  // namespace
+
 Forecast Reservoir::Params::forecast(double distance) const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
   // The resets of all filters lie side by side.
@@ -185,6 +196,7 @@ Forecast Reservoir::Params::forecast(double distance) const {
   return {.keys = static_cast<std::uint64_t>(model::reservoir_memory(shape()).mean_distance),
           .bytes = bits / 8,
           .fpr = model::reservoir_fpr(shape()),
+          .fpr_spread = wander(shape()),
           .fnr = 1 - model::reservoir_caught(shape(), distance),
           .lines = filters + resets_lines,
           .settings = settings()};

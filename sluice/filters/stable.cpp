@@ -134,12 +134,17 @@ Settings Stable::Params::settings() const {
 
 Forecast Stable::Params::forecast(double distance) const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
-  return {.keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
-          .bytes = bits / 8,
-          .fpr = model::stable_fpr(shape()),
-          .fnr = 1 - model::stable_caught(shape(), distance),
-          .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements,
-          .settings = settings()};
+  return {
+      .keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
+      .bytes = bits / 8,
+      .fpr = model::stable_fpr(shape()),
+      // The fill wanders about the stable point as a sum of so many cells does.
+      .fpr_spread = model::stable_fpr(shape()) * probes *
+                    std::sqrt(model::stable_zeros(shape()) / (1 - model::stable_zeros(shape())) /
+                              static_cast<double>(cells())),
+      .fnr = 1 - model::stable_caught(shape(), distance),
+      .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements,
+      .settings = settings()};
 }
 
 Stable Stable::make(const Params& params) {

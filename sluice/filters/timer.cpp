@@ -128,6 +128,7 @@ Forecast Timer::Params::forecast() const {
           .bytes = bytes_of(shape()),
           .fpr = equal <= 1 ? model::timer_window_fpr(table_of(*this), live)
                             : model::timer_equal_fpr(table_of(*this), equal, live, generations + 1),
+          .fpr_spread = model::bloom_spread(static_cast<double>(timers), probes, live),
           .fnr = model::timer_equal_fnr(table_of(*this), equal, live, generations + 1),
           .lines = static_cast<double>(probes),
           .generations = generations,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/model/bloom.hpp"
 #include "sluice/model/cohort.hpp"
 #include "sluice/model/timing.hpp"
 
@@ -169,6 +170,8 @@ Forecast Timing::Params::forecast() const {
   return {.keys = capacity,
           .bytes = bytes_of(shape()),
           .fpr = planned_fpr(*this),
+          .fpr_spread = model::bloom_spread(static_cast<double>(timers), probes,
+                                            static_cast<double>(shape().live_capacity())),
           .lines = static_cast<double>(probes),
           .generations = generations,
           .slack = model::window_slack(generations),

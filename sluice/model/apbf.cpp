@@ -244,8 +244,8 @@ class PoissonDraw {
 double column_fpr(std::span<const double> generations, unsigned k, const BlockShape& shape,
                   unsigned samples) {
   const std::size_t segments = generations.size();
-  std::map<double, PoissonDraw> draws;         // by mean
-  std::vector<const PoissonDraw*> draw_of;     // by generation
+  std::map<double, PoissonDraw> draws;      // by mean
+  std::vector<const PoissonDraw*> draw_of;  // by generation
   double most = 0;
   for (const double mean : generations) {
     if (mean > 64 * shape.lane()) return 1;

@@ -90,7 +90,10 @@ double bloom_bits(unsigned probes, double keys, double fpr) {
   return -1 / std::expm1(std::log1p(-share_one) / (probes * std::max(keys, 1.0)));
 }
 
-double blocked_bloom_fpr(double blocks, unsigned probes, double keys) {
+namespace {
+
+// The mean of the `power`-th power of a block's error.
+double blocked_moment(double blocks, unsigned probes, double keys, unsigned power) {
   if (keys <= 0) return 0;
   const double mean = keys / blocks;
   // So full that no bit is left (a share of e⁻⁶⁴); also bounds the sum below.
@@ -104,9 +107,30 @@ double blocked_bloom_fpr(double blocks, unsigned probes, double keys) {
   for (std::uint64_t held = from; held <= until; ++held) {
     const double x = static_cast<double>(held);
     const double log_share = x * std::log(mean) - mean - std::lgamma(x + 1);
-    sum += std::exp(log_share) * std::pow(-std::expm1(x * log_zero), probes);
+    sum += std::exp(log_share) * std::pow(-std::expm1(x * log_zero), probes * power);
   }
   return std::min(sum, 1.0);
+}
+
+}  // namespace
+
+double blocked_bloom_fpr(double blocks, unsigned probes, double keys) {
+  return blocked_moment(blocks, probes, keys, 1);
+}
+
+// Blocks are all but independent.
+double blocked_bloom_spread(double blocks, unsigned probes, double keys) {
+  const double mean = blocked_moment(blocks, probes, keys, 1);
+  return std::sqrt(std::max(0.0, blocked_moment(blocks, probes, keys, 2) - mean * mean) / blocks);
+}
+
+// The bits left at zero by n·k throws into m have the variance m·z(1 − (1 + c)z), z = e^{−c} and
+// c = kn/m; the error is the k-th power of the others' share.
+double bloom_spread(double bits, unsigned probes, double keys) {
+  if (keys <= 0) return 0;
+  const double load = probes * keys / bits, zero = std::exp(-load);
+  const double deviation = std::sqrt(std::max(0.0, zero * (1 - (1 + load) * zero)) / bits);
+  return probes * bloom_fpr(bits, probes, keys) * deviation / std::max(1 - zero, 1e-9);
 }
 
 double blocked_bloom_blocks(unsigned probes, double keys, double fpr) {

@@ -20,7 +20,7 @@ void for_each_feasible(const PlanRequest& request, See see) {
       if (const Plan plan = sizing.best(family); plan.feasible() && !see(plan)) return false;
     return true;
   };
-  if (look(request.window    ? window_families()
+  if (look(request.window   ? window_families()
            : request.expect ? set_families()
                             : growing_families()) &&
       request.fnr)
@@ -49,10 +49,11 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 std::string count_text(std::uint64_t count) {
-  for (const auto& [unit, name] : {std::pair(std::uint64_t{1'000'000'000}, "G"),
-                                   std::pair(std::uint64_t{1'000'000}, "M"),
-                                   std::pair(std::uint64_t{1000}, "k")})
-    if (count >= unit) return fmt::format("{:g}{}", static_cast<double>(count) / static_cast<double>(unit), name);
+  for (const auto& [unit, name] :
+       {std::pair(std::uint64_t{1'000'000'000}, "G"), std::pair(std::uint64_t{1'000'000}, "M"),
+        std::pair(std::uint64_t{1000}, "k")})
+    if (count >= unit)
+      return fmt::format("{:g}{}", static_cast<double>(count) / static_cast<double>(unit), name);
   return fmt::format("{}", count);
 }
 
@@ -106,7 +107,8 @@ class Search {
   template <class At>
   std::optional<int> least(int asked, int most, At at) {
     if (asked >= most || !can_be_had(at(most))) return std::nullopt;
-    const int far = greatest(0, most - asked, [&](int back) { return can_be_had(at(most - back)); });
+    const int far =
+        greatest(0, most - asked, [&](int back) { return can_be_had(at(most - back)); });
     return most - far;
   }
 

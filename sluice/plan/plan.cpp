@@ -44,8 +44,8 @@ void check_window(const PlanRequest& request) {
   refuse_if(request.rate && request.expect,
             "--rate and --expect say the same twice: give one of them");
   refuse_if(request.rate && !(*request.rate > 0), "--rate must be more than nothing");
-  refuse_if(request.rate && *request.rate * static_cast<double>(request.window->size) * 1e-9 >
-                                kMostWindowKeys,
+  refuse_if(request.rate &&
+                *request.rate * static_cast<double>(request.window->size) * 1e-9 > kMostWindowKeys,
             "--rate times --window is more than 10^13 keys: ask for less");
   refuse_if(request.memory && request.window->by_time() && !request.rate && !request.expect,
             "--memory for a window of time needs --rate, the distinct keys to expect: 50k/s");
@@ -149,21 +149,24 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
   const Plan& plan = plans[chosen];
   const std::string_view name = name_in(plan);
   if (error_is_open(request))
-    return fmt::format("{} errs least of what fits into {}: {}", name,
-                       format_size(*request.memory), bits_and_bound(plan));
-  if (chosen != 0)
-    return fmt::format("{} takes the fewest bytes of what is feasible, and the default, {}, is not: "
-                       "it {}",
-                       plan.filter, name_in(plans[0]), plans[0].why_not);
-  if (name == "cohort")
-    return fmt::format("cohort is the default for windows: it forgets no key too early, touches two "
-                       "cache lines, and takes {}",
+    return fmt::format("{} errs least of what fits into {}: {}", name, format_size(*request.memory),
                        bits_and_bound(plan));
+  if (chosen != 0)
+    return fmt::format(
+        "{} takes the fewest bytes of what is feasible, and the default, {}, is not: "
+        "it {}",
+        plan.filter, name_in(plans[0]), plans[0].why_not);
+  if (name == "cohort")
+    return fmt::format(
+        "cohort is the default for windows: it forgets no key too early, touches two "
+        "cache lines, and takes {}",
+        bits_and_bound(plan));
   if (name == "growing")
     return fmt::format("the number of keys is not known, and growing holds its error at any: {}",
                        bits_and_bound(plan));
-  return fmt::format("the number of keys is known, so a Bloom filter does: {} cache line{} a key, {}",
-                     plan.lines, plan.lines == 1 ? "" : "s", bits_and_bound(plan));
+  return fmt::format(
+      "the number of keys is known, so a Bloom filter does: {} cache line{} a key, {}", plan.lines,
+      plan.lines == 1 ? "" : "s", bits_and_bound(plan));
 }
 
 // What is sure against what is far: they are compared by the distance, in keys, at which a repeat
@@ -180,7 +183,8 @@ void choose_for_memory(const PlanRequest& request, Planning& planning) {
   const std::uint64_t sure_keys = sure == nullptr ? 0 : sure->holds;
   const std::uint64_t random_keys = random[farthest].feasible() ? random[farthest].holds : 0;
   const std::string both = fmt::format(
-      "a window that fits holds the last {} keys for sure, forgetting at random would hold a key for "
+      "a window that fits holds the last {} keys for sure, forgetting at random would hold a key "
+      "for "
       "{} in the mean",
       format_count(sure_keys), format_count(random_keys));
   if (sure_keys >= random_keys && sure != nullptr) {
@@ -241,9 +245,8 @@ Planning plan(const PlanRequest& request, PlanScope scope) {
   Planning planning{.request = request, .assumed = assumed_in(request)};
   const std::span<const Family> families = families_of(request);
   planning.candidates = scope == PlanScope::all ? sized(request, families)
-                        : memory_alone(request)
-                            ? worth_choosing(fixed_error(request), families)
-                            : worth_choosing(request, families);
+                        : memory_alone(request) ? worth_choosing(fixed_error(request), families)
+                                                : worth_choosing(request, families);
   if (memory_alone(request)) {
     choose_for_memory(request, planning);
   } else {

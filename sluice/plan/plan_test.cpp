@@ -39,8 +39,7 @@ TEST(Plan, TakesTheDefaultWhereItIsFeasible) {
   EXPECT_EQ(plan({.expect = 1'000'000}).choice().filter, "bloom");
   EXPECT_EQ(plan({.window = last(1'000'000)}).choice().filter, "cohort");
   EXPECT_EQ(plan({.window = seconds(600), .rate = 50'000}).choice().filter, "cohort");
-  EXPECT_EQ(plan({.window = WindowSpec{WindowSpec::Kind::landmark, 3'600'000'000'000},
-                  .rate = 100})
+  EXPECT_EQ(plan({.window = WindowSpec{WindowSpec::Kind::landmark, 3'600'000'000'000}, .rate = 100})
                 .choice()
                 .filter,
             "cohort");
@@ -128,8 +127,7 @@ TEST(Plan, RefusesWhatMakesNoSense) {
       {.memory = kMostMemory + 1},
       {.window = seconds(1'000'000'000), .rate = 1e9},
   };
-  for (const PlanRequest& request : requests)
-    EXPECT_THROW(plan(request), BadParameters);
+  for (const PlanRequest& request : requests) EXPECT_THROW(plan(request), BadParameters);
 }
 
 // Where nearly all that is new is lost, nothing is delivered and nothing ages.

@@ -20,8 +20,12 @@ constexpr double kLeastFpr = 1e-12;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
 constexpr double kRounding = 1e-9;
 
-constexpr Family kSets[] = {{"bloom"},   {"bloom,layout=blocked"}, {"bloom,layout=classic"},
-                            {"growing"}, {"dynamic"},              {"counting"},
+constexpr Family kSets[] = {{"bloom"},
+                            {"bloom,layout=blocked"},
+                            {"bloom,layout=classic"},
+                            {"growing"},
+                            {"dynamic"},
+                            {"counting"},
                             {"exact"}};
 // Half the error for each filter of twice the keys: as many as come.
 constexpr Family kGrowing[] = {{"growing"}, {"dynamic,tighten=0.5"}, {"exact"}};
@@ -50,6 +54,35 @@ double rounded(double value, int digits, bool up) {
       exponent >= 0 ? value / power_of_ten(exponent) : value * power_of_ten(-exponent);
   const double whole = up ? std::ceil(scaled - kRounding) : std::floor(scaled + kRounding);
   return std::strtod(fmt::format("{:.0f}e{}", whole, exponent).c_str(), nullptr);
+}
+
+// Filters made alike differ in their errors, small ones much. What is promised is promised of each:
+// the mean and three deviations may be a little more than the error asked for, or else less is
+// asked for; `make` tells what comes of that.
+constexpr double kDeviations = 3;
+constexpr double kLittle = 1.08;
+
+template <class Make>
+Forecast sure_of(double fpr, double& target, Make make) {
+  constexpr int kMostRounds = 12;
+  target = fpr;
+  Forecast first = make(target), made = first;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const double sure = (made.fpr + kDeviations * made.fpr_spread) / kLittle;
+    if (!(sure > fpr)) {
+      made.fpr = std::max(made.fpr, sure);
+      return made;
+    }
+    target = floor3(target * std::clamp(fpr / sure, 0.2, 0.95));
+    try {
+      made = make(target);
+    } catch (const Error&) {
+      break;
+    }
+  }
+  // A handful of keys: there is no telling.
+  target = fpr;
+  return first;
 }
 
 std::string without_fpr(const Settings& settings) {
@@ -135,7 +168,8 @@ Plan Sizing::best(const Family& family) {
 
 bool Sizing::beats(const Family& family, double fpr) {
   const int index = index_of_share(fpr) - 1;
-  return index >= 0 && sized(family, keys_of(request_), share_at(index)).feasible();
+  const Plan plan = sized(family, keys_of(request_), share_at(std::max(index, 0)));
+  return plan.feasible() && (index >= 0 || plan.fpr < fpr);
 }
 
 // The least error that fits.
@@ -154,17 +188,16 @@ Plan Sizing::least_error(const Family& family, std::optional<std::uint64_t> keys
 // As many keys as fit, in three digits: a number that a person can read costs at most a hundredth.
 Plan Sizing::most_keys(const Family& family) {
   const double fpr = floor3(request_.fpr.value_or(kStandardFpr));
-  const int found = greatest(1, kCountIndices, [&](int index) {
-    return sized(family, count_at(index), fpr).feasible();
-  });
+  const int found = greatest(
+      1, kCountIndices, [&](int index) { return sized(family, count_at(index), fpr).feasible(); });
   return settled(family, count_at(found), fpr);
 }
 
-// Sizes are steps, so what comes out is often better than what was asked for: then that is promised,
-// if asking for it gives the same again; else what was asked for.
+// Sizes are steps, so what comes out is often better than what was asked for: then that is
+// promised, if asking for it gives the same again; else what was asked for.
 Plan Sizing::settled(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
   Plan plan = sized(family, keys, fpr);
-  const double asked = plan.target_fpr;
+  const double asked = plan.window ? std::min(fpr, most_fpr(request_)) : fpr;
   if (plan.settings.empty() || plan.fpr == 0 || plan.fpr >= asked) return plan;
   // Slices and blocks come in many shapes: there, what is asked for is what is chosen by.
   if (family.by_slices || sized(family, keys, plan.fpr).settings != plan.settings) plan.fpr = asked;
@@ -177,7 +210,9 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
     if (family.forgets) return sized_forgetting(family, keys, fpr);
     if (request_.window || memory_alone(request_)) return sized_window(family, keys, fpr);
     plan.keys = keys;
-    judge(plan, family, forecast_filter(plan.filter, plan.wish()));
+    judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) {
+            return forecast_filter(plan.filter, plan.wish());
+          }));
   } catch (const Error& error) {
     plan.why_not = error.what();
   }
@@ -185,10 +220,11 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
 }
 
 Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
-  Plan plan{.filter = std::string(family.text),
-            .window = request_.window.value_or(WindowSpec{WindowSpec::Kind::count, keys.value_or(1)}),
-            .anchor = request_.anchor,
-            .target_fpr = std::min(fpr, most_fpr(request_))};
+  Plan plan{
+      .filter = std::string(family.text),
+      .window = request_.window.value_or(WindowSpec{WindowSpec::Kind::count, keys.value_or(1)}),
+      .anchor = request_.anchor,
+      .target_fpr = std::min(fpr, most_fpr(request_))};
   if (plan.window->by_time()) plan.keys = keys;
   const auto holds = [&](const Forecast& made) {
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
@@ -207,29 +243,34 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     plan.why_not = "takes more memory than there is";
     return plan;
   }
-  Forecast made = Window::forecast(plan.window_params());
+  fpr = plan.target_fpr;
+  const auto forecast = [&](Plan& wanted) {
+    return sure_of(fpr, wanted.target_fpr,
+                   [&](double) { return Window::forecast(wanted.window_params()); });
+  };
+  Forecast made = forecast(plan);
   std::vector<unsigned> cuts;
   if (plan.window->kind == WindowSpec::Kind::landmark || holds(made)) {
     // The filter's own cut will do.
   } else if (family.by_slices) {
     cuts.assign(std::begin(kCuts), std::end(kCuts));
   } else {
-    cuts.push_back(generations_for(*plan.window, std::min(request_.slack.value_or(1),
-                                                          request_.npws.value_or(1))));
+    cuts.push_back(generations_for(
+        *plan.window, std::min(request_.slack.value_or(1), request_.npws.value_or(1))));
   }
   for (const unsigned cut : cuts) {
     Plan finer = plan;
     finer.generations = cut;
     try {
       if (!bound_holds(finer, holds)) continue;
-      made = Window::forecast(finer.window_params());
+      made = forecast(finer);
     } catch (const Error&) {
       continue;
     }
-    plan.generations = cut;
+    plan = finer;
     if (holds(made)) break;
   }
-  judge(plan, family, made);
+  judge(plan, family, fpr, made);
   return plan;
 }
 
@@ -248,19 +289,19 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
       Settings sized;
       sized.add("bytes", made.bytes);
       made = forecast_filter(fmt::format("{},{}", plan.filter, sized.text()),
-                             {.keys = distance, .fpr = fpr});
+                             {.keys = distance, .fpr = plan.target_fpr});
     }
     return made;
   };
   int step = 0;
   if (request_.fnr && !memory_alone(request_) && at(0).fnr > *request_.fnr)
     step = 1 + greatest(0, kMostSteps, [&](int index) { return at(index).fnr > *request_.fnr; });
-  judge(plan, family, at(step));
+  judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) { return at(step); }));
   return plan;
 }
 
 // Fills in what the forecast says, rounded to what is promised.
-void Sizing::judge(Plan& plan, const Family& family, const Forecast& made) const {
+void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecast& made) const {
   plan.settings = without_fpr(made.settings);
   plan.holds = made.keys;
   plan.bytes = made.bytes;
@@ -278,15 +319,15 @@ void Sizing::judge(Plan& plan, const Family& family, const Forecast& made) const
                                  : model::set_lower_bound_bits(made.fpr);
     if (bound > 0) plan.over_bound = plan.bits_a_key / bound;
   }
-  plan.why_not = what_is_amiss(plan, made);
+  plan.why_not = what_is_amiss(plan, asked, made);
 }
 
-std::string Sizing::what_is_amiss(const Plan& plan, const Forecast& made) const {
+std::string Sizing::what_is_amiss(const Plan& plan, double asked, const Forecast& made) const {
   if (!std::isfinite(made.fpr) || !std::isfinite(made.fnr) || plan.holds == 0)
     return "nothing can be said of it";
   if (request_.fnr && plan.fnr > *request_.fnr * (1 + kRounding) && !memory_alone(request_))
     return fmt::format("lets {} of repeats through", format_probability(plan.fnr));
-  if (made.fpr > plan.target_fpr * (1 + kRounding))
+  if (made.fpr > asked * (1 + kRounding))
     return fmt::format("errs at {}", format_probability(made.fpr));
   if (request_.memory && plan.bytes + request_.beside > *request_.memory)
     return fmt::format("takes {}", format_size(plan.bytes + request_.beside));

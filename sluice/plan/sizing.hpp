@@ -72,8 +72,8 @@ class Sizing {
   Plan sized(const Family& family, std::optional<std::uint64_t> keys, double fpr);
   Plan sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr);
   Plan sized_forgetting(const Family& family, std::optional<std::uint64_t> keys, double fpr);
-  void judge(Plan& plan, const Family& family, const Forecast& forecast) const;
-  std::string what_is_amiss(const Plan& plan, const Forecast& made) const;
+  void judge(Plan& plan, const Family& family, double asked, const Forecast& made) const;
+  std::string what_is_amiss(const Plan& plan, double asked, const Forecast& made) const;
 
   PlanRequest request_;
 };

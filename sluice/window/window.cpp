@@ -146,6 +146,7 @@ Forecast Window::forecast(const Params& params) {
   made.slack = past_the_window(params.spec, *made.generations, made.slack);
   made.npws = past_the_window(params.spec, *made.generations, made.npws);
   made.fpr *= plan.fpr / plan.first_fpr();
+  made.fpr_spread *= plan.fpr / plan.first_fpr();
   return made;
 }
 

@@ -44,6 +44,7 @@ sessions README.md 3
 sessions docs/windows.md 9
 sessions docs/merging.md 12
 sessions docs/models.md 8
+sessions docs/planning.md 4
 sessions docs/compare.md 2
 sessions docs/inference.md 3
 finish

@@ -1,6 +1,6 @@
 // Planned and measured: random requests are planned, what was planned is made and filled, and its
-// errors and its memory are compared with the promise: errors at most 1.1 times what was planned and
-// four standard errors, memory at most what was planned.
+// errors and its memory are compared with the promise: errors at most 1.1 times what was planned
+// and four standard errors, memory at most what was planned.
 //
 // The seed is drawn anew for each run and printed; SLUICE_PLAN_SEED=N repeats a run.
 #include <gtest/gtest.h>
@@ -77,7 +77,8 @@ void fill(AnyFilter& filter, const Plan& plan, std::uint64_t keys, Stream& strea
   Window* window = filter.as<Window>();
   const auto write = [&](std::uint64_t count) {
     for (std::uint64_t done = 0; done < count; done += kBatch) {
-      const std::size_t now = static_cast<std::size_t>(std::min<std::uint64_t>(kBatch, count - done));
+      const std::size_t now =
+          static_cast<std::size_t>(std::min<std::uint64_t>(kBatch, count - done));
       for (std::size_t i = 0; i < now; ++i) digests[i] = stream.next();
       filter.observe(std::span(digests).first(now), std::span(verdicts).first(now));
     }
@@ -110,8 +111,7 @@ Measured false_positives(const AnyFilter& filter, std::uint64_t probes, Stream& 
   while (measured.asked < probes) {
     for (Digest& digest : digests) digest = stream.next();
     filter.may_contain(digests, verdicts);
-    measured.wrong +=
-        static_cast<std::uint64_t>(std::ranges::count(verdicts, Verdict::duplicate));
+    measured.wrong += static_cast<std::uint64_t>(std::ranges::count(verdicts, Verdict::duplicate));
     measured.asked += kBatch;
   }
   return measured;
@@ -143,8 +143,8 @@ Measured false_negatives(AnyFilter& filter, std::uint64_t distance, Stream& stre
 
 void expect_at_most(const char* what, const Measured& measured, double planned) {
   const double most = 1.1 * planned;
-  const double error = std::sqrt(most * (1 - std::min(most, 1.0)) /
-                                 static_cast<double>(measured.asked));
+  const double error =
+      std::sqrt(most * (1 - std::min(most, 1.0)) / static_cast<double>(measured.asked));
   EXPECT_LE(measured.rate(), most + 4 * error) << what << ", planned " << planned;
 }
 
@@ -190,8 +190,8 @@ TEST(PlanError, IsAtMostWhatWasPlanned) {
     const Planning planning = plan(request);
     if (!planning.chosen) continue;
     ++planned;
-    const auto feasible = static_cast<std::size_t>(
-        std::ranges::count_if(planning.candidates, &Plan::feasible));
+    const auto feasible =
+        static_cast<std::size_t>(std::ranges::count_if(planning.candidates, &Plan::feasible));
     const std::uint64_t keys = request.window && request.window->by_time()
                                    ? static_cast<std::uint64_t>(*request.rate * 60)
                                : request.window ? request.window->size

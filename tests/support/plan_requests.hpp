@@ -34,8 +34,7 @@ inline PlanRequest random_request(SplitMix64& random) {
     request.window = seconds(1 + random.next() % 10'000);
   else if (kind < 0.95)
     request.expect = keys;
-  if (request.window && request.window->by_time())
-    request.rate = std::pow(10, 4 * unit());
+  if (request.window && request.window->by_time()) request.rate = std::pow(10, 4 * unit());
   if (sometimes(0.3)) request.anchor = Anchor::refreshed;
   if (sometimes(0.7)) request.fpr = std::pow(10, -8 * unit() - 0.5);
   if (sometimes(0.3) || !(request.window || request.expect))
@@ -51,13 +50,13 @@ inline std::string text_of(const PlanRequest& request) {
   const auto show = [](const auto& value) {
     return value ? fmt::format("{}", *value) : std::string("-");
   };
-  return fmt::format("window {} rate {} expect {} fpr {} fnr {} slack {} npws {} lines {} memory {}",
-                     request.window ? fmt::format("{}:{}", static_cast<int>(request.window->kind),
-                                                  request.window->size)
-                                    : "-",
-                     show(request.rate), show(request.expect), show(request.fpr),
-                     show(request.fnr), show(request.slack), show(request.npws),
-                     show(request.lines), show(request.memory));
+  return fmt::format(
+      "window {} rate {} expect {} fpr {} fnr {} slack {} npws {} lines {} memory {}",
+      request.window
+          ? fmt::format("{}:{}", static_cast<int>(request.window->kind), request.window->size)
+          : "-",
+      show(request.rate), show(request.expect), show(request.fpr), show(request.fnr),
+      show(request.slack), show(request.npws), show(request.lines), show(request.memory));
 }
 
 }  // namespace sluice::testing_support

@@ -11,7 +11,7 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect merge delta apply model compare $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare $common --version"
     return
   fi
 
@@ -25,7 +25,7 @@ _sluice() {
     dedup,--audit-ghosts) _sluice_complete '1M 10M'; return ;;
     compare,--stream) _sluice_complete 'uniform zipf power bursty'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
-    dedup,-w | dedup,--window | compare,-w | compare,--window)
+    dedup,-w | dedup,--window | compare,-w | compare,--window | plan,-w | plan,--window)
       _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
       return ;;
     dedup,--time-format | compare,--time-format) _sluice_complete 'auto s ms us ns iso8601'; return ;;
@@ -70,6 +70,9 @@ _sluice() {
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
           --distinct --seed -0 --null --csv --tsv --ndjson --no-header -k --key -d --delimiter
           --event-time --time-format --rate --json --plot $common" ;;
+      plan)
+        _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
+          --npws --lines --json $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
       merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
     esac

@@ -15,7 +15,7 @@ function __sluice_model_flags
         string replace -rf '^  (--[^ ]+) +(.*)' '$1\t$2'
 end
 
-set -l commands dedup generate filters inspect merge delta apply model compare
+set -l commands dedup generate filters inspect merge delta apply plan model compare
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l dedup '__fish_seen_subcommand_from dedup'
 set -l generate '__fish_seen_subcommand_from generate'
@@ -33,6 +33,7 @@ complete -c sluice -n $none -a inspect -d 'Describe a snapshot and check it whol
 complete -c sluice -n $none -a merge -d 'Make one state that remembers what several do'
 complete -c sluice -n $none -a delta -d 'Write what changed between two states of one filter'
 complete -c sluice -n $none -a apply -d 'Bring a state up to date by a delta'
+complete -c sluice -n $none -a plan -d 'Say what you want and see which filters do it'
 complete -c sluice -n $none -a model -d 'Predict errors, sizes and costs'
 complete -c sluice -n $none -a compare -d 'Run filters side by side'
 
@@ -103,6 +104,19 @@ set -l exchange '__fish_seen_subcommand_from merge delta apply'
 complete -c sluice -n $exchange -F
 complete -c sluice -n $exchange -s o -l output -r -F -d 'The file to write'
 complete -c sluice -n $exchange -l json -d 'One JSON object'
+
+set -l plan '__fish_seen_subcommand_from plan'
+complete -c sluice -n $plan -s w -l window -x -a '100k 1M 10m 1h 24h 7d hour day' -d 'What to remember'
+complete -c sluice -n $plan -l refresh -d "A repeat restarts its key's window"
+complete -c sluice -n $plan -l rate -x -d 'Distinct keys to expect, for a window of time'
+complete -c sluice -n $plan -s n -l expect -x -d 'How many distinct keys to plan for'
+complete -c sluice -n $plan -l fpr -x -d 'The share of distinct records that may be lost'
+complete -c sluice -n $plan -l fnr -x -d 'The share of repeats that may be let through'
+complete -c sluice -n $plan -s m -l memory -x -d 'All the memory to take'
+complete -c sluice -n $plan -l slack -x -d 'How far past the window a key may be remembered'
+complete -c sluice -n $plan -l npws -x -d 'How many such keys are to be expected'
+complete -c sluice -n $plan -l lines -x -d 'Cache lines that a new key may touch'
+complete -c sluice -n $plan -l json -d 'One JSON object'
 
 set -l model '__fish_seen_subcommand_from model'
 complete -c sluice -n "$model; and test (count (commandline -opc)) -eq 2" -a '(__sluice_models)'
