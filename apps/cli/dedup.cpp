@@ -69,7 +69,8 @@ void add_filter_flags(CLI::App& command, DedupFlags& flags) {
       .add_option(
           "-m,--memory", flags.memory,
           "All the memory to take, for a stream without end: remembers the most recent past "
-          "that fits, or forgets at random where that reaches further")
+          "that fits, or forgets at random where that reaches further; with --window or --expect, "
+          "what the filter and its buffers may take")
       ->type_name("SIZE")
       ->group(group);
   command

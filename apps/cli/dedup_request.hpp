@@ -57,7 +57,7 @@ struct DedupRequest {
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
-  std::optional<std::uint64_t> memory;  // --memory: for the whole process
+  std::optional<std::uint64_t> memory;  // --memory: what it is for, beside_in_command says
   std::optional<Planning> plan;         // what it is spent on, and why
   std::optional<double> rate;           // keys a second
   std::optional<double> slack, npws;    // asked for; what the window's filter must hold

@@ -201,7 +201,7 @@ constexpr const char* kNotes =
     "\n"
     "Examples:\n"
     "  sluice plan --window 10m --rate 50k/s --fpr 1e-6\n"
-    "  sluice plan --window 1M --memory 16MiB\n"
+    "  sluice plan --window 1M --memory 8MiB\n"
     "  sluice plan --expect 100M --lines 1\n"
     "  sluice plan --memory 64MiB\n"
     "\n"
@@ -231,7 +231,8 @@ void add_plan(CLI::App& app, int& exit_code) {
       "P");
   add("--fnr", flags->fnr,
       "The share of repeats that may be let through: also filters that forget at random [0]", "P");
-  add("-m,--memory", flags->memory, "All the memory to take, for the whole process", "SIZE");
+  add("-m,--memory", flags->memory,
+      "What the filter and its buffers may take; alone, the whole process", "SIZE");
   add("--slack", flags->slack, "How far past the window a key may be remembered, as a share of it",
       "SHARE");
   add("--npws", flags->npws, "How many such keys are to be expected, as a share of the window",
