@@ -17,5 +17,6 @@ void add_generate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_merge(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
+void add_repro(CLI::App& app, int& exit_code);
 
 }  // namespace sluice::cli
