@@ -59,6 +59,7 @@ void read_printed(PublishedValue& value, const std::string& text) {
 // Four digits: more than any paper prints.
 std::string shown(double value) {
   if (!std::isfinite(value)) return "none";
+  if (std::abs(value) >= 1000 && std::abs(value) < 1e9) return fmt::format("{:.0f}", value);
   return fmt::format("{:.4g}", value);
 }
 

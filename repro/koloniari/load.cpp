@@ -24,7 +24,7 @@ struct Load {
   double fairness = 0, highest = 0;
 };
 
-// Every event is looked up at the slices of its key. Bits do not matter, only how many slices.
+// Every event tests the bits of its key. How many bits there are does not matter.
 Load measure(const std::vector<CountedKey>& keys, Slicing slicing, unsigned probes, unsigned slices,
              std::uint64_t seed) {
   const SliceMap map({slicing, std::uint64_t{1} << 20, probes, slices, 1, 1});
@@ -35,13 +35,8 @@ Load measure(const std::vector<CountedKey>& keys, Slicing slicing, unsigned prob
     double all = 0;
     for (const CountedKey& key : keys) {
       map.places(rehashed(key.key, seed + draw), places);
-      for (auto place = places.begin(); place != places.end(); ++place) {
-        // A slice that has two of the key's bits gets one message.
-        if (std::find_if(places.begin(), place, [&](const cluster::Place& other) {
-              return other.site == place->site;
-            }) != place)
-          continue;
-        loads[place->site] += static_cast<double>(key.count);
+      for (const cluster::Place& place : places) {
+        loads[place.site] += static_cast<double>(key.count);
         all += static_cast<double>(key.count);
       }
     }

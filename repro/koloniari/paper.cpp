@@ -15,8 +15,9 @@ const Parameter kSlices{"slices", 40, "slices that the rows are about"};
 const Parameter kMostSlices{"slices", 400, "the most slices; rows are about a tenth, and all"};
 const Parameter kHeadroom{"headroom", 1.2, "size of a filter over what the first rate needs"};
 const Parameter kBurstTarget{"P", 0.05, "false positives a filter is full at"};
+const Parameter kNew{"new", 1, "1: every event is a new one; 0: as in the web log"};
 const Parameter kLevels{"levels", 5, "levels of the tree, the root's included"};
-const Parameter kChildren{"children", 4, "children of a node"};
+const Parameter kChildren{"children", 3, "children of a node"};
 
 std::vector<Experiment> experiments() {
   return {
@@ -101,28 +102,32 @@ std::vector<Experiment> experiments() {
        "Figure 9",
        "equal timers: shares of true duplicates, and errors",
        run_fig9,
-       {kEight, kTarget, kSlices, {"w", 1000, "time units of the window"}},
+       {kEight,
+        kTarget,
+        kSlices,
+        {"w", 1000, "time units of the window"},
+        {"twice", 0, "1: two probes on one timer count as two equal ones"}},
        1,
        2},
       {"fig10",
        "Figure 10",
        "filters that live through a burst",
        run_fig10,
-       {kProbes, kBurstTarget, kHeadroom},
+       {kProbes, kBurstTarget, kHeadroom, kNew},
        1,
        6},
       {"fig11",
        "Figure 11",
        "false positives through a burst",
        run_fig11,
-       {kProbes, kBurstTarget, kHeadroom},
+       {kProbes, kBurstTarget, kHeadroom, kNew},
        1,
        6},
       {"table1",
        "Table 1",
        "hits and accesses of trees of two levels",
        run_table1,
-       {kProbes, kTarget, {"leaves", 256, "leaves of the tree"}},
+       {kProbes, kTarget, {"leaves", 64, "leaves of the tree"}},
        1,
        1},
       {"fig12a",

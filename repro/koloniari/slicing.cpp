@@ -159,7 +159,9 @@ Result run(const Context& context, const DataSet& data, const std::string& id,
     if (mark.slices == most) {
       const std::string many = fmt::format("P = {}, {} slices", mark.target, most);
       result.rows.predicted("", "horizontal, " + many, mark.horizontal_model, mark.horizontal.full,
-                            {0.05, true}, "chance: five draws of the hash functions");
+                            {0.08, true},
+                            "slices of few bits: the model takes their expected density, and the "
+                            "mean of its k-th power is higher");
       result.rows.predicted("", "vertical, " + many, mark.vertical_model, mark.vertical.full,
                             {0.05, true}, "chance: five draws of the hash functions");
     }

@@ -17,14 +17,17 @@ TimerSlices::Sight TimerSlices::look(const Digest& key, std::uint32_t now) const
   std::array<cluster::Place, cluster::SliceMap::kMostProbes> places;
   std::array<std::uint32_t, cluster::SliceMap::kMostProbes> times;
   map_.places(key, places);
-  const unsigned k = map_.probes();
-  for (unsigned i = 0; i < k; ++i) {
-    times[i] = times_[cell(places[i])];
-    if (!live(times[i], now)) return {};
+  unsigned different = 0;
+  for (unsigned i = 0; i < map_.probes(); ++i) {
+    const std::uint32_t time = times_[cell(places[i])];
+    if (!live(time, now)) return {};
+    // Two probes of one timer are no two that agree.
+    if (twice_ || std::find(places.begin(), places.begin() + i, places[i]) == places.begin() + i)
+      times[different++] = time;
   }
-  std::sort(times.begin(), times.begin() + k);
+  std::sort(times.begin(), times.begin() + different);
   unsigned most = 0, run = 0;
-  for (unsigned i = 0; i < k; ++i) {
+  for (unsigned i = 0; i < different; ++i) {
     run = i > 0 && times[i] == times[i - 1] ? run + 1 : 1;
     most = std::max(most, run);
   }
@@ -55,6 +58,8 @@ namespace {
 using cluster::SliceParams;
 using cluster::Slicing;
 
+constexpr std::uint64_t kDraws = 6;  // of hash functions
+
 struct HashDigest {
   std::size_t operator()(const Digest& digest) const { return digest.lo; }
 };
@@ -83,19 +88,20 @@ struct EqualRun {
   double fnr() const { return false_negatives / (false_negatives + true_positives); }
 };
 
-// One event a time unit; a duplicate has all timers live and at least `equal` of them equal.
-EqualRun run_stream(const std::vector<Event>& events, const SliceParams& params,
-                    std::uint32_t window, unsigned equal) {
-  TimerSlices timers(params, window);
+// One event a time unit; a duplicate has all timers live and at least `equal` of them equal. Adds
+// to what other draws of the hash functions gave.
+void run_stream(const std::vector<Event>& events, const SliceParams& params, std::uint32_t window,
+                unsigned equal, bool twice, std::uint64_t draw, EqualRun& run) {
+  TimerSlices timers(params, window, twice);
   Truth truth(window);
-  EqualRun run;
   run.really_repeated.resize(params.probes + 1);
   run.alike.resize(params.probes + 1);
   std::uint32_t now = 0;
   for (const Event& event : events) {
     ++now;
     timers.advance(now);
-    const TimerSlices::Sight sight = timers.look(event.key, now);
+    const Digest key = rehashed(event.key, draw);
+    const TimerSlices::Sight sight = timers.look(key, now);
     const bool judged = sight.all_live && sight.equal >= equal;
     const bool repeated = truth.repeated(event.key, now);
     if (sight.all_live) {
@@ -103,7 +109,7 @@ EqualRun run_stream(const std::vector<Event>& events, const SliceParams& params,
       run.really_repeated[sight.equal] += repeated;
     }
     if (!judged) {
-      timers.deliver(event.key, now);
+      timers.deliver(key, now);
       truth.deliver(event.key, now);
     }
     if (now <= window) continue;  // until the window is full
@@ -111,7 +117,6 @@ EqualRun run_stream(const std::vector<Event>& events, const SliceParams& params,
        : judged ? run.false_positives
                 : run.true_negatives);
   }
-  return run;
 }
 
 }  // namespace
@@ -129,7 +134,7 @@ double live_events(const std::vector<Event>& events, std::uint32_t window) {
 }
 
 Result run_fig9(const Context& context) {
-  const std::vector<Event> events = web_log(context).events;
+  const std::vector<Event> events = synthetic(context).events;
   const unsigned k = context.whole("k");
   const auto window = static_cast<std::uint32_t>(context.scaled(context.number("w"), 2));
   const double live = live_events(events, window);
@@ -165,7 +170,10 @@ Result run_fig9(const Context& context) {
     const model::TimerTable table{static_cast<double>(timers), k,
                                   vertical ? 1 : context.whole("slices"), false};
     for (unsigned equal = 1; equal <= k; ++equal) {
-      const EqualRun run = run_stream(events, params, window, equal);
+      EqualRun run;
+      for (std::uint64_t draw = 0; draw < kDraws; ++draw)
+        run_stream(events, params, window, equal, context.number("twice") != 0,
+                   context.seed() + draw, run);
       const double x = equal;
       positives.points.push_back({x, run.fpr()});
       negatives.points.push_back({x, run.fnr()});

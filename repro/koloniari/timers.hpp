@@ -14,8 +14,9 @@ namespace sluice::repro::koloniari {
 class TimerSlices {
  public:
   // A delivery at time t counts at t + 1 to t + window - 1; times begin at 1.
-  TimerSlices(const cluster::SliceParams& params, std::uint32_t window)
-      : map_(params), window_(window), times_(map_.sites() * map_.site_bits()) {}
+  // `twice`: two probes that fall on one timer count as two equal ones.
+  TimerSlices(const cluster::SliceParams& params, std::uint32_t window, bool twice = false)
+      : map_(params), window_(window), twice_(twice), times_(map_.sites() * map_.site_bits()) {}
 
   struct Sight {
     bool all_live = false;
@@ -39,6 +40,7 @@ class TimerSlices {
 
   cluster::SliceMap map_;
   std::uint32_t window_;
+  bool twice_;
   std::vector<std::uint32_t> times_;
   struct Written {
     std::uint32_t time;

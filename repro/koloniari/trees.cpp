@@ -245,13 +245,15 @@ Result run_fig12c(const Context& context) {
       fnr.curves.push_back(negatives);
     }
   result.rows.claim("fig12c.falls", falls,
-                    fmt::format("dense, d = 0 to {}: {:.4f}", deepest, fmt::join(dense, ", ")));
+                    fmt::format("dense, d = 0 to {}: {:.2g}", deepest, fmt::join(dense, ", ")));
   if (deepest >= 4)
     result.rows.claim("fig12c.two", dense[2] - dense[4] < 0.15 * (dense[0] - dense[4]),
                       fmt::format("d = 2 leaves {:.0f} % of what d = 0 has, d = 4 {:.0f} %",
                                   100 * dense[2] / dense[0], 100 * dense[4] / dense[0]));
-  result.rows.claim("fig12c.ours", ours_fnr == 0,
-                    fmt::format("none when the climb goes on; {:.4f} when it ends", paper_fnr));
+  result.rows.claim(
+      "fig12c.ours", ours_fnr == 0,
+      fmt::format("none when the climb goes on; a share of {:.2g} of the duplicates when it ends",
+                  paper_fnr));
   result.figure = {"Top-down testing", {fpr, fnr}, 2};
   return result;
 }

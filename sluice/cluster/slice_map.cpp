@@ -7,6 +7,7 @@
 
 #include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
 #include "sluice/hash/probe.hpp"
 
 namespace sluice::cluster {
@@ -15,6 +16,12 @@ namespace {
 // Words of a digest that choose slices: their numbers are no probe's.
 constexpr unsigned kRowWord = 1u << 10;
 constexpr unsigned kSliceWords = 1u << 11;
+
+// Which site a probe falls on are a word's highest bits alone, and these rise evenly from probe to
+// probe for some keys: all their bits would be on few sites. Mixed once more they do not.
+std::uint64_t mixed_word(const Digest& digest, unsigned probe) {
+  return SplitMix64(probe_word(digest, probe)).next();
+}
 
 bool diced(Slicing slicing) {
   return slicing == Slicing::horizontal_vertical || slicing == Slicing::vertical_horizontal;
@@ -69,9 +76,9 @@ bool SliceMap::one_site_a_key() const noexcept {
 }
 
 Place SliceMap::place(const Digest& digest, unsigned probe) const noexcept {
-  const std::uint64_t word = probe_word(digest, probe);
+  const std::uint64_t word = mixed_word(digest, probe);
   // Of one row or part, chosen by the key for all its probes.
-  const auto chosen = [&](std::uint64_t of) { return scale_to(probe_word(digest, kRowWord), of); };
+  const auto chosen = [&](std::uint64_t of) { return scale_to(mixed_word(digest, kRowWord), of); };
   std::uint64_t first = 0, within = 0, stride = 1;
   switch (params_.slicing) {
     case Slicing::horizontal:
@@ -98,14 +105,14 @@ void SliceMap::general_places(const Digest& digest, std::span<Place> out) const 
   std::array<std::uint32_t, kMostProbes> chosen;
   for (unsigned i = 0; i < k1; ++i) {
     auto slice = static_cast<std::uint32_t>(
-        scale_to(probe_word(digest, kSliceWords + i), params_.slices - i));
+        scale_to(mixed_word(digest, kSliceWords + i), params_.slices - i));
     unsigned at = 0;
     for (; at < i && chosen[at] <= slice; ++at) ++slice;
     std::copy_backward(chosen.begin() + at, chosen.begin() + i, chosen.begin() + i + 1);
     chosen[at] = slice;
   }
   for (unsigned probe = 0; probe < params_.probes; ++probe)
-    out[probe] = {chosen[probe / k2], probe_position(digest, probe, site_bits_)};
+    out[probe] = {chosen[probe / k2], scale_to(mixed_word(digest, probe), site_bits_)};
 }
 
 void SliceMap::places(const Digest& digest, std::span<Place> out) const noexcept {
