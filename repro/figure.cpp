@@ -39,7 +39,9 @@ std::string axis_script(const Axis& axis, char name) {
     return value ? fmt::format("{:.10g}", *value) : std::string("*");
   };
   text += fmt::format("set {}range [{}:{}]\n", name, bound(axis.from), bound(axis.to));
-  if (axis.classes.empty()) return text + fmt::format("set {}tics autofreq\n", name);
+  if (axis.classes.empty())
+    return text + (axis.step ? fmt::format("set {}tics {:.6g}\n", name, *axis.step)
+                             : fmt::format("set {}tics autofreq\n", name));
   std::string tics;
   for (std::size_t i = 0; i < axis.classes.size(); ++i)
     tics += fmt::format("{}{} {}", i == 0 ? "" : ", ", gnuplot_text(axis.classes[i]), i);
@@ -61,6 +63,8 @@ std::string style_of(const Curve& curve, std::size_t colour, bool many) {
       return fmt::format("with lines dt 2 lw 1.4 lc rgb '{}'", rgb);
     case Curve::Style::points:
       return fmt::format("with points pt 6 ps 0.9 lw 1.8 lc rgb '{}'", rgb);
+    case Curve::Style::steps:
+      return fmt::format("with steps lw 1.6 lc rgb '{}'", rgb);
     case Curve::Style::bars:
       return fmt::format("with boxes lc rgb '{}'", rgb);
   }
@@ -74,6 +78,8 @@ std::string panel_script(const Panel& panel) {
       panel.curves, [](const Curve& c) { return c.style == Curve::Style::bars; }));
   const double width = bars == 0 ? 1 : 0.8 / static_cast<double>(bars);
   if (bars > 0) text += fmt::format("set boxwidth {:.4f} absolute\n", width * 0.94);
+  // Room above the highest point.
+  text += panel.y.log ? "unset offsets\n" : "set offsets 0, 0, graph 0.04, 0\n";
   std::string plots, data;
   std::size_t bar = 0;
   for (std::size_t i = 0; i < panel.curves.size(); ++i) {

@@ -17,6 +17,7 @@ struct Curve {
     model,   // a formula: dashed
     points,  // the paper's values: large open points over the lines
     bars,    // ours, over classes
+    steps,   // ours, whole numbers over time
   };
   std::string name;
   Style style = Style::line;
@@ -30,6 +31,7 @@ struct Axis {
   std::string label;  // with its unit
   bool log = false;
   std::optional<double> from = {}, to = {};
+  std::optional<double> step = {};  // between its numbers
   // Names below the values 0, 1, 2, …
   std::vector<std::string> classes = {};
 };

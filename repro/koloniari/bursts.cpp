@@ -22,8 +22,8 @@ using cluster::Slicing;
 
 constexpr std::array kWindows = {100u, 500u, 1000u};
 constexpr std::array kBursts = {2u, 5u};
-constexpr std::size_t kSamples = 150;  // over the stream
-constexpr std::size_t kProbes = 2000;  // keys never seen, at each
+constexpr std::size_t kSamples = 300;  // over the stream
+constexpr std::size_t kProbes = 1000;  // keys never seen, at each
 
 struct Plan {
   std::uint64_t timers;  // of each filter
@@ -197,13 +197,14 @@ Sweep sweep(const Context& context) {
       const std::string title =
           fmt::format("by {}, window {}", by_density ? "density" : "cardinality", window);
       const Axis x{"time (% of the stream's)", false, 0.0, 100.0};
-      Panel filters{title, x, {"filters", false, 0.0}, {}};
+      Panel filters{title, x, {"filters", false, 0.0, {}, 1.0}, {}};
       Panel errors{title, x, {"false positives (share of the distinct)", false, 0.0}, {}};
       for (std::size_t b = 0; b < kBursts.size(); ++b) {
         Run run = run_burst(context, events, window, kBursts[b], by_density);
         run.filters.name = run.errors.name = fmt::format("burst {}x", kBursts[b]);
         run.ours.name = fmt::format("burst {}x, budget shared", kBursts[b]);
         run.ours.style = Curve::Style::model;
+        run.filters.style = Curve::Style::steps;
         run.filters.colour = run.errors.colour = run.ours.colour = static_cast<unsigned>(b);
         filters.curves.push_back(run.filters);
         errors.curves.push_back(run.errors);

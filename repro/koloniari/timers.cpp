@@ -141,18 +141,17 @@ Result run_fig9(const Context& context) {
   const std::uint64_t timers = bits_for(live, k, context.number("P"));
   Result result{context.rows(), {}};
   Panel share{"of keys with all timers live, by how many are equal",
-              {"equal timers"},
+              {"equal timers", false, 0.4, k + 0.6, 1.0},
               {"true duplicates (share)", false, 0.0, 1.1},
               {}};
   Panel fpr{"false positives",
-            {"equal timers that a duplicate needs"},
-            {"false positives (share of the distinct)", true},
+            {"equal timers that a duplicate needs", false, 0.8, k + 0.2, 1.0},
+            {"false positives (share of the distinct)", true, 1e-6, 0.1},
             {}};
   Panel fnr{"false negatives",
-            {"equal timers that a duplicate needs"},
+            {"equal timers that a duplicate needs", false, 0.8, k + 0.2, 1.0},
             {"false negatives (share of the duplicates)", true},
             {}};
-  share.x.from = 0.4, share.x.to = k + 0.6;
   double before[2] = {}, after[2] = {}, cost[2] = {};
   bool kept = true;
   double done = 0;
@@ -167,6 +166,7 @@ Result run_fig9(const Context& context) {
     Curve shares{name, Curve::Style::bars, {}, vertical};
     Curve positives{name, Curve::Style::line, {}, vertical}, negatives = positives;
     Curve model{name + ", model", Curve::Style::model, {}, vertical}, negative_model = model;
+    negative_model.name += ", all ages alike";
     const model::TimerTable table{static_cast<double>(timers), k,
                                   vertical ? 1 : context.whole("slices"), false};
     for (unsigned equal = 1; equal <= k; ++equal) {
@@ -194,6 +194,18 @@ Result run_fig9(const Context& context) {
     fpr.curves.insert(fpr.curves.end(), {positives, model});
     fnr.curves.insert(fnr.curves.end(), {negatives, negative_model});
   }
+  fpr.curves.push_back({"the paper, recomputed",
+                        Curve::Style::points,
+                        {{1, context.published("fig9.vertical.before")},
+                         {2, context.published("fig9.vertical.fpr")},
+                         {1, context.published("fig9.horizontal.before")},
+                         {3, context.published("fig9.horizontal.fpr")}},
+                        3u});
+  fnr.curves.push_back(
+      {"the paper, recomputed",
+       Curve::Style::points,
+       {{2, context.published("fig9.vertical.fnr")}, {3, context.published("fig9.horizontal.fnr")}},
+       3u});
   for (const bool vertical : {true, false}) {
     const std::string id = vertical ? "fig9.vertical" : "fig9.horizontal";
     result.rows.value(id + ".before", before[vertical]);
