@@ -52,6 +52,7 @@ class Context {
     std::vector<Parameter> parameters = {};  // with the values that they have in this run
     const Published* published = nullptr;
     bool changed = false;
+    bool smaller = false;  // than the experiment is usually run
     std::function<void(double)> progress = {};
   };
   explicit Context(Settings settings) : settings_(std::move(settings)) {}
@@ -72,7 +73,10 @@ class Context {
     return value.corrected.value_or(value.printed);
   }
   // Rows that know what the paper published.
-  Rows rows() const { return Rows(*settings_.published, !settings_.changed && input().empty()); }
+  Rows rows() const {
+    return Rows(*settings_.published, !settings_.changed && input().empty(),
+                settings_.smaller ? "smaller than usual: fewer events, more chance" : "");
+  }
   // How much is done, 0 to 1.
   void progress(double share) const {
     if (settings_.progress) settings_.progress(share);

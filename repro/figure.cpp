@@ -13,6 +13,7 @@ namespace {
 // In pixels.
 constexpr unsigned kPanelWidth = 560, kPanelHeight = 340, kTitleHeight = 44;
 constexpr double kLegendLetter = 7.2;  // the width of a letter, on average
+constexpr double kMarginLetter = 7.8;  // what gnuplot counts margins in
 
 constexpr const char* kHead =
     R"(set terminal svg size {0},{1} font 'sans-serif,13' background '#ffffff'
@@ -22,6 +23,8 @@ set tics nomirror textcolor rgb '#333333'
 set grid xtics ytics lc rgb '#e4e4e4' lt 1
 set style fill solid 0.8 noborder
 set key outside right top vertical Left reverse samplen 2 textcolor rgb '#333333' noenhanced
+set lmargin 12
+set rmargin {5:.1f}
 )";
 
 std::size_t legend_letters(const Figure& figure) {
@@ -111,7 +114,7 @@ std::string script_of(const Figure& figure) {
       static_cast<unsigned>(60 + kLegendLetter * static_cast<double>(legend_letters(figure)));
   std::string text =
       fmt::format(kHead, (kPanelWidth + legend) * columns, kPanelHeight * lines + kTitleHeight,
-                  lines, columns, gnuplot_text(figure.title));
+                  lines, columns, gnuplot_text(figure.title), legend / kMarginLetter);
   for (const Panel& panel : figure.panels) text += panel_script(panel);
   return text + "unset multiplot\n";
 }

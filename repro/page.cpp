@@ -11,8 +11,8 @@ constexpr std::string_view kHead = R"(# The papers, reproduced
 Written by `sluice repro`: each table and figure of the papers, run again on this code. Values in
 parentheses are not printed in the paper or are misprinted there: they follow from its own formulas or
 text, as the reason or the notes below each paper say. Values in brackets are what our models
-([models.md](models.md)) say of the same experiment, where the paper has no number. A row that is not
-within its tolerance says why.
+(`sluice model`) say of the same experiment, where the paper has no number. A row that is not within its
+tolerance says why.
 
 )";
 

@@ -117,7 +117,6 @@ Published Published::parse(std::string_view csv) {
 
 const PublishedValue& Published::operator[](std::string_view id) const {
   const auto found = index_.find(id);
-  assert(found != index_.end() && "published.csv has no such id");
   if (found == index_.end())
     throw BadParameters(fmt::format("published.csv has no value '{}'", id));
   return values_[found->second];
@@ -139,6 +138,11 @@ std::string_view name_of(Row::Verdict verdict) {
   return "";
 }
 
+void Rows::add(Row row) {
+  if (row.verdict == Row::Verdict::outside && row.why.empty()) row.why = excuse_;
+  rows_.push_back(std::move(row));
+}
+
 void Rows::value(std::string_view id, double ours) {
   value(id, ours, (*published_)[id].why);
 }
@@ -157,7 +161,7 @@ void Rows::value(std::string_view id, double ours, const std::string& why) {
                                : Row::Verdict::outside;
   if (!as_printed && (value.kind != PublishedValue::Kind::none || !as_corrected)) row.why = why;
   if (!judged_) row.verdict = Row::Verdict::shown;
-  rows_.push_back(std::move(row));
+  add(std::move(row));
 }
 
 void Rows::claim(std::string_view id, bool holds, const std::string& numbers) {
@@ -165,7 +169,7 @@ void Rows::claim(std::string_view id, bool holds, const std::string& numbers) {
   Row row{value.id, value.where, value.what, value.printed_text, numbers, "", {}, ""};
   row.verdict = holds ? Row::Verdict::within : Row::Verdict::outside;
   if (!holds) row.why = value.why;
-  rows_.push_back(std::move(row));
+  add(std::move(row));
 }
 
 void Rows::predicted(std::string_view where, std::string_view what, double model, double ours,
@@ -177,7 +181,7 @@ void Rows::predicted(std::string_view where, std::string_view what, double model
   const bool allowed = tolerance.allows(model, ours);
   row.verdict = allowed ? Row::Verdict::predicted : Row::Verdict::outside;
   if (!allowed) row.why = why;
-  rows_.push_back(std::move(row));
+  add(std::move(row));
 }
 
 }  // namespace sluice::repro

@@ -32,7 +32,7 @@ class Published {
  public:
   // Throws BadParameters, naming the line: the text is ours, so a test reads all of them.
   static Published parse(std::string_view csv);
-  // Asserts that there is one.
+  // Throws BadParameters when there is none.
   const PublishedValue& operator[](std::string_view id) const;
   const std::vector<PublishedValue>& all() const { return values_; }
 
@@ -58,8 +58,10 @@ std::string_view name_of(Row::Verdict verdict);
 
 class Rows {
  public:
-  // `judged`: the run has the paper's parameters.
-  Rows(const Published& published, bool judged) : published_(&published), judged_(judged) {}
+  // `judged`: the run has the paper's parameters. `excuse`: why a row may be outside that has no
+  // reason of its own.
+  Rows(const Published& published, bool judged, std::string excuse = "")
+      : published_(&published), judged_(judged), excuse_(std::move(excuse)) {}
 
   // Ours beside what is published under this id.
   void value(std::string_view id, double ours);
@@ -75,8 +77,11 @@ class Rows {
   const std::vector<Row>& all() const { return rows_; }
 
  private:
+  void add(Row row);
+
   const Published* published_;
   bool judged_;
+  std::string excuse_;
   std::vector<Row> rows_;
 };
 

@@ -115,6 +115,7 @@ std::vector<Task> tasks_of(const Wish& wish) {
       if (!wanted(wish.only, experiment.name)) continue;
       Context::Settings context = with_settings(experiment, settings);
       context.scale = wish.scale.value_or(experiment.scale);
+      context.smaller = context.scale < experiment.scale;
       context.seed = seed_of(wish.seed, paper, experiment);
       context.input = wish.input;
       context.published = &paper.published;
@@ -213,13 +214,17 @@ std::string csv_of(const Table& table) {
 
 }  // namespace
 
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw IoError("cannot make the folder '" + folder + "'", error.value());
+}
+
 void write(const std::vector<Done>& done, const std::string& folder, bool figures) {
   const std::filesystem::path root(folder);
   for (const Done& one : done) {
     const std::filesystem::path here = root / one.task->paper->name;
-    std::error_code error;
-    std::filesystem::create_directories(here, error);
-    if (error) throw IoError("cannot make the folder '" + here.string() + "'", error.value());
+    make_folder(here.string());
     const std::string& name = one.task->experiment->name;
     const Result& result = one.result;
     write_file(here / (name + ".csv"),

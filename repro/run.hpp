@@ -43,6 +43,9 @@ struct Progress {
 // others have stopped.
 std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Progress& progress);
 
+// With those above it. Throws IoError: before a long run, not after it.
+void make_folder(const std::string& folder);
+
 // DIR/PAPER/EXPERIMENT.csv, .svg (if `figures`), and DIR/reproduction.md. Throws IoError.
 void write(const std::vector<Done>& done, const std::string& folder, bool figures);
 

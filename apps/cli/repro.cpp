@@ -105,6 +105,7 @@ int run(const Flags& flags) {
     return kDone;
   }
   if (!flags.no_plot) need_gnuplot("drawing figures", "give --no-plot");
+  repro::make_folder(flags.out);
   Bar bar(tasks.size());
   const std::vector<repro::Done> done = repro::run(tasks, wish.threads, bar.progress());
   bar.clear();
