@@ -41,6 +41,8 @@ struct Parameter {
   std::string name;
   double standard;
   std::string meaning;
+  // What --set may say.
+  double least = 1, most = 1e9;
 };
 
 class Context {

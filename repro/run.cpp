@@ -77,6 +77,10 @@ Context::Settings with_settings(const Experiment& experiment, std::vector<Settin
     for (Setting& setting : settings)
       if (setting.name == parameter.name) {
         setting.used = true;
+        if (setting.value < parameter.least || setting.value > parameter.most)
+          throw BadParameters(fmt::format("--set {}={:g} for {}: give {:g} to {:g}", setting.name,
+                                          setting.value, experiment.name, parameter.least,
+                                          parameter.most));
         result.changed |= parameter.standard != setting.value;
         parameter.standard = setting.value;
       }

@@ -7,17 +7,19 @@ namespace {
 
 using namespace sluice::repro::koloniari;
 
-const Parameter kProbes{"k", 4, "hash functions"};
-const Parameter kEight{"k", 8, "hash functions"};
-const Parameter kKeys{"n", 5700, "keys in the filter"};
-const Parameter kTarget{"P", 0.02, "false positives the filter is sized for"};
-const Parameter kSlices{"slices", 40, "slices that the rows are about"};
-const Parameter kMostSlices{"slices", 400, "the most slices; rows are about a tenth, and all"};
-const Parameter kHeadroom{"headroom", 1.2, "size of a filter over what the first rate needs"};
-const Parameter kBurstTarget{"P", 0.05, "false positives a filter is full at"};
-const Parameter kNew{"new", 1, "1: every event is a new one; 0: as in the web log"};
-const Parameter kLevels{"levels", 5, "levels of the tree, the root's included"};
-const Parameter kChildren{"children", 3, "children of a node"};
+const Parameter kProbes{"k", 4, "hash functions", 1, 64};
+const Parameter kEight{"k", 8, "hash functions", 1, 64};
+const Parameter kKeys{"n", 5700, "keys in the filter", 1, 1e9};
+const Parameter kTarget{"P", 0.02, "false positives the filter is sized for", 1e-9, 0.9};
+const Parameter kSlices{"slices", 40, "slices that the rows are about", 1, 65536};
+const Parameter kMostSlices{"slices", 400, "the most slices; rows are about a tenth, and all", 1,
+                            65536};
+const Parameter kHeadroom{"headroom", 1.2, "size of a filter over what the first rate needs", 0.1,
+                          100};
+const Parameter kBurstTarget{"P", 0.05, "false positives a filter is full at", 1e-9, 0.9};
+const Parameter kNew{"new", 1, "1: every event is a new one; 0: as in the web log", 0, 1};
+const Parameter kLevels{"levels", 5, "levels of the tree, the root's included", 1, 20};
+const Parameter kChildren{"children", 3, "children of a node", 1, 65536};
 
 std::vector<Experiment> experiments() {
   return {
@@ -32,7 +34,7 @@ std::vector<Experiment> experiments() {
        "Figure 1(b)",
        "slices needed to tolerate failed sites, by the formulas",
        run_fig1b,
-       {kProbes, kKeys, kTarget, {"limit", 0.15, "false positives to be kept"}},
+       {kProbes, kKeys, kTarget, {"limit", 0.15, "false positives to be kept", 1e-9, 1}},
        1,
        0.01},
       {"fig5a",
@@ -60,7 +62,7 @@ std::vector<Experiment> experiments() {
        "Figure 5(d)",
        "errors when at least x bits must be live, a fifth of the sites failed",
        run_fig5d,
-       {kEight, kTarget, kSlices, {"failed", 8, "sites that failed"}},
+       {kEight, kTarget, kSlices, {"failed", 8, "sites that failed", 0, 65536}},
        1,
        4},
       {"fig7a",
@@ -105,8 +107,8 @@ std::vector<Experiment> experiments() {
        {kEight,
         kTarget,
         kSlices,
-        {"w", 1000, "time units of the window"},
-        {"twice", 0, "1: two probes on one timer count as two equal ones"}},
+        {"w", 1000, "time units of the window", 2, 1e6},
+        {"twice", 0, "1: two probes on one timer count as two equal ones", 0, 1}},
        1,
        2},
       {"fig10",
@@ -127,7 +129,7 @@ std::vector<Experiment> experiments() {
        "Table 1",
        "hits and accesses of trees of two levels",
        run_table1,
-       {kProbes, kTarget, {"leaves", 64, "leaves of the tree"}},
+       {kProbes, kTarget, {"leaves", 64, "leaves of the tree", 1, 65536}},
        1,
        1},
       {"fig12a",

@@ -8,6 +8,7 @@
 #include "repro/koloniari/experiments.hpp"
 #include "repro/koloniari/streams.hpp"
 #include "sluice/base/bits.hpp"
+#include "sluice/base/error.hpp"
 #include "sluice/cluster/tree.hpp"
 
 namespace sluice::repro::koloniari {
@@ -24,6 +25,13 @@ struct HashDigest {
 
 Tree local_tree(const TreeShape& shape, const Tree::Options& options, std::uint64_t bits,
                 unsigned probes) {
+  // Every node has a filter of the whole stream's size.
+  constexpr double kMostBytes = 4e9;
+  if (static_cast<double>(shape.size()) * static_cast<double>(bits) / 8 > kMostBytes)
+    throw BadParameters(fmt::format(
+        "a tree of {} nodes of {} bits each: give fewer levels, children or leaves, or a smaller "
+        "scale",
+        shape.size(), bits));
   std::vector<std::unique_ptr<Slices>> nodes;
   for (std::size_t i = 0; i < shape.size(); ++i)
     nodes.push_back(std::make_unique<Slices>(

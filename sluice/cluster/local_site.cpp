@@ -7,7 +7,7 @@
 namespace sluice::cluster {
 
 Reply LocalMemory::carry_out(Verb verb, std::span<const std::uint64_t> positions,
-                             std::span<std::uint8_t> answers) {
+                             std::span<std::uint8_t> answers, const void* producer) {
   const std::lock_guard lock(mutex_);
   if (!reachable_) return {Outcome::failed, 0};
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -25,10 +25,11 @@ Reply LocalMemory::carry_out(Verb verb, std::span<const std::uint64_t> positions
         set(at);
         break;
       case Verb::claim:
-        answers[i] = !claims_.insert(at).second;
+        answers[i] = !claims_.emplace(at, producer).second;
         break;
       case Verb::release:
-        claims_.erase(at);
+        if (const auto held = claims_.find(at); held != claims_.end() && held->second == producer)
+          claims_.erase(held);
         break;
     }
   }
@@ -72,7 +73,7 @@ std::uint64_t LocalMemory::set_bits() const {
 
 void LocalSite::send(Verb verb, std::span<const std::uint64_t> positions) {
   answers_.resize(positions.size());
-  reply_ = memory_->carry_out(verb, positions, answers_);
+  reply_ = memory_->carry_out(verb, positions, answers_, this);
 }
 
 Reply LocalSite::receive(std::span<std::uint8_t> answers) {

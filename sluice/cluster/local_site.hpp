@@ -4,7 +4,7 @@
 
 #include <memory>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "sluice/cluster/site.hpp"
@@ -17,8 +17,9 @@ class LocalMemory {
   explicit LocalMemory(std::uint64_t bits) : bits_(bits), words_((bits + 63) / 64) {}
 
   std::uint64_t bits() const noexcept { return bits_; }
+  // `producer` is who asks: claims are its own.
   Reply carry_out(Verb verb, std::span<const std::uint64_t> positions,
-                  std::span<std::uint8_t> answers);
+                  std::span<std::uint8_t> answers, const void* producer);
 
   // Out of reach from now on, with or without what it holds.
   void fail();
@@ -42,7 +43,7 @@ class LocalMemory {
   mutable std::mutex mutex_;
   std::uint64_t bits_;
   std::vector<std::uint64_t> words_;
-  std::unordered_set<std::uint64_t> claims_;
+  std::unordered_map<std::uint64_t, const void*> claims_;  // and who holds them
   std::uint64_t incarnation_ = 1;
   bool reachable_ = true;
   bool late_ = false;

@@ -156,6 +156,10 @@ TEST(Races, AClaimOfAProducerThatIsGoneHoldsUntilItIsDropped) {
   gone.ask(Verb::claim, {&name, 1}, {&held, 1});
   Slices slices({.slices = params, .claims = true}, connect(memories));
   EXPECT_EQ(slices.observe(digest_of(1)), Verdict::duplicate);
+  // Nobody else can give it up.
+  LocalSite other(memories[map.claim_site(digest_of(1))]);
+  other.ask(Verb::release, {&name, 1}, {});
+  EXPECT_EQ(slices.observe(digest_of(1)), Verdict::duplicate);
   for (const auto& memory : memories) memory->drop_claims();
   EXPECT_EQ(slices.observe(digest_of(1)), Verdict::distinct);
   // With its site gone a key is judged without a claim, and that is counted.

@@ -20,7 +20,7 @@ enum class Verb : std::uint8_t {
   set,           // no answers
   test_and_set,  // answer: whether the bit was set before
   claim,         // positions are names of keys; answer: whether somebody held the claim already
-  release,       // of names that this producer claimed; no answers
+  release,       // names that this producer holds the claim of, and no others; no answers
 };
 
 enum class Outcome : std::uint8_t {

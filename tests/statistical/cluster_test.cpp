@@ -104,7 +104,9 @@ TEST_P(SlicedClusterError, IsTheModels) {
               kTolerance * fpr.standard_error() + floor_of(2 * kKeys * draws()));
   EXPECT_NEAR(fnr.mean(), expected.fnr,
               kTolerance * fnr.standard_error() + floor_of(kKeys * draws()));
-  if (c.failed == 0 || c.least_live == 0) EXPECT_EQ(fnr.mean(), 0);
+  if (c.failed == 0 || c.least_live == 0) {
+    EXPECT_EQ(fnr.mean(), 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, SlicedClusterError,
