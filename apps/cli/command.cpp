@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "connectors/files/files.hpp"
+#include "connectors/gnuplot/gnuplot.hpp"
 #include "printable.hpp"
 #include "sluice/base/error.hpp"
 
@@ -75,6 +76,8 @@ int guarded(std::string_view command, const std::function<int()>& body) {
   } catch (const IoError& error) {
     return fail(command, error.what(), kFailed);
   } catch (const BadRecord& error) {
+    return fail(command, error.what(), kFailed);
+  } catch (const GnuplotFailed& error) {
     return fail(command, error.what(), kFailed);
   } catch (const RunFailed& error) {
     return fail(command, error.what(), kFailed);

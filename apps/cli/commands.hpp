@@ -18,5 +18,6 @@ void add_inspect(CLI::App& app, int& exit_code);
 void add_merge(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
+void add_repro(CLI::App& app, int& exit_code);
 
 }  // namespace sluice::cli

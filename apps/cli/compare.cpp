@@ -12,6 +12,7 @@
 #include "compare_plot.hpp"
 #include "compare_report.hpp"
 #include "compare_stream.hpp"
+#include "connectors/gnuplot/gnuplot.hpp"
 #include "signals.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/window/spec.hpp"
@@ -58,7 +59,7 @@ std::vector<std::string> filters_of(const Flags& flags) {
 // What cannot be drawn is told before the stream is read.
 std::optional<FileSink> open_plot(const Flags& flags, const CompareStream& stream) {
   if (flags.plot.empty()) return std::nullopt;
-  need_gnuplot();
+  need_gnuplot("--plot", "leave --plot out");
   FileSink sink = FileSink::open(flags.plot);
   const FileIdentity identity = sink.identity();
   for (const FileSource& source : stream.sources())

@@ -3,14 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <string_view>
 
-#include "command.hpp"
+#include "connectors/gnuplot/gnuplot.hpp"
 #include "printable.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/window/spec.hpp"
@@ -32,14 +28,8 @@ set xrange [0:{0}]
 unset mytics
 )";
 
-constexpr const char* kColours[] = {"#3b6ea5", "#c17d11", "#3f8f4f", "#b03030",
-                                    "#4b2e83", "#138d90", "#8a5a44", "#666666"};
-
-// gnuplot ends a text in single quotes at one, and reads two as one.
 std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : printable(text)) out += c == '\'' ? std::string("''") : std::string(1, c);
-  return out + "'";
+  return gnuplot_text(printable(text));
 }
 
 // The y axis of a panel. Logarithmic where rates differ by more than a power of ten; what is 0 then
@@ -133,7 +123,7 @@ std::string panel(const CompareReport& report, Rate rate, const Unit& unit) {
   std::string plots = "plot", data;
   for (std::size_t i = 0; i < report.results.size(); ++i) {
     const CompareResult& result = report.results[i];
-    const char* colour = kColours[i % std::size(kColours)];
+    const std::string_view colour = gnuplot_colour(i);
     plots += fmt::format(
         "{} '-' using 1:2 with linespoints pt 7 ps 0.3 lw 1.5 lc rgb '{}' title {} noenhanced, "
         "'-' using 1:2 with points pt 7 ps 0.2 lc rgb '{}' notitle",
@@ -168,40 +158,10 @@ std::string script_of(const CompareReport& report) {
   return text + "unset multiplot\n";
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
-// What gnuplot writes for a script. The script is in a file without a name, so that none is left
-// behind and nothing needs quoting for the shell.
-std::string output_of(const std::string& script) {
-  const File file(std::tmpfile());
-  if (!file || std::fwrite(script.data(), 1, script.size(), file.get()) != script.size() ||
-      std::fflush(file.get()) != 0)
-    throw IoError("cannot write a script for gnuplot", errno);
-  const std::string command = fmt::format("gnuplot /dev/fd/{}", fileno(file.get()));
-  std::FILE* gnuplot = popen(command.c_str(), "r");
-  if (gnuplot == nullptr) throw IoError("cannot start gnuplot", errno);
-  std::string svg;
-  char buffer[4096];
-  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, gnuplot))
-    svg.append(buffer, count);
-  if (pclose(gnuplot) != 0 || svg.empty()) throw RunFailed("gnuplot failed: nothing was drawn");
-  return svg;
-}
-
 }  // namespace
 
-void need_gnuplot() {
-  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0)
-    throw RunFailed(
-        "--plot needs gnuplot, which is not there: install the package gnuplot-nox, or leave "
-        "--plot out");
-}
-
 void draw(const CompareReport& report, FileSink& sink) {
-  sink.write(output_of(script_of(report)));
+  sink.write(run_gnuplot(script_of(report)));
   sink.finish();
 }
 

@@ -6,10 +6,7 @@
 
 namespace sluice::cli {
 
-// Throws RunFailed, naming the package, when gnuplot is not there.
-void need_gnuplot();
-
-// Throws IoError, and RunFailed when gnuplot fails.
+// Throws IoError and GnuplotFailed.
 void draw(const CompareReport& report, FileSink& sink);
 
 }  // namespace sluice::cli

@@ -97,6 +97,7 @@ int parse_and_run(int argc, char** argv) {
   add_plan(app, exit_code);
   add_model(app, exit_code);
   add_compare(app, exit_code);
+  add_repro(app, exit_code);
   refuse_empty_values(app);
   take_literally(app);
   try {

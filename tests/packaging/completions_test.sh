@@ -41,7 +41,7 @@ offer_zsh() {
 }
 
 for shell in bash fish zsh; do
-  expect $shell 'sluice ' dedup generate filters inspect merge delta apply plan model compare
+  expect $shell 'sluice ' dedup generate filters inspect merge delta apply plan model compare repro
   expect $shell 'sluice dedup --fo' --forget
   expect $shell 'sluice merge --' --output --json
   expect $shell 'sluice dedup --un' --untrusted-keys
@@ -55,6 +55,8 @@ for shell in bash fish zsh; do
   expect $shell 'sluice compare --plot x.svg --filter ' bloom cohort
   expect $shell 'sluice plan --l' --lines
   expect $shell 'sluice plan --window ' 1M 10m day
+  expect $shell 'sluice repro ' koloniari shtul dutta guo dautrich
+  expect $shell 'sluice repro --o' --only --out
   expect $shell 'sluice model ' apbf lower-bound
   expect $shell 'sluice model apbf --' --k --l --json
   expect $shell 'sluice generate clicks --' --skew --malformed

@@ -11,7 +11,7 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare repro $common --version"
     return
   fi
 
@@ -32,10 +32,14 @@ _sluice() {
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
-    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | dedup,--prior-table | compare,--plot | *,-o | *,--output)
+    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | dedup,--prior-table | compare,--plot | repro,--input | repro,--out | *,-o | *,--output)
       return ;;  # a file
   esac
 
+  if [[ $command == repro && $cur != -* ]]; then
+    _sluice_complete 'koloniari shtul dutta guo dautrich'
+    return
+  fi
   if [[ $command == generate ]]; then
     local stream='-n --records --duplicates --seed -o --output'
     case ${COMP_WORDS[2]},$COMP_CWORD in
@@ -73,6 +77,8 @@ _sluice() {
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
           --npws --lines --json $common" ;;
+      repro)
+        _sluice_complete "-o --out --scale --seed --input --only --set --no-plot --list $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
       merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
     esac

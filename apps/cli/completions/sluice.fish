@@ -15,7 +15,7 @@ function __sluice_model_flags
         string replace -rf '^  (--[^ ]+) +(.*)' '$1\t$2'
 end
 
-set -l commands dedup generate filters inspect merge delta apply plan model compare
+set -l commands dedup generate filters inspect merge delta apply plan model compare repro
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l dedup '__fish_seen_subcommand_from dedup'
 set -l generate '__fish_seen_subcommand_from generate'
@@ -36,6 +36,7 @@ complete -c sluice -n $none -a apply -d 'Bring a state up to date by a delta'
 complete -c sluice -n $none -a plan -d 'Say what you want and see which filters do it'
 complete -c sluice -n $none -a model -d 'Predict errors, sizes and costs'
 complete -c sluice -n $none -a compare -d 'Run filters side by side'
+complete -c sluice -n $none -a repro -d 'Run the experiments of the papers'
 
 complete -c sluice -n $dedup -F
 complete -c sluice -n $dedup -s 0 -l null -d 'Records end with a NUL byte'
@@ -146,3 +147,14 @@ complete -c sluice -n $compare -s k -l key -x -d 'What makes two records the sam
 complete -c sluice -n $compare -s d -l delimiter -x -d 'What separates the fields of lines'
 complete -c sluice -n $compare -l json -d 'One JSON object instead of a table'
 complete -c sluice -n $compare -l plot -r -F -d 'Draw the errors over the stream'
+
+set -l repro '__fish_seen_subcommand_from repro'
+complete -c sluice -n $repro -f -a 'koloniari shtul dutta guo dautrich' -d 'A paper'
+complete -c sluice -n $repro -s o -l out -r -F -d 'The folder to write to'
+complete -c sluice -n $repro -l scale -x -d 'Sizes as a share of the paper'
+complete -c sluice -n $repro -l seed -x -d 'The same seed gives the same files'
+complete -c sluice -n $repro -l input -r -F -d 'A stream of your own'
+complete -c sluice -n $repro -l only -x -d 'This experiment alone; may repeat'
+complete -c sluice -n $repro -l set -x -d 'Another value for a parameter; may repeat'
+complete -c sluice -n $repro -l no-plot -d 'No figures'
+complete -c sluice -n $repro -l list -d 'Say which experiments there are'

@@ -1,0 +1,154 @@
+// `sluice repro [PAPER]…`: the papers' tables and figures, ours beside theirs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "command.hpp"
+#include "commands.hpp"
+#include "connectors/gnuplot/gnuplot.hpp"
+#include "repro/run.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> papers, only, settings;
+  std::string out = "repro-out", scale, seed = "1", input;
+  bool no_plot = false, list = false;
+};
+
+double scale_of(const std::string& text) {
+  double scale = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
+  if (error != std::errc() || end != text.data() + text.size() || !(scale >= 1e-6) || scale > 1000)
+    throw BadParameters(
+        fmt::format("--scale '{}': give a number from 0.000001 to 1000, such as 0.1", text));
+  return scale;
+}
+
+void print_list(const std::vector<repro::Task>& tasks) {
+  const repro::Paper* paper = nullptr;
+  for (const repro::Task& task : tasks) {
+    if (task.paper != paper)
+      fmt::print("{}{}: {}\n", paper == nullptr ? "" : "\n", task.paper->name, task.paper->title);
+    paper = task.paper;
+    const repro::Experiment& experiment = *task.experiment;
+    fmt::print("  {:<10} {}: {}\n", experiment.name, experiment.where, experiment.title);
+    for (const repro::Parameter& parameter : experiment.parameters)
+      fmt::print("             {}={:g}  {}\n", parameter.name, parameter.standard,
+                 parameter.meaning);
+  }
+}
+
+// One line that moves on a terminal; elsewhere a line for each experiment that is done.
+class Bar {
+ public:
+  explicit Bar(std::size_t all) : all_(all), terminal_(stderr_is_terminal()) {}
+
+  repro::Progress progress() {
+    return {.moved = [this](double share, std::size_t finished) { move(share, finished); },
+            .finished = [this](const repro::Task& task, double seconds) { tell(task, seconds); }};
+  }
+  void clear() {
+    if (terminal_) say("\r\033[K");
+  }
+
+ private:
+  static constexpr int kWidth = 40;
+
+  void move(double share, std::size_t finished) {
+    const int permille = static_cast<int>(1000 * std::clamp(share, 0.0, 1.0));
+    if (!terminal_ || permille == shown_) return;
+    shown_ = permille;
+    const int filled = permille * kWidth / 1000;
+    say(fmt::format("\r\033[K[{:#<{}}{:.<{}}] {:3} %  {} of {} experiments", "", filled, "",
+                    kWidth - filled, permille / 10, finished, all_));
+  }
+  void tell(const repro::Task& task, double seconds) {
+    clear();
+    shown_ = -1;
+    say(fmt::format("{} {}: {}, {:.1f} s\n", task.paper->name, task.experiment->name,
+                    task.experiment->title, seconds));
+  }
+
+  std::size_t all_;
+  bool terminal_;
+  int shown_ = -1;
+};
+
+repro::Wish wish_of(const Flags& flags) {
+  repro::Wish wish;
+  for (const std::string& paper : flags.papers)
+    if (paper != "all") wish.papers.push_back(paper);
+  wish.only = flags.only;
+  wish.settings = flags.settings;
+  if (!flags.scale.empty()) wish.scale = scale_of(flags.scale);
+  wish.seed = parse_count("--seed", flags.seed);
+  wish.input = flags.input;
+  wish.threads = std::max(1u, std::thread::hardware_concurrency());
+  return wish;
+}
+
+int run(const Flags& flags) {
+  const repro::Wish wish = wish_of(flags);
+  const std::vector<repro::Task> tasks = repro::tasks_of(wish);
+  if (flags.list) {
+    print_list(tasks);
+    return kDone;
+  }
+  if (!flags.no_plot) need_gnuplot("drawing figures", "give --no-plot");
+  repro::make_folder(flags.out);
+  Bar bar(tasks.size());
+  const std::vector<repro::Done> done = repro::run(tasks, wish.threads, bar.progress());
+  bar.clear();
+  repro::write(done, flags.out, !flags.no_plot);
+  const repro::Score score = repro::score_of(done);
+  fmt::print(
+      "{} experiments: {} rows within tolerance, {} not and it is said why, {} not, {} not "
+      "judged\n{}/reproduction.md\n",
+      done.size(), score.within, score.explained, score.unexplained, score.shown, flags.out);
+  return kDone;
+}
+
+}  // namespace
+
+void add_repro(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand(
+      "repro", "Run the experiments of the papers behind the filters, ours beside theirs");
+  const auto flags = std::make_shared<Flags>();
+  command
+      .add_option("paper", flags->papers, "koloniari, shtul, dutta, guo, dautrich; nothing is all")
+      ->type_name("PAPER");
+  const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
+    return command.add_option(name, value, help)->type_name(type);
+  };
+  add("-o,--out", flags->out, "The folder for the page, the data and the figures", "DIR")
+      ->capture_default_str();
+  add("--scale", flags->scale,
+      "Streams, universes and memory as a share of the paper's; 1 is its own size [each "
+      "experiment's own: all together take about ten minutes]",
+      "F");
+  add("--seed", flags->seed, "The same seed gives the same files", "S")->capture_default_str();
+  add("--input", flags->input,
+      "A stream of your own instead of a generated one: a key a line, or source, tab, key", "FILE");
+  add("--only", flags->only, "This experiment alone, such as fig5a; may repeat", "NAME")
+      ->allow_extra_args(false);
+  add("--set", flags->settings, "Another value for a parameter of the experiments; may repeat",
+      "NAME=NUMBER")
+      ->allow_extra_args(false);
+  command.add_flag("--no-plot", flags->no_plot, "No figures: gnuplot is not needed");
+  command.add_flag("--list", flags->list, "Say which experiments there are, and run none");
+  command.footer("Example: sluice repro koloniari --only fig7c --set k=6");
+  command.callback(
+      [flags, &exit_code] { exit_code = guarded("repro", [&] { return run(*flags); }); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,119 @@
+// The summary page: docs/reproduction.md is what a run of all papers writes.
+#include <fmt/format.h>
+
+#include "repro/run.hpp"
+
+namespace sluice::repro {
+namespace {
+
+constexpr std::string_view kHead = R"(# The papers, reproduced
+
+Written by `sluice repro`: each table and figure of the papers, run again on this code. Values in
+parentheses are not printed in the paper or are misprinted there: they follow from its own formulas or
+text, as the reason or the notes below each paper say. Values in brackets are what our models
+(`sluice model`) say of the same experiment, where the paper has no number. A row that is not within its
+tolerance says why.
+
+)";
+
+// Text as a cell of a table.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+std::string table_of(const std::vector<const Row*>& rows) {
+  std::string text =
+      "| | | paper | ours | difference | within tolerance? | why not |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Row* row : rows)
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(row->where), cell(row->what),
+                        cell(row->paper), cell(row->ours), cell(row->difference),
+                        name_of(row->verdict), cell(row->why));
+  return text + "\n";
+}
+
+bool is_claim(const Row& row) {
+  return row.id.starts_with("claim.");
+}
+
+std::string parameters_of(const Task& task) {
+  std::string text;
+  for (const Parameter& parameter : task.settings.parameters)
+    text +=
+        fmt::format("{}{} {:.6g}", text.empty() ? "" : ", ", parameter.name, parameter.standard);
+  if (task.settings.scale != 1)
+    text += fmt::format("{}scale {:.6g}", text.empty() ? "" : ", ", task.settings.scale);
+  if (!task.settings.input.empty()) text.append(text.empty() ? "" : ", ").append("own input");
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+std::string experiment_of(const Done& done, bool figures) {
+  const Experiment& experiment = *done.task->experiment;
+  std::string text = fmt::format("### {}: {}\n\n", experiment.where, experiment.title);
+  const std::string files = done.task->paper->name + "/" + experiment.name;
+  text += fmt::format("`sluice repro {} --only {}`{}", done.task->paper->name, experiment.name,
+                      parameters_of(*done.task));
+  if (figures && !done.result.figure.panels.empty())
+    text += fmt::format("\n\n![{}]({}.svg)", experiment.title, files);
+  text += "\n\n";
+  std::vector<const Row*> rows;
+  for (const Row& row : done.result.rows.all())
+    if (!is_claim(row)) rows.push_back(&row);
+  if (!rows.empty()) text += table_of(rows);
+  if (!done.result.note.empty()) text += done.result.note + "\n\n";
+  return text;
+}
+
+std::string notes_of(const Paper& paper) {
+  if (paper.notes.empty()) return "";
+  std::string text = "### Errata, readings and stand-ins\n\n";
+  for (const std::string& note : paper.notes) text += "- " + note + "\n";
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string page_of(const std::vector<Done>& done, bool figures) {
+  std::string text(kHead);
+  const Score score = score_of(done);
+  text += fmt::format("{} rows are within tolerance, {} are not and say why", score.within,
+                      score.explained);
+  text += score.unexplained == 0 ? "" : fmt::format(", {} are not", score.unexplained);
+  text += score.shown == 0 ? ".\n\n" : fmt::format("; {} are not judged.\n\n", score.shown);
+  for (const Paper& paper : papers()) {
+    std::vector<const Row*> claims;
+    std::string experiments;
+    for (const Done& one : done) {
+      if (one.task->paper != &paper) continue;
+      experiments += experiment_of(one, figures);
+      for (const Row& row : one.result.rows.all())
+        if (is_claim(row)) claims.push_back(&row);
+    }
+    if (experiments.empty()) continue;
+    text += fmt::format("## {}\n\n", paper.title);
+    if (!claims.empty()) text += "What the paper claims:\n\n" + table_of(claims);
+    text += experiments + notes_of(paper);
+  }
+  text.pop_back();  // one newline at the end
+  return text;
+}
+
+Score score_of(const std::vector<Done>& done) {
+  Score score;
+  for (const Done& one : done)
+    for (const Row& row : one.result.rows.all()) switch (row.verdict) {
+        case Row::Verdict::shown:
+          ++score.shown;
+          break;
+        case Row::Verdict::outside:
+          ++(row.why.empty() ? score.unexplained : score.explained);
+          break;
+        default:
+          ++score.within;
+      }
+  return score;
+}
+
+}  // namespace sluice::repro

@@ -1,0 +1,242 @@
+#include "repro/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "connectors/files/files.hpp"
+#include "connectors/gnuplot/gnuplot.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
+
+namespace sluice::repro {
+namespace {
+
+// FNV-1a: what an experiment is called decides its randomness, not when it runs.
+std::uint64_t seed_of(std::uint64_t seed, const Paper& paper, const Experiment& experiment) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char c : paper.name + "/" + experiment.name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return SplitMix64(hash ^ seed * 0x9E3779B97F4A7C15ULL).next();
+}
+
+template <class Items>
+std::string names_of(const Items& items) {
+  std::string text;
+  for (const auto& item : items) text.append(text.empty() ? "" : ", ").append(item.name);
+  return text;
+}
+
+bool wanted(const std::vector<std::string>& names, const std::string& name) {
+  return names.empty() || std::ranges::find(names, name) != names.end();
+}
+
+struct Setting {
+  std::string name;
+  double value;
+  bool used = false;
+};
+
+std::vector<Setting> settings_of(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const std::string& text : texts) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const std::string_view digits =
+        std::string_view(text).substr(std::min(equals + 1, text.size()));
+    double value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (equals == 0 || digits.empty() || error != std::errc() ||
+        end != digits.data() + digits.size() || !std::isfinite(value))
+      throw BadParameters(fmt::format("--set '{}': write NAME=NUMBER, such as k=6", text));
+    settings.push_back({text.substr(0, equals), value});
+  }
+  return settings;
+}
+
+void check_names(const Wish& wish) {
+  for (const std::string& name : wish.papers)
+    if (std::ranges::find(papers(), name, &Paper::name) == papers().end())
+      throw BadParameters(
+          fmt::format("there is no paper '{}': choose from {}", name, names_of(papers())));
+}
+
+// The parameters of an experiment as this run has them.
+Context::Settings with_settings(const Experiment& experiment, std::vector<Setting>& settings) {
+  Context::Settings result;
+  result.parameters = experiment.parameters;
+  for (Parameter& parameter : result.parameters)
+    for (Setting& setting : settings)
+      if (setting.name == parameter.name) {
+        setting.used = true;
+        if (setting.value < parameter.least || setting.value > parameter.most)
+          throw BadParameters(fmt::format("--set {}={:g} for {}: give {:g} to {:g}", setting.name,
+                                          setting.value, experiment.name, parameter.least,
+                                          parameter.most));
+        result.changed |= parameter.standard != setting.value;
+        parameter.standard = setting.value;
+      }
+  return result;
+}
+
+}  // namespace
+
+std::uint64_t Context::scaled(double count, std::uint64_t least) const {
+  return std::max(least, static_cast<std::uint64_t>(std::llround(count * scale())));
+}
+
+double Context::number(std::string_view parameter) const {
+  const auto found = std::ranges::find(settings_.parameters, parameter, &Parameter::name);
+  if (found == settings_.parameters.end())
+    throw BadParameters(fmt::format("the experiment declares no parameter '{}'", parameter));
+  return found->standard;
+}
+
+unsigned Context::whole(std::string_view parameter) const {
+  const double value = number(parameter);
+  if (value < 0 || value > 4e9 || value != std::floor(value))
+    throw BadParameters(fmt::format("--set {}={}: give a whole number", parameter, value));
+  return static_cast<unsigned>(value);
+}
+
+std::vector<Task> tasks_of(const Wish& wish) {
+  check_names(wish);
+  std::vector<Setting> settings = settings_of(wish.settings);
+  std::vector<std::string> known;
+  std::vector<Task> tasks;
+  for (const Paper& paper : papers()) {
+    if (!wanted(wish.papers, paper.name)) continue;
+    for (const Experiment& experiment : paper.experiments) {
+      known.push_back(experiment.name);
+      if (!wanted(wish.only, experiment.name)) continue;
+      Context::Settings context = with_settings(experiment, settings);
+      context.scale = wish.scale.value_or(experiment.scale);
+      context.smaller = context.scale < experiment.scale;
+      context.seed = seed_of(wish.seed, paper, experiment);
+      context.input = wish.input;
+      context.published = &paper.published;
+      tasks.push_back({&paper, &experiment, std::move(context)});
+    }
+  }
+  for (const std::string& name : wish.only)
+    if (std::ranges::find(known, name) == known.end())
+      throw BadParameters(
+          fmt::format("there is no experiment '{}': choose from {}", name, fmt::join(known, ", ")));
+  for (const Setting& setting : settings)
+    if (!setting.used)
+      throw BadParameters(fmt::format(
+          "--set {}: no experiment chosen has this parameter; --list shows which have which",
+          setting.name));
+  if (tasks.empty()) throw BadParameters("nothing to run: the papers chosen have no experiments");
+  return tasks;
+}
+
+std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Progress& progress) {
+  // Long ones first, so that none is left alone at the end.
+  std::vector<std::size_t> order(tasks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return tasks[i].experiment->cost; });
+  double all = 0;
+  for (const Task& task : tasks) all += task.experiment->cost;
+
+  std::vector<std::optional<Result>> results(tasks.size());
+  std::vector<double> shares(tasks.size());
+  std::atomic<std::size_t> next = 0;
+  std::size_t finished = 0;
+  std::exception_ptr failed;
+  std::mutex mutex;
+  const auto moved = [&] {  // with the mutex
+    double share = 0;
+    for (std::size_t i = 0; i < tasks.size(); ++i) share += shares[i] * tasks[i].experiment->cost;
+    if (progress.moved) progress.moved(share / all, finished);
+  };
+  const auto one = [&](std::size_t at) {
+    Context::Settings settings = tasks[at].settings;
+    settings.progress = [&, at](double share) {
+      const std::lock_guard lock(mutex);
+      shares[at] = share;
+      moved();
+    };
+    const auto start = std::chrono::steady_clock::now();
+    results[at] = tasks[at].experiment->run(Context(std::move(settings)));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const std::lock_guard lock(mutex);
+    ++finished;
+    shares[at] = 1;
+    if (progress.finished) progress.finished(tasks[at], took.count());
+    moved();
+  };
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < order.size();) try {
+        one(order[i]);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failed) failed = std::current_exception();
+        next = order.size();
+      }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 1; i < threads; ++i) workers.emplace_back(work);
+    work();
+  }
+  if (failed) std::rethrow_exception(failed);
+  std::vector<Done> done;
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    done.push_back({&tasks[i], std::move(*results[i])});
+  return done;
+}
+
+namespace {
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  FileSink sink = FileSink::open(path.string());
+  sink.write(text);
+  sink.finish();
+}
+
+std::string csv_of(const Table& table) {
+  std::string text;
+  const auto line = [&](const std::vector<std::string>& fields) {
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      text.append(i == 0 ? "" : ",").append(csv_field(fields[i]));
+    text += '\n';
+  };
+  line(table.columns);
+  for (const auto& fields : table.lines) line(fields);
+  return text;
+}
+
+}  // namespace
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw IoError("cannot make the folder '" + folder + "'", error.value());
+}
+
+void write(const std::vector<Done>& done, const std::string& folder, bool figures) {
+  const std::filesystem::path root(folder);
+  for (const Done& one : done) {
+    const std::filesystem::path here = root / one.task->paper->name;
+    make_folder(here.string());
+    const std::string& name = one.task->experiment->name;
+    const Result& result = one.result;
+    write_file(here / (name + ".csv"),
+               result.table ? csv_of(*result.table) : csv_of(result.figure));
+    if (figures && !result.figure.panels.empty())
+      write_file(here / (name + ".svg"), run_gnuplot(script_of(result.figure)));
+  }
+  write_file(root / "reproduction.md", page_of(done, figures));
+}
+
+}  // namespace sluice::repro

@@ -1,0 +1,61 @@
+// Runs experiments on a few threads and writes what they found.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "repro/experiment.hpp"
+
+namespace sluice::repro {
+
+struct Wish {
+  std::vector<std::string> papers = {};  // none: all
+  std::vector<std::string> only = {};    // names of experiments; none: all
+  std::optional<double> scale = {};      // none: each experiment's own
+  std::uint64_t seed = 1;
+  std::string input = {};
+  std::vector<std::string> settings = {};  // "k=6"
+  unsigned threads = 2;
+};
+
+struct Task {
+  const Paper* paper;
+  const Experiment* experiment;
+  Context::Settings settings;
+};
+
+// What there is to do, in the order of the page. Throws BadParameters: a paper, experiment or
+// parameter that there is not.
+std::vector<Task> tasks_of(const Wish& wish);
+
+struct Done {
+  const Task* task;
+  Result result;
+};
+
+// What is told of a run while it goes on, from any thread but never from two at once.
+struct Progress {
+  std::function<void(double share, std::size_t finished)> moved = {};
+  std::function<void(const Task& task, double seconds)> finished = {};
+};
+
+// In the order of the tasks. The first error that an experiment throws is thrown here, when the
+// others have stopped.
+std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Progress& progress);
+
+// With those above it. Throws IoError: before a long run, not after it.
+void make_folder(const std::string& folder);
+
+// DIR/PAPER/EXPERIMENT.csv, .svg (if `figures`), and DIR/reproduction.md. Throws IoError.
+void write(const std::vector<Done>& done, const std::string& folder, bool figures);
+
+// The page. The same results give the same text: it names no time and no machine.
+std::string page_of(const std::vector<Done>& done, bool figures);
+
+// How many rows are within their tolerance, outside with a reason, and outside without one.
+struct Score {
+  std::size_t within = 0, explained = 0, unexplained = 0, shown = 0;
+};
+Score score_of(const std::vector<Done>& done);
+
+}  // namespace sluice::repro

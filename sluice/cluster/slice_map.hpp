@@ -1,0 +1,71 @@
+// How a Bloom filter is cut into slices, each at a site of its own: which bits of which sites a key
+// has. Pure arithmetic; the same on every producer.
+//
+// Source   Koloniari et al. 2011, §3: horizontal and vertical slices, h-v and v-h diced ones, and
+//          the general slicing of Proposition 2.
+// Differs  Positions come from one digest by multiply-shift, each probe from a word of its own.
+//          Sizes are rounded up to whole bits a site.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sluice/hash/digest.hpp"
+
+namespace sluice::cluster {
+
+enum class Slicing : std::uint8_t {
+  horizontal,           // a key's slice is chosen by a hash; all its bits are there
+  vertical,             // a key's bits are anywhere in the filter, so on up to k sites
+  horizontal_vertical,  // horizontal, each slice cut vertically into `inner` sites
+  vertical_horizontal,  // vertical, each slice cut horizontally into `inner` sites
+  general,              // slices_a_key different slices, the same number of bits in each
+};
+std::string_view name_of(Slicing slicing) noexcept;
+
+struct SliceParams {
+  Slicing slicing = Slicing::vertical;
+  std::uint64_t bits = 0;     // m, in all
+  unsigned probes = 0;        // k
+  unsigned slices = 1;        // S
+  unsigned inner = 1;         // S′: of diced slicings
+  unsigned slices_a_key = 1;  // k₁: of the general slicing; k₂ = probes / k₁
+};
+
+struct Place {
+  std::uint32_t site = 0;
+  std::uint64_t position = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+class SliceMap {
+ public:
+  static constexpr unsigned kMostProbes = 64;
+  static constexpr unsigned kMostSites = 1u << 16;
+
+  // Throws BadParameters.
+  explicit SliceMap(const SliceParams& params);
+
+  const SliceParams& params() const noexcept { return params_; }
+  unsigned probes() const noexcept { return params_.probes; }
+  unsigned sites() const noexcept { return sites_; }
+  std::uint64_t site_bits() const noexcept { return site_bits_; }
+
+  // One a probe.
+  void places(const Digest& digest, std::span<Place> out) const noexcept;
+  // All of a key's bits are at one site, whatever the key.
+  bool one_site_a_key() const noexcept;
+  // Where a key is claimed: always one and the same, and one of its own.
+  std::uint32_t claim_site(const Digest& digest) const noexcept;
+
+ private:
+  Place place(const Digest& digest, unsigned probe) const noexcept;
+  void general_places(const Digest& digest, std::span<Place> out) const noexcept;
+
+  SliceParams params_;
+  unsigned sites_;
+  std::uint64_t site_bits_;
+};
+
+}  // namespace sluice::cluster
