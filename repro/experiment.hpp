@@ -67,6 +67,8 @@ class Context {
   const std::string& input() const { return settings_.input; }
   // Rows that know what the paper published.
   Rows rows() const { return Rows(*settings_.published, !settings_.changed && input().empty()); }
+  // One of these values by itself: the paper's points of a figure.
+  const PublishedValue& published(std::string_view id) const { return (*settings_.published)[id]; }
   // How much is done, 0 to 1.
   void progress(double share) const {
     if (settings_.progress) settings_.progress(share);

@@ -1,0 +1,109 @@
+// Figures 2 to 5: how both errors go on along a stream.
+#include <fmt/format.h>
+
+#include "repro/dutta/experiments.hpp"
+#include "repro/dutta/trace.hpp"
+
+namespace sluice::repro::dutta {
+namespace {
+
+constexpr double kKilobyte = 8192;  // bits
+constexpr double kMegabyte = 1024 * kKilobyte;
+
+struct Size {
+  double bits;
+  const char* name;
+  const char* id;
+};
+constexpr Size kSmall[] = {{2 * kKilobyte, "2 KB", "2k"}, {4 * kKilobyte, "4 KB", "4k"}};
+constexpr Size kLarge[] = {{128 * kMegabyte, "128 MB", "128m"},
+                           {512 * kMegabyte, "512 MB", "512m"}};
+
+StreamPlan plan_of(const Context& context, StreamPlan::Kind kind) {
+  return {.kind = kind,
+          .records = context.scaled(context.number("records"), 1000),
+          .distinct = context.number("distinct"),
+          .seed = context.seed(),
+          .input = context.input()};
+}
+
+// Four curves: both filters in both sizes, on one stream.
+std::vector<Trace> traces_of(const Context& context, StreamPlan::Kind kind,
+                             std::span<const Size> sizes) {
+  std::vector<Subject> subjects;
+  for (const Size& size : sizes)
+    for (Subject& subject : both(context, size.bits, size.name))
+      subjects.push_back(std::move(subject));
+  const std::uint64_t step = context.scaled(1000 * context.number("records") / 3e6, 1);
+  return follow(context, {.plan = plan_of(context, kind), .step = step}, std::move(subjects));
+}
+
+// The paper's values as points at the end of the stream.
+Panel panel_of(const Context& context, const std::vector<Trace>& traces,
+               std::span<const Size> sizes, const std::string& figure, bool fnr) {
+  Panel panel{fnr ? "false negatives so far" : "false positives so far",
+              {"records", false, 0.0},
+              {fnr ? "repeats let through (%)" : "distinct held back (%)", false, 0.0},
+              {}};
+  for (const Trace& trace : traces)
+    panel.curves.push_back(
+        {trace.name, Curve::Style::line, fnr ? trace.fnr() : trace.fpr(), trace.colour});
+  std::size_t i = 0;
+  for (const Size& size : sizes)
+    for (const char* filter : {"stable", "reservoir"}) {
+      const PublishedValue& value =
+          context.published(fmt::format("{}.{}.{}", figure, size.id, filter));
+      const Trace& trace = traces[i++];
+      panel.curves.push_back({trace.name + ", paper",
+                              Curve::Style::points,
+                              {{trace.moments.back().records, value.printed}},
+                              trace.colour});
+    }
+  return panel;
+}
+
+Result result_of(const Context& context, const std::vector<Trace>& traces,
+                 std::span<const Size> sizes, const std::string& figure, bool fnr,
+                 const std::string& title) {
+  Result result{context.rows(), {}};
+  std::size_t i = 0;
+  for (const Size& size : sizes)
+    for (const char* filter : {"stable", "reservoir"}) {
+      const Errors& total = traces[i++].total();
+      result.rows.value(fmt::format("{}.{}.{}", figure, size.id, filter),
+                        fnr ? total.fnr() : total.fpr());
+    }
+  result.figure = {title, {panel_of(context, traces, sizes, figure, fnr)}};
+  return result;
+}
+
+}  // namespace
+
+Result run_fig2(const Context& context) {
+  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::clicks, kSmall);
+  Result result =
+      result_of(context, traces, kSmall, "fig2", false, "False positives on a stream of clicks");
+  return result;
+}
+
+Result run_fig3(const Context& context) {
+  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::uniform, kLarge);
+  return result_of(context, traces, kLarge, "fig3", false,
+                   "False positives on a uniform stream, 10 % distinct");
+}
+
+Result run_fig4(const Context& context) {
+  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::clicks, kSmall);
+  return result_of(context, traces, kSmall, "fig4", true, "False negatives on a stream of clicks");
+}
+
+Result run_fig5(const Context& context) {
+  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::uniform, kLarge);
+  Result result = result_of(context, traces, kLarge, "fig5", true,
+                            "False negatives on a uniform stream, 10 % distinct");
+  result.rows.value("fig5.128m.ratio", traces[0].total().fnr() / traces[1].total().fnr());
+  result.rows.value("fig5.512m.ratio", traces[2].total().fnr() / traces[3].total().fnr());
+  return result;
+}
+
+}  // namespace sluice::repro::dutta
