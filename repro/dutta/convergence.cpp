@@ -14,14 +14,6 @@
 namespace sluice::repro::dutta {
 namespace {
 
-StreamPlan plan_of(const Context& context, StreamPlan::Kind kind) {
-  return {.kind = kind,
-          .records = context.scaled(context.number("records"), 1000),
-          .distinct = context.number("distinct"),
-          .seed = context.seed(),
-          .input = context.input()};
-}
-
 // The mean change a step between two shares of the stream.
 double difference_between(const Trace& trace, double from, double to) {
   double sum = 0, count = 0;
@@ -87,8 +79,7 @@ Result run_fig6(const Context& context) {
   for (Subject& subject : both(context, 32768, "4 KB")) subjects.push_back(std::move(subject));
   const std::uint64_t step = context.scaled(context.number("step"), 1);
   const std::vector<Trace> traces =
-      follow(context, {.plan = plan_of(context, StreamPlan::Kind::clicks), .step = step},
-             std::move(subjects));
+      follow(context, {.plan = clicks_plan(context), .step = step}, std::move(subjects));
   Result result{context.rows(), {}};
   const Rest small = rest_of(traces[0], traces[1], 0.5 / 3);
   const Rest large = rest_of(traces[2], traces[3], 1.5 / 3);
@@ -105,9 +96,8 @@ Result run_fig6(const Context& context) {
 
 Result run_fig7(const Context& context) {
   const std::uint64_t step = context.scaled(context.number("step"), 1);
-  const std::vector<Trace> traces =
-      follow(context, {.plan = plan_of(context, StreamPlan::Kind::uniform), .step = step},
-             both(context, context.number("bits"), "512 KB"));
+  const std::vector<Trace> traces = follow(context, {.plan = uniform_plan(context), .step = step},
+                                           both(context, context.number("bits"), "512 KB"));
   Result result{context.rows(), {}};
   const Rest rest = rest_of(traces[0], traces[1], 55.0 / 455);
   result.rows.claim("fig7.rest", rest.reservoir && rest.stable, rest.numbers);
@@ -121,14 +111,14 @@ Result run_fig7(const Context& context) {
 }
 
 Result run_fig8(const Context& context) {
-  const StreamPlan plan = plan_of(context, StreamPlan::Kind::uniform);
+  const StreamPlan plan = uniform_plan(context);
   const double bits = context.number("bits");
   const std::vector<Trace> traces = follow(context, {.plan = plan, .step = context.scaled(1000, 1)},
                                            both(context, bits, fmt::format("{:.0f} bits", bits)));
   Result result{context.rows(), {}};
   const double from = context.number("from") * context.scale();
   const auto rise = [&](const Trace& trace, double length) {
-    return trace.at(from + length * context.scale()).errors.fnr() - trace.at(from).errors.fnr();
+    return trace.fnr_at(from + length * context.scale()) - trace.fnr_at(from);
   };
   const double stable = rise(traces[0], 3e5), reservoir = rise(traces[1], 3.5e5);
   result.rows.value("fig8.stable", stable);

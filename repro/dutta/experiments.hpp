@@ -16,5 +16,6 @@ Result run_fig5(const Context& context);
 Result run_fig6(const Context& context);
 Result run_fig7(const Context& context);
 Result run_fig8(const Context& context);
+Result run_rules(const Context& context);
 
 }  // namespace sluice::repro::dutta

@@ -19,23 +19,15 @@ constexpr Size kSmall[] = {{2 * kKilobyte, "2 KB", "2k"}, {4 * kKilobyte, "4 KB"
 constexpr Size kLarge[] = {{128 * kMegabyte, "128 MB", "128m"},
                            {512 * kMegabyte, "512 MB", "512m"}};
 
-StreamPlan plan_of(const Context& context, StreamPlan::Kind kind) {
-  return {.kind = kind,
-          .records = context.scaled(context.number("records"), 1000),
-          .distinct = context.number("distinct"),
-          .seed = context.seed(),
-          .input = context.input()};
-}
-
 // Four curves: both filters in both sizes, on one stream.
-std::vector<Trace> traces_of(const Context& context, StreamPlan::Kind kind,
+std::vector<Trace> traces_of(const Context& context, const StreamPlan& plan,
                              std::span<const Size> sizes) {
   std::vector<Subject> subjects;
   for (const Size& size : sizes)
     for (Subject& subject : both(context, size.bits, size.name))
       subjects.push_back(std::move(subject));
   const std::uint64_t step = context.scaled(1000 * context.number("records") / 3e6, 1);
-  return follow(context, {.plan = plan_of(context, kind), .step = step}, std::move(subjects));
+  return follow(context, {.plan = plan, .step = step}, std::move(subjects));
 }
 
 // The paper's values as points at the end of the stream.
@@ -54,6 +46,7 @@ Panel panel_of(const Context& context, const std::vector<Trace>& traces,
       const PublishedValue& value =
           context.published(fmt::format("{}.{}.{}", figure, size.id, filter));
       const Trace& trace = traces[i++];
+      if (value.kind == PublishedValue::Kind::none) continue;
       panel.curves.push_back({trace.name + ", paper",
                               Curve::Style::points,
                               {{trace.moments.back().records, value.printed}},
@@ -70,8 +63,9 @@ Result result_of(const Context& context, const std::vector<Trace>& traces,
   for (const Size& size : sizes)
     for (const char* filter : {"stable", "reservoir"}) {
       const Errors& total = traces[i++].total();
-      result.rows.value(fmt::format("{}.{}.{}", figure, size.id, filter),
-                        fnr ? total.fnr() : total.fpr());
+      const std::string id = fmt::format("{}.{}.{}", figure, size.id, filter);
+      if (context.published(id).kind != PublishedValue::Kind::none)
+        result.rows.value(id, fnr ? total.fnr() : total.fpr());
     }
   result.figure = {title, {panel_of(context, traces, sizes, figure, fnr)}};
   return result;
@@ -80,25 +74,25 @@ Result result_of(const Context& context, const std::vector<Trace>& traces,
 }  // namespace
 
 Result run_fig2(const Context& context) {
-  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::clicks, kSmall);
+  const std::vector<Trace> traces = traces_of(context, clicks_plan(context), kSmall);
   Result result =
       result_of(context, traces, kSmall, "fig2", false, "False positives on a stream of clicks");
   return result;
 }
 
 Result run_fig3(const Context& context) {
-  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::uniform, kLarge);
+  const std::vector<Trace> traces = traces_of(context, uniform_plan(context), kLarge);
   return result_of(context, traces, kLarge, "fig3", false,
                    "False positives on a uniform stream, 10 % distinct");
 }
 
 Result run_fig4(const Context& context) {
-  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::clicks, kSmall);
+  const std::vector<Trace> traces = traces_of(context, clicks_plan(context), kSmall);
   return result_of(context, traces, kSmall, "fig4", true, "False negatives on a stream of clicks");
 }
 
 Result run_fig5(const Context& context) {
-  const std::vector<Trace> traces = traces_of(context, StreamPlan::Kind::uniform, kLarge);
+  const std::vector<Trace> traces = traces_of(context, uniform_plan(context), kLarge);
   Result result = result_of(context, traces, kLarge, "fig5", true,
                             "False negatives on a uniform stream, 10 % distinct");
   result.rows.value("fig5.128m.ratio", traces[0].total().fnr() / traces[1].total().fnr());

@@ -9,7 +9,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/stream/compare.hpp"
-#include "sluice/stream/synthetic.hpp"
+#include "sluice/stream/zipf.hpp"
 
 namespace sluice::repro::dutta {
 namespace {
@@ -47,29 +47,30 @@ class Collector {
   std::size_t count_ = 0;
 };
 
-void uniform(const StreamPlan& plan, Collector& to) {
-  const std::uint64_t universe = universe_of(static_cast<double>(plan.records), plan.distinct);
+template <class Key>
+void draw(const StreamPlan& plan, std::uint64_t universe, Collector& to, Key key_of) {
   SplitMix64 random(plan.seed);
   const std::uint64_t secret = random.next();
   std::vector<bool> seen(universe);
   for (std::uint64_t i = 0; i < plan.records; ++i) {
-    const std::uint64_t key = scale_to(random.next(), universe);
+    const std::uint64_t key = key_of(random);
     to.add(digest_of(key, secret), seen[key]);
     seen[key] = true;
   }
 }
 
-// Recent keys are repeated most, as in a click stream.
+void uniform(const StreamPlan& plan, Collector& to) {
+  const std::uint64_t universe = universe_of(static_cast<double>(plan.records), plan.distinct);
+  draw(plan, universe, to, [&](SplitMix64& random) { return scale_to(random.next(), universe); });
+}
+
 void clicks(const StreamPlan& plan, Collector& to) {
-  SyntheticStream stream({.shape = StreamShape::power,
-                          .records = plan.records,
-                          .distinct = plan.distinct,
-                          .seed = plan.seed});
-  StreamTruth truth(std::nullopt);
-  std::vector<Digest> some(kBatch);
-  for (std::size_t count; (count = stream.fill(some)) > 0;)
-    for (std::size_t i = 0; i < count; ++i)
-      to.add(some[i], truth.observe(some[i]) != StreamTruth::kNever);
+  if (plan.keys == 0 || plan.keys > ZipfSampler::kRanksMost)
+    throw BadParameters(fmt::format("--set keys={}: give 1 to 2^40", plan.keys));
+  if (!(plan.skew >= 0 && plan.skew <= ZipfSampler::kSkewMost))
+    throw BadParameters(fmt::format("--set skew={}: give 0 to 4", plan.skew));
+  const ZipfSampler ranks(plan.keys, plan.skew);
+  draw(plan, plan.keys, to, [&](SplitMix64& random) { return ranks.draw(random) - 1; });
 }
 
 void from_file(const StreamPlan& plan, Collector& to) {

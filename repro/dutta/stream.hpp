@@ -1,7 +1,7 @@
 // The streams of Dutta et al. 2012 with their exact truth, and what filters make of them.
 //
-// A stream that draws uniformly from a universe keeps one bit a key: 13 MB for the paper's billion
-// records. A stream of clicks and a user's own file keep their keys: up to 96 bytes each.
+// A generated stream keeps one bit a key of its universe: 13 MB for the paper's billion records. A
+// user's own file takes up to 96 bytes a key.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,9 @@ struct StreamPlan {
   enum class Kind { uniform, clicks };
   Kind kind = Kind::uniform;
   std::uint64_t records = 0;
-  double distinct = 0;  // share of them
+  double distinct = 0;     // uniform: share of them
+  std::uint64_t keys = 0;  // clicks: as many, the r-th drawn in proportion to r^-skew
+  double skew = 0;
   std::uint64_t seed = 1;
   std::string input = {};  // a file instead; the rest then does not count
 };

@@ -87,25 +87,26 @@ std::vector<Measured> measure_all(const Context& context, const std::vector<Line
   return all;
 }
 
-// Where the stream is long against the table, what the models say of one that is endless: of the
-// last tenth, since the first records find an empty table.
+// Where the stream is long against its universe and the table, what the models say of one that is
+// endless: of the last tenth, since the first records find an empty table.
 void predict(Rows& rows, const Context& context, const Spec& spec, const Measured& measured) {
   if (!context.input().empty()) return;
   const StreamPlan plan = plan_of(context, 0);
   const double records = static_cast<double>(plan.records);
   const double universe = static_cast<double>(universe_of(records, plan.distinct));
+  if (records < 5 * universe) return;
   const model::StableShape& stable = measured.stable_shape;
   const double settling = stable.cells / (stable.decrements + stable.probes);
   const std::string size = fmt::format("{:.0f} bits", measured.line.bits);
   if (records > 12 * settling * stable.max)
     rows.predicted(spec.where, "stable, " + size + ": FNR of the last tenth of the stream (%)",
                    100 * model::stable_uniform_fnr(stable, universe), measured.stable_late.fnr(),
-                   {2, false});
+                   {1, false});
   const model::ReservoirShape& reservoir = measured.reservoir_shape;
   if (records > 12 * reservoir.size / 2)
     rows.predicted(spec.where, "reservoir, " + size + ": FNR of the last tenth of the stream (%)",
                    100 * model::reservoir_uniform_fnr(reservoir, universe),
-                   measured.reservoir_late.fnr(), {2, false});
+                   measured.reservoir_late.fnr(), {1, false});
 }
 
 Table table_of(const std::vector<Measured>& all) {

@@ -61,10 +61,18 @@ std::vector<Point> points_of(const Trace& trace, Of of) {
 
 }  // namespace
 
-const Moment& Trace::at(double records) const {
-  for (const Moment& moment : moments)
-    if (moment.records >= records) return moment;
-  return moments.back();
+const Errors& Trace::until(double records) const {
+  const auto found = std::ranges::lower_bound(moments, records, {}, &Moment::records);
+  return found == moments.end() ? total() : found->errors;
+}
+
+double Trace::fnr_at(double records) const {
+  const auto after = std::ranges::lower_bound(moments, records, {}, &Moment::records);
+  if (after == moments.end()) return moments.back().errors.fnr();
+  if (after == moments.begin()) return after->errors.fnr();
+  const auto before = after - 1;
+  const double share = (records - before->records) / (after->records - before->records);
+  return std::lerp(before->errors.fnr(), after->errors.fnr(), share);
 }
 
 std::vector<Point> Trace::fpr() const {
@@ -73,6 +81,22 @@ std::vector<Point> Trace::fpr() const {
 
 std::vector<Point> Trace::fnr() const {
   return points_of(*this, [](const Moment& moment) { return moment.errors.fnr(); });
+}
+
+StreamPlan uniform_plan(const Context& context) {
+  return {.records = context.scaled(context.number("records"), 1000),
+          .distinct = context.number("distinct"),
+          .seed = context.seed(),
+          .input = context.input()};
+}
+
+StreamPlan clicks_plan(const Context& context) {
+  return {.kind = StreamPlan::Kind::clicks,
+          .records = context.scaled(context.number("records"), 1000),
+          .keys = context.scaled(context.number("keys")),
+          .skew = context.number("skew"),
+          .seed = context.seed(),
+          .input = context.input()};
 }
 
 std::vector<Trace> follow(const Context& context, const Follow& how,

@@ -20,7 +20,8 @@ struct Trace {
   double ones_most;  // cells or bits there are
   std::vector<Moment> moments;
   const Errors& total() const { return moments.back().errors; }
-  const Moment& at(double records) const;  // the first from there on, or the last
+  const Errors& until(double records) const;  // so far, at the first moment from there on
+  double fnr_at(double records) const;        // in percent, between moments on a straight line
   std::vector<Point> fpr() const;
   std::vector<Point> fnr() const;
 };
@@ -30,6 +31,10 @@ struct Follow {
   std::uint64_t step = 1000;    // records between two looks at the ones
   double begin = 0, share = 1;  // of the progress
 };
+
+// The streams of the figures, from an experiment's parameters.
+StreamPlan uniform_plan(const Context& context);  // records, distinct
+StreamPlan clicks_plan(const Context& context);   // records, keys, skew
 
 // At most kMostMoments moments, evenly spaced.
 inline constexpr std::size_t kMostMoments = 200;
