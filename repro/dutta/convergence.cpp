@@ -38,17 +38,21 @@ double settled_at(const Trace& trace) {
 }
 
 Figure figure_of(const std::string& title, const std::vector<Trace>& traces, double step) {
+  const double millions = traces.front().moments.back().records / 1e6;
   Panel change{"change of the number of ones",
-               {"records", false, 0.0},
+               {"records (millions)", false, 0.0, millions},
                {fmt::format("mean |change| in {:.0f} records (bits)", step), true},
                {}};
-  Panel fill{"share of ones", {"records", false, 0.0}, {"ones (% of the table)", false, 0.0}, {}};
+  Panel fill{"share of ones",
+             {"records (millions)", false, 0.0, millions},
+             {"ones (% of the table)", false, 0.0},
+             {}};
   for (const Trace& trace : traces) {
     Curve changes{trace.name, Curve::Style::line, {}, trace.colour};
     Curve fills = changes;
     for (const Moment& moment : trace.moments) {
-      changes.points.push_back({moment.records, moment.difference});
-      fills.points.push_back({moment.records, 100 * moment.ones / trace.ones_most});
+      changes.points.push_back({moment.records / 1e6, moment.difference});
+      fills.points.push_back({moment.records / 1e6, 100 * moment.ones / trace.ones_most});
     }
     change.curves.push_back(std::move(changes));
     fill.curves.push_back(std::move(fills));
@@ -124,10 +128,10 @@ Result run_fig8(const Context& context) {
   result.rows.value("fig8.stable", stable);
   result.rows.value("fig8.reservoir", reservoir);
   result.rows.claim(
-      "fig8.slower", reservoir / 3.5 < stable / 3,
+      "fig8.slower", reservoir / 3.5 < 0.8 * stable / 3,
       fmt::format("{:.2g} % a million records against {:.2g} %", reservoir / 0.35, stable / 0.3));
   Panel panel{"repeats let through so far",
-              {"records", false, 0.0},
+              {"records (millions)", false, 0.0, traces[0].moments.back().records / 1e6},
               {"repeats let through (%)", false, 0.0},
               {}};
   for (const Trace& trace : traces)

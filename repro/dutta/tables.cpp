@@ -133,18 +133,20 @@ Panel panel_of(const char* title, const std::vector<Measured>& all, const Spec& 
   Curve stable_paper{"stable, paper", Curve::Style::points, {}, 0};
   Curve reservoir_paper{"reservoir, paper", Curve::Style::points, {}, 1};
   for (const Measured& each : all) {
-    stable.points.push_back({each.line.bits, fnr ? each.stable.fnr() : each.stable.fpr()});
-    reservoir.points.push_back({each.line.bits, fnr ? each.reservoir.fnr() : each.reservoir.fpr()});
+    stable.points.push_back({each.line.bits / 1e6, fnr ? each.stable.fnr() : each.stable.fpr()});
+    reservoir.points.push_back(
+        {each.line.bits / 1e6, fnr ? each.reservoir.fnr() : each.reservoir.fpr()});
   }
   for (const Line& line : spec.lines) {
     const auto printed = [&](const char* what) {
       return context.published(id_of(spec, line, what)).printed;
     };
-    stable_paper.points.push_back({line.bits, printed(fnr ? "stable.fnr" : "stable.fpr")});
-    reservoir_paper.points.push_back({line.bits, printed(fnr ? "reservoir.fnr" : "reservoir.fpr")});
+    stable_paper.points.push_back({line.bits / 1e6, printed(fnr ? "stable.fnr" : "stable.fpr")});
+    reservoir_paper.points.push_back(
+        {line.bits / 1e6, printed(fnr ? "reservoir.fnr" : "reservoir.fpr")});
   }
   return {title,
-          {"memory (bits)", true},
+          {"memory at the paper's size (Mbit)", true},
           {fnr ? "repeats let through (%)" : "distinct held back (%)", !fnr,
            fnr ? std::optional<double>(0.0) : std::nullopt},
           {stable, reservoir, stable_paper, reservoir_paper}};

@@ -55,16 +55,11 @@ class Recorder {
 template <class Of>
 std::vector<Point> points_of(const Trace& trace, Of of) {
   std::vector<Point> points;
-  for (const Moment& moment : trace.moments) points.push_back({moment.records, of(moment)});
+  for (const Moment& moment : trace.moments) points.push_back({moment.records / 1e6, of(moment)});
   return points;
 }
 
 }  // namespace
-
-const Errors& Trace::until(double records) const {
-  const auto found = std::ranges::lower_bound(moments, records, {}, &Moment::records);
-  return found == moments.end() ? total() : found->errors;
-}
 
 double Trace::fnr_at(double records) const {
   const auto after = std::ranges::lower_bound(moments, records, {}, &Moment::records);

@@ -20,8 +20,8 @@ struct Trace {
   double ones_most;  // cells or bits there are
   std::vector<Moment> moments;
   const Errors& total() const { return moments.back().errors; }
-  const Errors& until(double records) const;  // so far, at the first moment from there on
-  double fnr_at(double records) const;        // in percent, between moments on a straight line
+  double fnr_at(double records) const;  // in percent, between moments on a straight line
+  // In percent, over millions of records.
   std::vector<Point> fpr() const;
   std::vector<Point> fnr() const;
 };
