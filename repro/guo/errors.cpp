@@ -39,7 +39,7 @@ double mean_of(unsigned rounds, Once once) {
 }
 
 const Axis kKeys{"keys n in the set", false, 0.0};
-const Axis kShare{"false positives (share of keys not in the set)", false, 0.0};
+const Axis kShare{"false positives (share)", false, 0.0};
 
 // Luck between filters of a few hundred bits adds some percent to the formulas, which take all for
 // equally full.
@@ -52,10 +52,10 @@ Result run_fig1(const Context& context) {
   const unsigned rounds = rounds_of(context);
   const double c = shape.capacity, most = 10 * c;
   SplitMix64 random(context.seed());
-  Curve dynamic{"dynamic, measured", Curve::Style::points, {}, 0};
-  Curve standard{"standard, measured", Curve::Style::points, {}, 1};
-  for (int filters = 1; filters <= 10; ++filters) {
-    const double keys = filters * c;
+  Curve dynamic{"dynamic, measured", Curve::Style::line, {}, 0};
+  Curve standard{"standard, measured", Curve::Style::line, {}, 1};
+  for (int half = 1; half <= 20; ++half) {
+    const double keys = std::ceil(half * c / 2);
     dynamic.points.push_back({keys, mean_of(rounds, [&] {
                                 Dynamic filter = dynamic_of(shape, false);
                                 write(filter, random, keys);
@@ -66,7 +66,7 @@ Result run_fig1(const Context& context) {
                                  write(filter, random, keys);
                                  return found_share(filter, random);
                                })});
-    context.progress(filters / 10.0);
+    context.progress(half / 20.0);
   }
   Result result{context.rows(), {}};
   Rows& rows = result.rows;
@@ -75,25 +75,32 @@ Result run_fig1(const Context& context) {
   rows.value("fig1.standard", standard_fpr(shape, most) / full);
   rows.value("fig1.dynamic", model::dynamic_fpr(shape, most) / full);
   for (const int filters : {1, 2, 5, 10}) {
-    const std::size_t at = static_cast<std::size_t>(filters - 1);
+    const std::size_t at = static_cast<std::size_t>(2 * filters - 1);
     rows.predicted("eq. 3", fmt::format("dynamic, n = {} c: false positives", filters),
                    model::dynamic_fpr(shape, filters * c), dynamic.points[at].y, kOfFormula);
     rows.predicted("eq. 1", fmt::format("standard, n = {} c: false positives", filters),
                    standard_fpr(shape, filters * c), standard.points[at].y, kOfFormula);
   }
-  rows.claim("claim.control", dynamic.points[9].y < 0.2 * standard.points[9].y,
+  rows.claim("claim.control", dynamic.points[19].y < 0.2 * standard.points[19].y,
              fmt::format("at ten times the keys of one filter {:.3f}, where a standard filter has "
                          "{:.3f}",
-                         dynamic.points[9].y, standard.points[9].y));
+                         dynamic.points[19].y, standard.points[19].y));
+  const double printed = context.published("fig1.full").printed;
+  const Curve paper{"as the paper says (§3.2)",
+                    Curve::Style::points,
+                    {{c, printed},
+                     {most, printed * context.published("fig1.dynamic").printed},
+                     {most, printed * context.published("fig1.standard").printed}},
+                    3};
   result.figure = {"False positives as the set grows",
                    {{fmt::format("m = {:.0f}, k = {}, c = {:.0f}", shape.bits, shape.probes, c),
                      kKeys,
                      kShare,
-                     {curve_of("dynamic, eq. 3", Curve::Style::line, 0, 1, most, c / 19,
+                     {curve_of("dynamic, eq. 3", Curve::Style::model, 0, 1, most, c / 19,
                                [&](double n) { return model::dynamic_fpr(shape, n); }),
-                      curve_of("standard, eq. 1", Curve::Style::line, 1, 1, most, c / 19,
+                      curve_of("standard, eq. 1", Curve::Style::model, 1, 1, most, c / 19,
                                [&](double n) { return standard_fpr(shape, n); }),
-                      dynamic, standard}}}};
+                      dynamic, standard, paper}}}};
   return result;
 }
 
@@ -157,7 +164,7 @@ Result run_fig3(const Context& context) {
   }
   Panel panel{"standard less dynamic",
               {"keys of the one set", false, 0.0},
-              {"difference of the false positives of the unions", false, 0.0},
+              {"difference of false positives", false, 0.0},
               {}};
   for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0}) {
     const double b = std::max(1.0, std::floor(factor * c));
@@ -215,22 +222,22 @@ Result run_fig9(const Context& context) {
   const double c = shape.capacity;
   SplitMix64 random(context.seed());
   Result result{context.rows(), {}};
-  Curve measured{"standard, measured", Curve::Style::points, {}, 1};
-  for (int filters = 1; filters <= 10; ++filters) {
-    const double keys = filters * c;
+  Curve measured{"standard, measured", Curve::Style::line, {}, 1};
+  for (int quarter = 1; quarter <= 40; ++quarter) {
+    const double keys = std::ceil(quarter * c / 4);
+    const double bits = model::dynamic_filters(shape, keys) * shape.bits;
     measured.points.push_back({keys, mean_of(rounds, [&] {
-                                 Bloom filter =
-                                     standard_of(filters * shape.bits, shape.probes, keys);
+                                 Bloom filter = standard_of(bits, shape.probes, keys);
                                  write(filter, random, keys);
                                  return found_share(filter, random);
                                })});
-    context.progress(filters / 10.0);
+    context.progress(quarter / 40.0);
   }
   for (const int filters : {2, 5, 10})
     result.rows.predicted(
         "eq. 14", fmt::format("standard of {} m bits, n = {} c: false positives", filters, filters),
         model::standard_same_memory_fpr(shape, filters * c),
-        measured.points[static_cast<std::size_t>(filters - 1)].y, kOfFormula);
+        measured.points[static_cast<std::size_t>(4 * filters - 1)].y, kOfFormula);
   bool never = true;
   for (double n = 1; n <= 10 * c; ++n)
     never &= model::dynamic_fpr(shape, n) >= model::standard_same_memory_fpr(shape, n) * (1 - 1e-9);
@@ -242,9 +249,9 @@ Result run_fig9(const Context& context) {
                    {{"a standard filter built anew, of as many bits as the series",
                      kKeys,
                      {kShare.label, true},
-                     {curve_of("dynamic, eq. 3", Curve::Style::line, 0, c / 2, 10 * c, c / 19,
+                     {curve_of("dynamic, eq. 3", Curve::Style::model, 0, c / 2, 10 * c, c / 19,
                                [&](double n) { return model::dynamic_fpr(shape, n); }),
-                      curve_of("standard, eq. 14", Curve::Style::line, 1, c / 2, 10 * c, c / 19,
+                      curve_of("standard, eq. 14", Curve::Style::model, 1, c / 2, 10 * c, c / 19,
                                [&](double n) { return model::standard_same_memory_fpr(shape, n); }),
                       measured}}}};
   return result;

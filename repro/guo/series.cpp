@@ -10,19 +10,19 @@
 namespace sluice::repro::guo {
 namespace {
 
-constexpr double kMostKeys = 1e7;
+constexpr double kMostBits = 1e7, kMostKeys = 1e5;
 
 }  // namespace
 
 model::DynamicShape shape_of(const Context& context) {
   const model::DynamicShape shape{static_cast<double>(context.whole("m")), context.whole("k"),
                                   static_cast<double>(context.whole("c"))};
-  if (shape.bits < 64 || std::fmod(shape.bits, 64) != 0 || shape.bits > kMostKeys)
+  if (shape.bits < 64 || std::fmod(shape.bits, 64) != 0 || shape.bits > kMostBits)
     throw BadParameters(fmt::format("--set m={:.0f}: give a multiple of 64, to 10 M", shape.bits));
   if (shape.probes < 1 || shape.probes > 24)
     throw BadParameters(fmt::format("--set k={}: give 1 to 24", shape.probes));
   if (shape.capacity < 1 || shape.capacity > kMostKeys)
-    throw BadParameters(fmt::format("--set c={:.0f}: give 1 to 10 M", shape.capacity));
+    throw BadParameters(fmt::format("--set c={:.0f}: give 1 to 100000", shape.capacity));
   return shape;
 }
 
