@@ -81,7 +81,7 @@ Rest rest_of(const Trace& stable, const Trace& reservoir, double after) {
 Result run_fig6(const Context& context) {
   std::vector<Subject> subjects = both(context, 16384, "2 KB");
   for (Subject& subject : both(context, 32768, "4 KB")) subjects.push_back(std::move(subject));
-  const std::uint64_t step = context.scaled(context.number("step"), 1);
+  const std::uint64_t step = count_of(context, "step");
   const std::vector<Trace> traces =
       follow(context, {.plan = clicks_plan(context), .step = step}, std::move(subjects));
   Result result{context.rows(), {}};
@@ -99,7 +99,7 @@ Result run_fig6(const Context& context) {
 }
 
 Result run_fig7(const Context& context) {
-  const std::uint64_t step = context.scaled(context.number("step"), 1);
+  const std::uint64_t step = count_of(context, "step");
   const std::vector<Trace> traces = follow(context, {.plan = uniform_plan(context), .step = step},
                                            both(context, context.number("bits"), "512 KB"));
   Result result{context.rows(), {}};

@@ -87,6 +87,8 @@ double percent(std::uint64_t part, std::uint64_t whole) {
 
 // Whole words.
 std::uint64_t table_bits(const Context& context, double bits, std::uint64_t words_least) {
+  if (!(bits >= 1 && bits <= 1e15))
+    throw BadParameters(fmt::format("a table of {:g} bits: give 1 to 1e15", bits));
   return std::max((context.scaled(bits) + 32) / 64, words_least) * 64;
 }
 
@@ -170,6 +172,13 @@ std::vector<Parameter> filter_parameters(unsigned reservoir_filters, const char*
           {"K", 2, "probes of stable"},
           {"P", 4, "cells that stable reduces a record"},
           {"Max", 1, "what stable sets a cell to"}};
+}
+
+std::uint64_t count_of(const Context& context, const char* parameter, std::uint64_t least) {
+  const double value = context.number(parameter);
+  if (!(value >= 1 && value <= 1e13))
+    throw BadParameters(fmt::format("--set {}={:g}: give 1 to 1e13", parameter, value));
+  return context.scaled(value, least);
 }
 
 Stable::Params stable_params(const Context& context, double bits) {

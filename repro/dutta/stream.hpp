@@ -74,6 +74,8 @@ class Subject {
 
 // The parameters that the paper's experiments have in common.
 std::vector<Parameter> filter_parameters(unsigned reservoir_filters, const char* meaning);
+// A parameter that counts something, at this scale. Throws BadParameters unless it is 1 to 10^13.
+std::uint64_t count_of(const Context& context, const char* parameter, std::uint64_t least = 1);
 // `bits` as the paper has them, scaled; `filters` 0: as --set k says.
 Stable::Params stable_params(const Context& context, double bits);
 Reservoir::Params reservoir_params(const Context& context, double bits, unsigned filters = 0);

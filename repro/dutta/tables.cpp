@@ -42,7 +42,7 @@ std::vector<Line> lines_of(const Context& context, const Spec& spec) {
 }
 
 StreamPlan plan_of(const Context& context, unsigned number) {
-  return {.records = context.scaled(context.number("records"), 100),
+  return {.records = count_of(context, "records", 100),
           .distinct = context.number("distinct"),
           .seed = context.seed() + 1000 * number,
           .input = context.input()};
@@ -159,7 +159,8 @@ struct Outcome {
 
 Outcome run_table(const Context& context, const Spec& spec) {
   const std::vector<Line> lines = lines_of(context, spec);
-  Outcome outcome{measure_all(context, lines), {context.rows(), {}}};
+  Outcome outcome{{}, {context.rows(), {}}};
+  outcome.all = measure_all(context, lines);
   Rows& rows = outcome.result.rows;
   const bool as_printed = context.number("bits") <= 0;
   for (const Measured& each : outcome.all) {

@@ -79,7 +79,7 @@ std::vector<Point> Trace::fnr() const {
 }
 
 StreamPlan uniform_plan(const Context& context) {
-  return {.records = context.scaled(context.number("records"), 1000),
+  return {.records = count_of(context, "records", 1000),
           .distinct = context.number("distinct"),
           .seed = context.seed(),
           .input = context.input()};
@@ -87,8 +87,8 @@ StreamPlan uniform_plan(const Context& context) {
 
 StreamPlan clicks_plan(const Context& context) {
   return {.kind = StreamPlan::Kind::clicks,
-          .records = context.scaled(context.number("records"), 1000),
-          .keys = context.scaled(context.number("keys")),
+          .records = count_of(context, "records", 1000),
+          .keys = count_of(context, "keys"),
           .skew = context.number("skew"),
           .seed = context.seed(),
           .input = context.input()};

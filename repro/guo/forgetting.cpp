@@ -6,6 +6,7 @@
 
 #include "repro/guo/experiments.hpp"
 #include "repro/guo/series.hpp"
+#include "sluice/base/error.hpp"
 #include "sluice/model/dynamic_sizing.hpp"
 
 namespace sluice::repro::guo {
@@ -208,6 +209,8 @@ Result run_fig6(const Context& context) {
 }
 
 Result run_fig7(const Context& context) {
+  const double capacity = context.whole("c");
+  if (capacity < 1) throw BadParameters("--set c=0: give 1 or more");
   Result result{context.rows(), {}};
   Panel panel{"keys found before they are written",
               {"filters in the series, s"},
@@ -215,7 +218,7 @@ Result run_fig7(const Context& context) {
               {}};
   double ten = 0, twenty = 0;
   for (const double fpr : {0.1, 0.05, 0.01, 0.001, 0.0001}) {
-    const DynamicShape shape = model::filter_for(context.whole("c"), fpr);
+    const DynamicShape shape = model::filter_for(capacity, fpr);
     Curve curve{fmt::format("f = {:g}", fpr), Curve::Style::line, {}};
     for (double filters = 2; filters <= 20; ++filters)
       curve.points.push_back({filters, model::ask_first_ratio(shape, filters * shape.capacity)});

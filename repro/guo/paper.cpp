@@ -51,7 +51,7 @@ Paper guo_paper() {
                "Figure 12",
                "what a dynamic filter saves, by the bound",
                run_fig12,
-               {bound, fpr, exponent, sigma, {"sets", 1000, "real series measured; 0: none"}},
+               {bound, fpr, exponent, sigma, {"sets", 2000, "real series measured; 0: none"}},
                1,
                1},
               {"fig13", "Figure 13", "least expected memory by the error allowed", run_fig13,
