@@ -68,7 +68,8 @@ Result result_of(const Context& context, const std::vector<Trace>& traces,
       const Errors& total = traces[i++].total();
       const std::string id = fmt::format("{}.{}.{}", figure, size.id, filter);
       if (context.published(id).kind != PublishedValue::Kind::none)
-        result.rows.value(id, fnr ? total.fnr() : total.fpr());
+        result.rows.value(id, fnr ? total.fnr() : total.fpr(),
+                          why_of(context, id, size.bits, fnr ? total.missed : total.lost));
     }
   result.figure = {title, {panel_of(context, traces, sizes, figure, fnr)}};
   return result;

@@ -202,4 +202,13 @@ Reservoir::Params reservoir_params(const Context& context, double bits, unsigned
           .seed = context.seed() + 2};
 }
 
+std::string why_of(const Context& context, std::string_view id, double bits, std::uint64_t errors) {
+  std::string why = context.published(id).why;
+  const auto add = [&](const std::string& more) { why += (why.empty() ? "" : "; ") + more; };
+  if (context.scaled(bits) < 2048)
+    add(fmt::format("at this scale the table has {} bits, in whole words", context.scaled(bits)));
+  if (errors < 1000) add(fmt::format("at this scale {} errors were counted", errors));
+  return why;
+}
+
 }  // namespace sluice::repro::dutta

@@ -80,4 +80,8 @@ std::uint64_t count_of(const Context& context, const char* parameter, std::uint6
 Stable::Params stable_params(const Context& context, double bits);
 Reservoir::Params reservoir_params(const Context& context, double bits, unsigned filters = 0);
 
+// Why a value may be outside its tolerance: what is published says so, or the run is so small that
+// whole words or the luck of few events show. `errors` were counted with a table of `bits`.
+std::string why_of(const Context& context, std::string_view id, double bits, std::uint64_t errors);
+
 }  // namespace sluice::repro::dutta

@@ -98,12 +98,12 @@ void predict(Rows& rows, const Context& context, const Spec& spec, const Measure
   const model::StableShape& stable = measured.stable_shape;
   const double settling = stable.cells / (stable.decrements + stable.probes);
   const std::string size = fmt::format("{:.0f} bits", measured.line.bits);
-  if (records > 12 * settling * stable.max)
+  if (stable.cells > 1000 && records > 12 * settling * stable.max)
     rows.predicted(spec.where, "stable, " + size + ": FNR of the last tenth of the stream (%)",
                    100 * model::stable_uniform_fnr(stable, universe), measured.stable_late.fnr(),
                    {1, false});
   const model::ReservoirShape& reservoir = measured.reservoir_shape;
-  if (records > 12 * reservoir.size / 2)
+  if (reservoir.size > 500 && records > 12 * reservoir.size / 2)
     rows.predicted(spec.where, "reservoir, " + size + ": FNR of the last tenth of the stream (%)",
                    100 * model::reservoir_uniform_fnr(reservoir, universe),
                    measured.reservoir_late.fnr(), {1, false});
@@ -165,10 +165,14 @@ Outcome run_table(const Context& context, const Spec& spec) {
   const bool as_printed = context.number("bits") <= 0;
   for (const Measured& each : outcome.all) {
     if (!as_printed) continue;
-    rows.value(id_of(spec, each.line, "stable.fnr"), each.stable.fnr());
-    rows.value(id_of(spec, each.line, "reservoir.fnr"), each.reservoir.fnr());
-    rows.value(id_of(spec, each.line, "stable.fpr"), each.stable.fpr());
-    rows.value(id_of(spec, each.line, "reservoir.fpr"), each.reservoir.fpr());
+    const auto value = [&](const char* what, double ours, std::uint64_t errors) {
+      const std::string id = id_of(spec, each.line, what);
+      rows.value(id, ours, why_of(context, id, each.line.bits, errors));
+    };
+    value("stable.fnr", each.stable.fnr(), each.stable.missed);
+    value("reservoir.fnr", each.reservoir.fnr(), each.reservoir.missed);
+    value("stable.fpr", each.stable.fpr(), each.stable.lost);
+    value("reservoir.fpr", each.reservoir.fpr(), each.reservoir.lost);
   }
   for (const Measured& each : outcome.all) predict(rows, context, spec, each);
   outcome.result.figure = {fmt::format("{}: both errors against memory", spec.where),

@@ -36,8 +36,8 @@ struct Follow {
 StreamPlan uniform_plan(const Context& context);  // records, distinct
 StreamPlan clicks_plan(const Context& context);   // records, keys, skew
 
-// At most kMostMoments moments, evenly spaced.
-inline constexpr std::size_t kMostMoments = 200;
+// Up to twice as many moments, evenly spaced.
+inline constexpr std::size_t kMostMoments = 100;
 std::vector<Trace> follow(const Context& context, const Follow& how, std::vector<Subject> subjects);
 
 // `stable` and the paper's `reservoir` in so many bits; `size` is for their names: "2 KB".
