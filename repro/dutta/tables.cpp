@@ -48,10 +48,18 @@ StreamPlan plan_of(const Context& context, unsigned number) {
           .input = context.input()};
 }
 
+// Short streams are run several times, for some 20 M records in all.
+unsigned streams_of(const Context& context) {
+  if (!context.input().empty()) return 1;
+  if (const unsigned wanted = context.whole("streams"); wanted > 0) return wanted;
+  const double records = static_cast<double>(plan_of(context, 0).records);
+  return static_cast<unsigned>(std::clamp(std::ceil(2e7 / records), 1.0, 20.0));
+}
+
 Measured measure(const Context& context, const Line& line, double begin, double share) {
   Measured measured;
   measured.line = line;
-  const unsigned streams = context.input().empty() ? std::max(1u, context.whole("streams")) : 1;
+  const unsigned streams = streams_of(context);
   for (unsigned number = 0; number < streams; ++number) {
     Stable::Params stable_with = stable_params(context, line.bits);
     Reservoir::Params reservoir_with = reservoir_params(context, line.bits, line.filters);

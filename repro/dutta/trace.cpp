@@ -19,6 +19,8 @@ class Recorder {
     const double ones = subject_.ones();
     changed_ += std::abs(ones - ones_);
     ones_ = ones;
+    if (trace_.growth.empty() || records() >= 1.02 * trace_.growth.back().x)
+      trace_.growth.push_back({records(), ones_});
     if (++steps_ < stride_) return;
     trace_.moments.push_back({static_cast<double>(subject_.errors().records()), subject_.errors(),
                               ones_, changed_ / static_cast<double>(steps_)});

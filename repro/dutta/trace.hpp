@@ -19,6 +19,7 @@ struct Trace {
   unsigned colour;
   double ones_most;  // cells or bits there are
   std::vector<Moment> moments;
+  std::vector<Point> growth;  // ones over records, in steps of 2 % of these
   const Errors& total() const { return moments.back().errors; }
   double fnr_at(double records) const;  // in percent, between moments on a straight line
   // In percent, over millions of records.
