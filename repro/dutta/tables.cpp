@@ -188,6 +188,15 @@ Outcome run_table(const Context& context, const Spec& spec) {
                             panel_of("false positives", outcome.all, spec, context, false)},
                            2};
   outcome.result.table = table_of(outcome.all);
+  if (!as_printed) {
+    const Measured& one = outcome.all.front();
+    outcome.result.note = fmt::format(
+        "{:.0f} bits at the paper's size, k = {}: FNR {:.4g} % (stable) and {:.4g} % (reservoir), "
+        "FPR "
+        "{:.4g} % and {:.4g} %.",
+        one.line.bits, one.line.filters, one.stable.fnr(), one.reservoir.fnr(), one.stable.fpr(),
+        one.reservoir.fpr());
+  }
   return outcome;
 }
 
