@@ -68,10 +68,11 @@ class Context {
   unsigned whole(std::string_view parameter) const;  // the same; throws BadParameters if it is not
   // A file of the user's own, to be read instead of a generated stream; see input.hpp.
   const std::string& input() const { return settings_.input; }
+  const PublishedValue& published(std::string_view id) const { return (*settings_.published)[id]; }
   // What is printed under this id or, where it is known better or not printed, must be: to be
   // drawn.
-  double published(std::string_view id) const {
-    const PublishedValue& value = (*settings_.published)[id];
+  double point(std::string_view id) const {
+    const PublishedValue& value = published(id);
     return value.corrected.value_or(value.printed);
   }
   // Rows that know what the paper published.

@@ -135,7 +135,7 @@ Result run_fig5d(const Context& context) {
          literal,
          {"the paper, recomputed",
           Curve::Style::points,
-          {{3, context.published("fig5d.fnr.3")}, {4, context.published("fig5d.fnr.4")}},
+          {{3, context.point("fig5d.fnr.3")}, {4, context.point("fig5d.fnr.4")}},
           3u}}}}};
   return result;
 }

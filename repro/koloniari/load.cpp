@@ -152,11 +152,11 @@ Result run_fig8(const Context& context) {
   LoadFigure zipf = sweep(context, synthetic(context), 0, 0.5);
   const LoadFigure flows = sweep(context, yahoo(context), 0.5, 1);
   const auto paper = [&](const std::string& what) {
-    return Curve{"the paper, recomputed",
-                 Curve::Style::points,
-                 {{40, context.published(what + ".horizontal")},
-                  {40, context.published(what + ".vertical")}},
-                 3u};
+    return Curve{
+        "the paper, recomputed",
+        Curve::Style::points,
+        {{40, context.point(what + ".horizontal")}, {40, context.point(what + ".vertical")}},
+        3u};
   };
   zipf.fairness.curves.push_back(paper("fig8.fairness"));
   zipf.highest.curves.push_back(paper("fig8.highest"));
@@ -232,10 +232,10 @@ Result run_fig7c(const Context& context) {
   panel.curves.push_back(all);
   panel.curves.push_back({"the paper, recomputed",
                           Curve::Style::points,
-                          {{40, context.published("fig7c.80")},
-                           {40, context.published("fig7c.50")},
-                           {40, context.published("fig7c.20")},
-                           {40, context.published("fig7c.all")}},
+                          {{40, context.point("fig7c.80")},
+                           {40, context.point("fig7c.50")},
+                           {40, context.point("fig7c.20")},
+                           {40, context.point("fig7c.all")}},
                           3u});
   result.figure = {"Messages that pipelining saves", {panel}};
   return result;

@@ -196,15 +196,15 @@ Result run_fig9(const Context& context) {
   }
   fpr.curves.push_back({"the paper, recomputed",
                         Curve::Style::points,
-                        {{1, context.published("fig9.vertical.before")},
-                         {2, context.published("fig9.vertical.fpr")},
-                         {1, context.published("fig9.horizontal.before")},
-                         {3, context.published("fig9.horizontal.fpr")}},
+                        {{1, context.point("fig9.vertical.before")},
+                         {2, context.point("fig9.vertical.fpr")},
+                         {1, context.point("fig9.horizontal.before")},
+                         {3, context.point("fig9.horizontal.fpr")}},
                         3u});
   fnr.curves.push_back(
       {"the paper, recomputed",
        Curve::Style::points,
-       {{2, context.published("fig9.vertical.fnr")}, {3, context.published("fig9.horizontal.fnr")}},
+       {{2, context.point("fig9.vertical.fnr")}, {3, context.point("fig9.horizontal.fnr")}},
        3u});
   for (const bool vertical : {true, false}) {
     const std::string id = vertical ? "fig9.vertical" : "fig9.horizontal";

@@ -1,0 +1,21 @@
+// The experiments of Dutta et al. 2012, one function a table or figure.
+#pragma once
+
+#include "repro/experiment.hpp"
+
+namespace sluice::repro::dutta {
+
+Result run_table2(const Context& context);
+Result run_table3(const Context& context);
+Result run_table4(const Context& context);
+Result run_table5(const Context& context);
+Result run_fig2(const Context& context);
+Result run_fig3(const Context& context);
+Result run_fig4(const Context& context);
+Result run_fig5(const Context& context);
+Result run_fig6(const Context& context);
+Result run_fig7(const Context& context);
+Result run_fig8(const Context& context);
+Result run_rules(const Context& context);
+
+}  // namespace sluice::repro::dutta
