@@ -222,7 +222,7 @@ Decay decay_of(const Context& context, const Cut& cut, unsigned colour) {
     const double model = duplicated_fpr(params, duplicates);
     decay.shares.push_back(model / duplicated_fpr(params, {}));
     decay.model.points.push_back({100 * i * kStep, model});
-    const double probes = std::clamp(800 / model, 2e4, 4e6) * context.scale();
+    const double probes = std::clamp(4000 / model, 4e4, 4e6) * context.scale();
     if (probes * model < 25) continue;  // too few would be found to tell
     decay.ours.points.push_back(
         {100 * i * kStep,

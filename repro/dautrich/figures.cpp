@@ -1,0 +1,356 @@
+// Table 3 and Figures 7 to 12.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "repro/dautrich/experiments.hpp"
+#include "repro/dautrich/trials.hpp"
+#include "repro/papers.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice::repro::dautrich {
+namespace {
+
+constexpr double kFewErrors = 100;
+
+std::uint64_t whole_from(const Context& context, const char* name, unsigned least) {
+  const unsigned value = context.whole(name);
+  if (value < least || value > (1u << 26))
+    throw BadParameters(fmt::format("--set {}: give a number from {} to 2^26", name, least));
+  return value;
+}
+
+struct Windows {
+  std::uint64_t even, large;  // [Pos ≈ Neg] and [Pos > Neg]
+};
+Windows windows_of(const Context& context, const char* even, const char* large) {
+  return {whole_from(context, even, 16), whole_from(context, large, 16)};
+}
+std::uint64_t greatest(const Windows& windows) {
+  return std::max(windows.even, windows.large);
+}
+
+Stream packets(const Context& context, const Length& length) {
+  if (!context.input().empty()) return stream_of_file(context.input(), length, context.seed());
+  return packet_stream({.active = context.whole("senders"),
+                        .packets = context.number("packets"),
+                        .addresses = static_cast<std::uint64_t>(context.number("addresses")),
+                        .skew = context.number("skew")},
+                       length, context.seed());
+}
+
+double most_penalty(const Context& context) {
+  const double most = context.number("penalty");
+  if (!(most > 1 && most <= 1e6))
+    throw BadParameters("--set penalty: give a number above 1, up to 1000000");
+  return most;
+}
+
+// --- trials of one stream -----------------------------------------------------------------------
+
+struct Measured {
+  double bits;
+  Best best;
+  Outcome ours;  // with our count of keys, the same number of probes
+};
+struct Series {
+  std::string id, name;
+  std::uint64_t window;
+  double odds = 0;
+  std::vector<Measured> all = {};
+};
+
+std::vector<double> sizes_of(const Context& context) {
+  const double bits = context.number("bits");
+  if (bits == 0) return {1, 2, 4, 8, 16, 32, 64};
+  if (!(bits > 0.1 && bits <= 1024))
+    throw BadParameters("--set bits: give bits an item from 0.1 to 1024; 0 is the paper's");
+  return {bits};
+}
+
+std::vector<Series> run_series(const Context& context, const Stream& stream,
+                               const Windows& windows) {
+  std::vector<Series> all = {
+      {"even", fmt::format("w = {}", windows.even), windows.even},
+      {"large", fmt::format("w = {}", windows.large), windows.large},
+  };
+  const std::vector<double> sizes = sizes_of(context);
+  const double most = most_penalty(context);
+  Probes probes{.from = 1,
+                .most = static_cast<unsigned>(std::clamp<std::uint64_t>(
+                    whole_from(context, "kmax", 1), 1, StampedWindow::kMostBits)),
+                .all = context.number("all_k") != 0};
+  double done = 0;
+  for (Series& series : all) {
+    const Truth truth = truth_of(stream, series.window);
+    series.odds = truth.odds();
+    probes.from = 1;
+    for (const double bits : sizes) {
+      const Trial trial{stream, truth, series.window, bits, context.seed() + 1, most};
+      Measured measured{bits, best_of(trial, probes), {}};
+      measured.ours = run_trial(trial, measured.best.inferred_probes, false);
+      // More bits, more probes.
+      const unsigned fewest =
+          std::min(measured.best.standard_probes, measured.best.inferred_probes);
+      probes.from = std::max(1u, fewest - 1);
+      series.all.push_back(std::move(measured));
+      context.progress(++done / static_cast<double>(2 * sizes.size()));
+    }
+  }
+  return all;
+}
+
+double ratio_of(const Measured& measured) {
+  return measured.best.inferred.inferred / measured.best.standard;
+}
+
+// Few errors are left where bits are many: what chance does to their number.
+std::string chance_of(const Measured& measured) {
+  const double errors = std::max<double>(1, static_cast<double>(measured.best.inferred.errors));
+  return fmt::format("chance: {} errors at this scale, a standard error of {:.2g} of the ratio",
+                     measured.best.inferred.errors, ratio_of(measured) / std::sqrt(errors));
+}
+
+// --- what is drawn ------------------------------------------------------------------------------
+
+// Values that the paper's set-up gives, where there are any.
+Curve expected_of(const std::string& prefix, const std::string& suffix, const std::string& name,
+                  unsigned colour) {
+  static const Published all = Published::parse(published_csv("dautrich"));
+  Curve curve{name, Curve::Style::points, {}, colour};
+  for (const PublishedValue& value : all.all())
+    if (value.corrected && value.id.starts_with(prefix) && value.id.ends_with(suffix)) {
+      const std::string size =
+          value.id.substr(prefix.size(), value.id.size() - prefix.size() - suffix.size());
+      if (size.find('.') == size.npos) curve.points.push_back({std::stod(size), *value.corrected});
+    }
+  return curve;
+}
+
+Figure figure_of(const std::string& title, const std::string& figure,
+                 const std::vector<Series>& all) {
+  const Axis bits{"bits an item of the window", true, 0.9, 72.0};
+  Panel ratios{"penalty of the inferential filter over the standard one's; below 1 it is less",
+               bits,
+               {"penalty ratio", false, 0.0},
+               {}};
+  Panel errors{"posterior error (eq. 28)", bits, {"mean |posterior - share|", false, 0.0}, {}};
+  Panel priors{"penalty over that of deciding by the prior alone; above 1 no filter is better",
+               bits,
+               {"penalty ratio", true},
+               {}};
+  unsigned colour = 0;
+  for (const Series& series : all) {
+    Curve ratio{series.name, Curve::Style::line, {}, colour}, error = ratio, inferred = ratio;
+    Curve ours{series.name + ", our count", Curve::Style::model, {}, colour}, ours_error = ours;
+    Curve standard{series.name + ", standard", Curve::Style::model, {}, colour};
+    for (const Measured& each : series.all) {
+      const double prior = each.best.inferred.prior_only;
+      ratio.points.push_back({each.bits, ratio_of(each)});
+      ours.points.push_back({each.bits, each.ours.inferred / each.best.standard});
+      error.points.push_back({each.bits, each.best.inferred.posterior_error});
+      ours_error.points.push_back({each.bits, each.ours.posterior_error});
+      inferred.points.push_back({each.bits, each.best.inferred.inferred / prior});
+      standard.points.push_back({each.bits, each.best.standard / prior});
+    }
+    inferred.name += ", inferential";
+    const std::string id = figure + "." + series.id + ".";
+    ratios.curves.insert(ratios.curves.end(), {ratio, ours});
+    errors.curves.insert(errors.curves.end(), {error, ours_error});
+    priors.curves.insert(priors.curves.end(), {inferred, standard});
+    if (Curve paper = expected_of(id, "", series.name + ", expected", colour);
+        !paper.points.empty())
+      ratios.curves.push_back(std::move(paper));
+    if (Curve paper = expected_of(id, ".error", series.name + ", expected", colour);
+        !paper.points.empty())
+      errors.curves.push_back(std::move(paper));
+    ++colour;
+  }
+  return {title, {ratios, errors, priors}};
+}
+
+Table table_of(const std::vector<Series>& all) {
+  Table table{{"window", "bits", "pos/neg", "k standard", "k inferential", "standard",
+               "inferential", "inferential/standard", "standard/inferential", "prior only",
+               "posterior error", "our count", "our count/standard", "its posterior error"},
+              {}};
+  for (const Series& series : all)
+    for (const Measured& each : series.all) {
+      const Outcome& best = each.best.inferred;
+      table.lines.push_back(
+          {fmt::format("{}", series.window), fmt::format("{:g}", each.bits),
+           fmt::format("{:.4f}", series.odds), fmt::format("{}", each.best.standard_probes),
+           fmt::format("{}", each.best.inferred_probes), fmt::format("{:.0f}", each.best.standard),
+           fmt::format("{:.0f}", best.inferred), fmt::format("{:.4f}", ratio_of(each)),
+           fmt::format("{:.4f}", 1 / ratio_of(each)), fmt::format("{:.0f}", best.prior_only),
+           fmt::format("{:.4f}", best.posterior_error), fmt::format("{:.0f}", each.ours.inferred),
+           fmt::format("{:.4f}", each.ours.inferred / each.best.standard),
+           fmt::format("{:.4f}", each.ours.posterior_error)});
+    }
+  return table;
+}
+
+bool printed_size(double bits) {
+  return bits >= 2 && bits <= 32 && std::exp2(std::round(std::log2(bits))) == bits;
+}
+
+void add_ratio_rows(Rows& rows, const std::string& figure, const std::vector<Series>& all) {
+  for (const Series& series : all)
+    for (const Measured& each : series.all)
+      if (printed_size(each.bits))
+        rows.value(fmt::format("{}.{}.{:g}", figure, series.id, each.bits), ratio_of(each),
+                   chance_of(each));
+}
+
+void add_error_rows(Rows& rows, const std::string& figure, const std::vector<Series>& all) {
+  for (const Series& series : all)
+    for (const Measured& each : series.all)
+      if (printed_size(each.bits))
+        rows.value(fmt::format("{}.{}.{:g}.error", figure, series.id, each.bits),
+                   each.best.inferred.posterior_error);
+}
+
+template <class F>
+double greatest_of(const std::vector<Series>& all, const F& value) {
+  double most = -1e300;
+  for (const Series& series : all)
+    for (const Measured& each : series.all) most = std::max(most, value(each));
+  return most;
+}
+
+double greatest_posterior_error(const std::vector<Series>& all) {
+  return greatest_of(all, [](const Measured& each) { return each.best.inferred.posterior_error; });
+}
+
+Result result_of(const Context& context, const std::string& title, const std::string& figure,
+                 const std::vector<Series>& all) {
+  Result result{context.rows(), figure_of(title, figure, all)};
+  result.table = table_of(all);
+  return result;
+}
+
+}  // namespace
+
+Result run_table3(const Context& context) {
+  Result result{context.rows(), {}};
+  Table table{{"stream", "window", "pos/neg", "by the priors"}, {}};
+  const std::uint64_t keys = whole_from(context, "U", 2);
+  const auto one = [&](const char* name, const char* id, const Stream& stream,
+                       const Windows& windows, bool stationary) {
+    for (const auto& [condition, window] :
+         {std::pair{"even", windows.even}, std::pair{"large", windows.large}}) {
+      const Truth truth = truth_of(stream, window);
+      double inside = 0;
+      for (std::size_t i = 0; i < stream.chances.size(); ++i)
+        inside += stream.chances[i] * truth.chances[i];
+      const double model = inside / (1 - inside);
+      result.rows.value(fmt::format("table3.{}.{}", id, condition), truth.odds());
+      // The fewer are outside, the more chance has to say.
+      const double outside = static_cast<double>(truth.in_window.size() - truth.positives);
+      if (stationary)
+        result.rows.predicted("Table 3",
+                              fmt::format("the same by the priors: {}, w = {}", name, window),
+                              model, truth.odds(), {0.01 + 4 / std::sqrt(std::max(1.0, outside))});
+      table.lines.push_back({name, fmt::format("{}", window), fmt::format("{:.4f}", truth.odds()),
+                             fmt::format("{:.4f}", model)});
+    }
+    context.progress(static_cast<double>(table.lines.size()) / 6);
+  };
+  const Windows uniform = windows_of(context, "w1", "w2"), power = windows_of(context, "p1", "p2");
+  const Windows address = windows_of(context, "a1", "a2");
+  one("uniform", "uniform",
+      uniform_stream(keys, length_of(context, greatest(uniform)), context.seed()), uniform, true);
+  one("power law", "power", power_stream(keys, length_of(context, greatest(power)), context.seed()),
+      power, true);
+  one("source addresses", "ip", packets(context, length_of(context, greatest(address))), address,
+      false);
+  constexpr double kTimers = 15112980, kTimerBits = 21, kWindow = 1u << 20;
+  result.rows.value("table3.bits", kTimers * kTimerBits / kWindow);
+  result.table = std::move(table);
+  result.figure = {};
+  return result;
+}
+
+Result run_fig7(const Context& context) {
+  const Windows windows = windows_of(context, "w1", "w2");
+  const Stream stream = uniform_stream(whole_from(context, "U", 2),
+                                       length_of(context, greatest(windows)), context.seed());
+  const std::vector<Series> all = run_series(context, stream, windows);
+  Result result = result_of(context, "Uniform stream", "fig7", all);
+  add_ratio_rows(result.rows, "fig7", all);
+  double sum = 0, count = 0;
+  for (const Series& series : all)
+    for (const Measured& each : series.all)
+      if (printed_size(each.bits)) sum += ratio_of(each), ++count;
+  if (count > 1) result.rows.value("fig7.mean", sum / count);
+  add_error_rows(result.rows, "fig7", all);
+  result.rows.value("fig7.error", greatest_posterior_error(all));
+  return result;
+}
+
+Result run_fig9(const Context& context) {
+  const Windows windows = windows_of(context, "w1", "w2");
+  const Stream stream = power_stream(whole_from(context, "U", 2),
+                                     length_of(context, greatest(windows)), context.seed());
+  const std::vector<Series> all = run_series(context, stream, windows);
+  Result result = result_of(context, "Power-law stream", "fig9", all);
+  add_ratio_rows(result.rows, "fig9", all);
+  add_error_rows(result.rows, "fig9", all);
+  result.rows.value("fig9.error", greatest_posterior_error(all));
+  if (all[0].all.size() < 2) return result;  // of one size only there is nothing to compare
+
+  const double least = greatest_of(all, [](const Measured& m) {
+    return static_cast<double>(m.best.inferred.errors) < kFewErrors ? -1 : -ratio_of(m);
+  });
+  result.rows.claim("claim.seventy", -least < 0.3,
+                    fmt::format("{:.0f} % (power law, w = {})", 100 * (1 + least), windows.even));
+  double small = 0, large = 1;
+  std::string alone;
+  bool worse = true;
+  for (const Measured& m : all[0].all) {
+    if (printed_size(m.bits)) small = std::max(small, ratio_of(m));
+    const double share = m.best.standard / m.best.inferred.prior_only;
+    if (m.bits <= 8) alone += fmt::format("{}{:.2f}", alone.empty() ? "" : ", ", share);
+    if (m.bits <= 4) worse &= share > 1;
+  }
+  for (const Measured& m : all[1].all)
+    if (printed_size(m.bits)) large = std::min(large, ratio_of(m));
+  result.rows.claim("claim.skew", small < large, fmt::format("{:.2f}, {:.2f}", small, large));
+  result.rows.claim("claim.paradox", worse, alone);
+  const double over_standard = greatest_of(all, [](const Measured& m) {
+    return static_cast<double>(m.best.inferred.errors) < kFewErrors ? 0 : ratio_of(m);
+  });
+  const double over_prior = greatest_of(
+      all, [](const Measured& m) { return m.best.inferred.inferred / m.best.inferred.prior_only; });
+  result.rows.claim("claim.optimal", over_standard < 1 && over_prior < 1,
+                    fmt::format("{:.3f}, {:.3f}", over_standard, over_prior));
+  return result;
+}
+
+Result run_fig11(const Context& context) {
+  const Windows windows = windows_of(context, "a1", "a2");
+  const Stream stream = packets(context, length_of(context, greatest(windows)));
+  const std::vector<Series> all = run_series(context, stream, windows);
+  Result result = result_of(
+      context, context.input().empty() ? "Source addresses, generated" : "Source addresses",
+      "fig11", all);
+  std::string dearer;
+  unsigned less = 0, trials = 0;
+  for (const Series& series : all)
+    for (const Measured& each : series.all) {
+      ++trials;
+      less += ratio_of(each) < 1;
+      if (series.id == "large" && ratio_of(each) >= 1)
+        dearer +=
+            fmt::format("{}{:g} ({:.2f})", dearer.empty() ? "" : ", ", each.bits, ratio_of(each));
+    }
+  result.rows.claim("claim.bursts", !dearer.empty(), dearer.empty() ? "none" : dearer);
+  result.rows.claim("claim.most", 2 * less > trials, fmt::format("{} of {}", less, trials));
+  const double error = std::max(all[0].all[0].best.inferred.posterior_error,
+                                all[1].all[0].best.inferred.posterior_error);
+  result.rows.claim("claim.burstserror", error > 0.0322, fmt::format("{:.3f}", error));
+  return result;
+}
+
+}  // namespace sluice::repro::dautrich
