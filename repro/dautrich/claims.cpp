@@ -122,7 +122,7 @@ OfFilter run_set(const typename F::Params& params, std::uint64_t seed) {
 
 void claim_any(const Context& context, Rows& rows, const Stream& stream, const Truth& truth) {
   const OfFilter bloom = run_set<Bloom>({65536, 2, kKeys, 0.2}, context.seed());
-  const OfFilter blocked = run_set<BlockedBloom>({512, 8, kKeys, 0.1}, context.seed());
+  const OfFilter blocked = run_set<BlockedBloom>({128, 8, kKeys, 0.1}, context.seed());
   InferredWindow<Cohort> window(
       Cohort::make(Cohort::Params::from({.keys = kWindow}, Settings::parse("slot=16"))),
       {.window = kWindow, .anchor = Anchor::refreshed, .distinct = stream.distinct});

@@ -12,7 +12,8 @@
 namespace sluice::repro::dautrich {
 namespace {
 
-constexpr double kFewErrors = 100;
+// Below, a ratio says nothing.
+constexpr std::uint64_t kFewErrors = 100;
 
 std::uint64_t whole_from(const Context& context, const char* name, unsigned least) {
   const unsigned value = context.whole(name);
@@ -34,6 +35,7 @@ std::uint64_t greatest(const Windows& windows) {
 Stream packets(const Context& context, const Length& length) {
   if (!context.input().empty()) return stream_of_file(context.input(), length, context.seed());
   return packet_stream({.active = context.whole("senders"),
+                        .pace = context.number("pace"),
                         .packets = context.number("packets"),
                         .addresses = static_cast<std::uint64_t>(context.number("addresses")),
                         .skew = context.number("skew")},
@@ -63,7 +65,7 @@ struct Series {
 
 std::vector<double> sizes_of(const Context& context) {
   const double bits = context.number("bits");
-  if (bits == 0) return {1, 2, 4, 8, 16, 32, 64};
+  if (bits == 0) return {1, 2, 4, 8, 16, 32};
   if (!(bits > 0.1 && bits <= 1024))
     throw BadParameters("--set bits: give bits an item from 0.1 to 1024; 0 is the paper's");
   return {bits};
@@ -101,6 +103,7 @@ std::vector<Series> run_series(const Context& context, const Stream& stream,
   return all;
 }
 
+// Not a number where there are no errors at all.
 double ratio_of(const Measured& measured) {
   return measured.best.inferred.inferred / measured.best.standard;
 }
@@ -130,7 +133,7 @@ Curve expected_of(const std::string& prefix, const std::string& suffix, const st
 
 Figure figure_of(const std::string& title, const std::string& figure,
                  const std::vector<Series>& all) {
-  const Axis bits{"bits an item of the window", true, 0.9, 72.0};
+  const Axis bits{"bits an item of the window", true, 0.9, 36.0};
   Panel ratios{"penalty of the inferential filter over the standard one's; below 1 it is less",
                bits,
                {"penalty ratio", false, 0.0},
@@ -170,6 +173,10 @@ Figure figure_of(const std::string& title, const std::string& figure,
   return {title, {ratios, errors, priors}};
 }
 
+std::string ratio_text(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("{:.4f}", ratio) : "";
+}
+
 Table table_of(const std::vector<Series>& all) {
   Table table{{"window", "bits", "pos/neg", "k standard", "k inferential", "standard",
                "inferential", "inferential/standard", "standard/inferential", "prior only",
@@ -182,10 +189,10 @@ Table table_of(const std::vector<Series>& all) {
           {fmt::format("{}", series.window), fmt::format("{:g}", each.bits),
            fmt::format("{:.4f}", series.odds), fmt::format("{}", each.best.standard_probes),
            fmt::format("{}", each.best.inferred_probes), fmt::format("{:.0f}", each.best.standard),
-           fmt::format("{:.0f}", best.inferred), fmt::format("{:.4f}", ratio_of(each)),
-           fmt::format("{:.4f}", 1 / ratio_of(each)), fmt::format("{:.0f}", best.prior_only),
+           fmt::format("{:.0f}", best.inferred), ratio_text(ratio_of(each)),
+           ratio_text(1 / ratio_of(each)), fmt::format("{:.0f}", best.prior_only),
            fmt::format("{:.4f}", best.posterior_error), fmt::format("{:.0f}", each.ours.inferred),
-           fmt::format("{:.4f}", each.ours.inferred / each.best.standard),
+           ratio_text(each.ours.inferred / each.best.standard),
            fmt::format("{:.4f}", each.ours.posterior_error)});
     }
   return table;
@@ -198,7 +205,7 @@ bool printed_size(double bits) {
 void add_ratio_rows(Rows& rows, const std::string& figure, const std::vector<Series>& all) {
   for (const Series& series : all)
     for (const Measured& each : series.all)
-      if (printed_size(each.bits))
+      if (printed_size(each.bits) && each.best.inferred.errors >= kFewErrors)
         rows.value(fmt::format("{}.{}.{:g}", figure, series.id, each.bits), ratio_of(each),
                    chance_of(each));
 }
@@ -282,7 +289,8 @@ Result run_fig7(const Context& context) {
   double sum = 0, count = 0;
   for (const Series& series : all)
     for (const Measured& each : series.all)
-      if (printed_size(each.bits)) sum += ratio_of(each), ++count;
+      if (printed_size(each.bits) && each.best.inferred.errors >= kFewErrors)
+        sum += ratio_of(each), ++count;
   if (count > 1) result.rows.value("fig7.mean", sum / count);
   add_error_rows(result.rows, "fig7", all);
   result.rows.value("fig7.error", greatest_posterior_error(all));
@@ -301,7 +309,7 @@ Result run_fig9(const Context& context) {
   if (all[0].all.size() < 2) return result;  // of one size only there is nothing to compare
 
   const double least = greatest_of(all, [](const Measured& m) {
-    return static_cast<double>(m.best.inferred.errors) < kFewErrors ? -1 : -ratio_of(m);
+    return m.best.inferred.errors < kFewErrors ? -1 : -ratio_of(m);
   });
   result.rows.claim("claim.seventy", -least < 0.3,
                     fmt::format("{:.0f} % (power law, w = {})", 100 * (1 + least), windows.even));
@@ -318,9 +326,8 @@ Result run_fig9(const Context& context) {
     if (printed_size(m.bits)) large = std::min(large, ratio_of(m));
   result.rows.claim("claim.skew", small < large, fmt::format("{:.2f}, {:.2f}", small, large));
   result.rows.claim("claim.paradox", worse, alone);
-  const double over_standard = greatest_of(all, [](const Measured& m) {
-    return static_cast<double>(m.best.inferred.errors) < kFewErrors ? 0 : ratio_of(m);
-  });
+  const double over_standard = greatest_of(
+      all, [](const Measured& m) { return m.best.inferred.errors < kFewErrors ? 0 : ratio_of(m); });
   const double over_prior = greatest_of(
       all, [](const Measured& m) { return m.best.inferred.inferred / m.best.inferred.prior_only; });
   result.rows.claim("claim.optimal", over_standard < 1 && over_prior < 1,
@@ -339,6 +346,7 @@ Result run_fig11(const Context& context) {
   unsigned less = 0, trials = 0;
   for (const Series& series : all)
     for (const Measured& each : series.all) {
+      if (each.best.inferred.errors < kFewErrors && ratio_of(each) > 0.5) continue;
       ++trials;
       less += ratio_of(each) < 1;
       if (series.id == "large" && ratio_of(each) >= 1)

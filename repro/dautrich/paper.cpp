@@ -18,14 +18,15 @@ std::vector<Experiment> experiments() {
                              {"warm", 1 << 20, "items inserted before that; scaled"}};
   const Parameters universe = {{"U", 1 << 16, "keys"}};
   const Parameters trials = {
-      {"bits", 0, "bits an item of the window; 0: 1, 2, 4 … 64"},
+      {"bits", 0, "bits an item of the window; 0: 1, 2, 4 … 32"},
       {"kmax", 30, "most probes tried"},
       {"all_k", 0, "1: all probes up to kmax are tried, not only to the least"},
       {"penalty", 10, "penalties are uniform from 1 to this"}};
-  const Parameters senders = {{"senders", 330, "active at a time"},
-                              {"packets", 6.5, "of a sender before another takes its place"},
+  const Parameters senders = {{"senders", 46000, "active at a time"},
+                              {"pace", 0.87, "skew of the Zipf law of how often they send"},
+                              {"packets", 10, "of a sender before another takes its place"},
                               {"addresses", 1 << 20, "from which senders are drawn"},
-                              {"skew", 0.92, "of the Zipf law by which they are"}};
+                              {"skew", 1.1, "of the Zipf law by which they are"}};
   const Parameters address_windows = {{"a1", 1 << 8, "window of addresses, Pos and Neg alike"},
                                       {"a2", 1 << 15, "window of addresses, more Pos"}};
   const auto windows = [](double even, double large) -> Parameters {
@@ -38,9 +39,9 @@ std::vector<Experiment> experiments() {
        universe + windows(1 << 16, 1 << 18) + power_windows + address_windows + senders + length, 1,
        2},
       {"fig7", "Figures 7 and 8", "penalties and posterior errors, uniform stream", run_fig7,
-       universe + windows(1 << 16, 1 << 18) + trials + length, 0.25, 40},
+       universe + windows(1 << 16, 1 << 18) + trials + length, 0.125, 40},
       {"fig9", "Figures 9 and 10", "penalties and posterior errors, power-law stream", run_fig9,
-       universe + windows(1 << 11, 1 << 18) + trials + length, 0.25, 40},
+       universe + windows(1 << 11, 1 << 18) + trials + length, 0.125, 40},
       {"fig11", "Figures 11 and 12", "penalties and posterior errors, source addresses", run_fig11,
        address_windows + senders + trials + length, 0.25, 30},
       {"claims", "Abstract", "other queries, other penalties, other filters", run_claims, {}, 1, 5},
@@ -66,7 +67,7 @@ Paper dautrich_paper() {
               "a timer⌋ timers, the smallest block B with ⌈w/B⌉ + 1 + P + 2 ≤ 2^bits, padding P = "
               "max(0, ⌈m/(kB)⌉ − 1). The best k of 1 to 30 is found for each filter and size, as "
               "in "
-              "§5.1.2: tried upwards until both penalties have risen twice (`--set all_k=1` tries "
+              "§5.1.2: tried upwards until both penalties have risen (`--set all_k=1` tries "
               "all).",
               "**Eq. 17** holds for 1 ≪ j ≪ |U|·H only (it says D(1) = 1.2, and falls beyond "
               "|U|·H): "
@@ -79,10 +80,11 @@ Paper dautrich_paper() {
               "the curves depend on. So few errors are left at many bits an item, and tolerances "
               "there are what chance allows.",
               "**Source addresses.** The CAIDA trace is not free to pass on. A generated stream "
-              "stands in: some hundred senders active at a time, each for a few packets, drawn by "
-              "a Zipf law; its numbers were chosen so that Table 3 fits. Priors and D(j) are "
-              "learnt from it as §5.3.2 does. `--input` reads a trace of your own, one address a "
-              "line, up to warm + n of them.",
+              "stands in: some ten thousand senders active at a time, some quicker than others, "
+              "each "
+              "for ten packets on average, drawn by a Zipf law; its numbers were chosen so that "
+              "Table 3 fits. Priors and D(j) are learnt from it as §5.3.2 does. `--input` reads a "
+              "trace of your own, one address a line, up to warm + n of them.",
               "**Renewals.** All of this is for filters into which every arrival is inserted. "
               "Where only delivered events are, which is our default, ages are renewal ages "
               "(docs/inference.md).",

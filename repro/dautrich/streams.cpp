@@ -103,14 +103,15 @@ Stream power_stream(std::uint64_t keys, const Length& length, std::uint64_t seed
 Stream packet_stream(const Senders& senders, const Length& length, std::uint64_t seed) {
   if (senders.active == 0 || !(senders.packets >= 1) || senders.addresses == 0 ||
       senders.addresses > (std::uint64_t{1} << 32) ||
-      !(senders.skew >= 0 && senders.skew <= ZipfSampler::kSkewMost))
+      !(senders.skew >= 0 && senders.skew <= ZipfSampler::kSkewMost) ||
+      !(senders.pace >= 0 && senders.pace <= ZipfSampler::kSkewMost))
     throw BadParameters(
         "--set: a stream of packets takes 1 or more active senders, 1 or more packets of each, 1 "
-        "to 2^32 addresses and a skew of 0 to 4");
+        "to 2^32 addresses, and a skew and a pace of 0 to 4");
   SplitMix64 random(seed);
   Stream stream;
   stream.warm = length.warm;
-  const ZipfSampler ranks(senders.addresses, senders.skew);
+  const ZipfSampler ranks(senders.addresses, senders.skew), places(senders.active, senders.pace);
   std::unordered_map<std::uint64_t, std::uint32_t> numbers;
   const auto draw = [&] {
     const std::uint64_t address = ranks.draw(random);
@@ -120,7 +121,7 @@ Stream packet_stream(const Senders& senders, const Length& length, std::uint64_t
   for (std::uint32_t& sender : active) sender = draw();
   stream.items.resize(length.warm + length.asked);
   for (std::uint32_t& item : stream.items) {
-    std::uint32_t& sender = active[scale_to(random.next(), active.size())];
+    std::uint32_t& sender = active[places.draw(random) - 1];
     item = sender;
     if (random.next_unit() * senders.packets < 1) sender = draw();
   }

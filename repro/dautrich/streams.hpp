@@ -33,15 +33,16 @@ Stream uniform_stream(std::uint64_t keys, const Length& length, std::uint64_t se
 // p_x = 1/(x H), x from 1 to `keys` (§5.3.1).
 Stream power_stream(std::uint64_t keys, const Length& length, std::uint64_t seed);
 
-// Stands in for the addresses of packets: so many senders are active at a time, each packet is of
-// one of them, and each has so many packets on average before another takes its place, who is drawn
-// by a Zipf law. So a sender's chance is not the same all the time, which is what the paper says of
-// its trace.
+// Stands in for the addresses of packets: so many senders are active at a time, some quicker than
+// others by a Zipf law, and each has so many packets on average before another takes its place, who
+// is drawn by a Zipf law, too. So a sender's chance is not the same all the time, which is what the
+// paper says of its trace.
 struct Senders {
   unsigned active = 0;
+  double pace = 0;  // skew of the first law
   double packets = 0;
   std::uint64_t addresses = 0;
-  double skew = 0;
+  double skew = 0;  // of the second
 };
 Stream packet_stream(const Senders& senders, const Length& length, std::uint64_t seed);
 // The same of a file of the user's own. p_x is how often a key is there, and D(j) is sampled, as

@@ -87,7 +87,8 @@ Best best_of(const Trial& trial, const Probes& probes) {
     const bool rose = outcome.standard > last_standard && outcome.inferred > last_inferred;
     risen = k > probes.from && rose ? risen + 1 : 0;
     last_standard = outcome.standard, last_inferred = outcome.inferred;
-    if (!probes.all && risen == 2) break;
+    // One rise is enough where it cannot be chance.
+    if (!probes.all && risen == (outcome.errors > 2000 ? 1 : 2)) break;
   }
   return best;
 }

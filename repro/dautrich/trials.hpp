@@ -54,7 +54,7 @@ struct Trial {
 Outcome run_trial(const Trial& trial, unsigned probes, bool printed);
 
 // The best number of probes for each of the two, of 1 to `most`. Costs fall with it and then rise:
-// it is tried from `from` on until both have risen twice, unless `all`.
+// it is tried from `from` on until both have risen (twice where errors are few), unless `all`.
 struct Best {
   unsigned standard_probes = 0, inferred_probes = 0;
   double standard = 0;
