@@ -91,7 +91,7 @@ std::vector<Series> run_series(const Context& context, const Stream& stream,
     for (const double bits : sizes) {
       const Trial trial{stream, truth, series.window, bits, context.seed() + 1, most};
       Measured measured{bits, best_of(trial, probes), {}};
-      measured.ours = run_trial(trial, measured.best.inferred_probes, false);
+      measured.ours = run_trial(trial, measured.best.inferred_probes, false, stream.asked());
       // More bits, more probes.
       const unsigned fewest =
           std::min(measured.best.standard_probes, measured.best.inferred_probes);
@@ -117,12 +117,16 @@ std::string chance_of(const Measured& measured) {
 
 // --- what is drawn ------------------------------------------------------------------------------
 
+const Published& published() {
+  static const Published all = Published::parse(published_csv("dautrich"));
+  return all;
+}
+
 // Values that the paper's set-up gives, where there are any.
 Curve expected_of(const std::string& prefix, const std::string& suffix, const std::string& name,
                   unsigned colour) {
-  static const Published all = Published::parse(published_csv("dautrich"));
   Curve curve{name, Curve::Style::points, {}, colour};
-  for (const PublishedValue& value : all.all())
+  for (const PublishedValue& value : published().all())
     if (value.corrected && value.id.starts_with(prefix) && value.id.ends_with(suffix)) {
       const std::string size =
           value.id.substr(prefix.size(), value.id.size() - prefix.size() - suffix.size());
@@ -230,6 +234,19 @@ double greatest_posterior_error(const std::vector<Series>& all) {
   return greatest_of(all, [](const Measured& each) { return each.best.inferred.posterior_error; });
 }
 
+// §7: how many trials are within what the paper concludes.
+void claim_ten(Rows& rows, const std::string& id, const std::vector<Series>& all) {
+  unsigned within = 0, more = 0, less = 0, dearer = 0;
+  for (const Series& series : all)
+    for (const Measured& each : series.all) {
+      const double ratio = ratio_of(each);
+      if (!std::isfinite(ratio)) continue;
+      ++(ratio < 0.3 ? more : ratio <= 0.9 ? within : ratio < 1 ? less : dearer);
+    }
+  rows.claim(id, within + more > less + dearer,
+             fmt::format("{}, {}, {}, {}", within, more, less, dearer));
+}
+
 Result result_of(const Context& context, const std::string& title, const std::string& figure,
                  const std::vector<Series>& all) {
   Result result{context.rows(), figure_of(title, figure, all)};
@@ -242,6 +259,9 @@ Result result_of(const Context& context, const std::string& title, const std::st
 Result run_table3(const Context& context) {
   Result result{context.rows(), {}};
   Table table{{"stream", "window", "pos/neg", "by the priors"}, {}};
+  Curve ours{"measured", Curve::Style::bars, {}, 0};
+  Curve paper{"printed", Curve::Style::points, {}, 1};
+  std::vector<std::string> names;
   const std::uint64_t keys = whole_from(context, "U", 2);
   const auto one = [&](const char* name, const char* id, const Stream& stream,
                        const Windows& windows, bool stationary) {
@@ -252,6 +272,10 @@ Result run_table3(const Context& context) {
       for (std::size_t i = 0; i < stream.chances.size(); ++i)
         inside += stream.chances[i] * truth.chances[i];
       const double model = inside / (1 - inside);
+      const auto x = static_cast<double>(names.size());
+      names.push_back(fmt::format("{}, {}", name, window));
+      ours.points.push_back({x, truth.odds()});
+      paper.points.push_back({x, published()[fmt::format("table3.{}.{}", id, condition)].printed});
       result.rows.value(fmt::format("table3.{}.{}", id, condition), truth.odds());
       // The fewer are outside, the more chance has to say.
       const double outside = static_cast<double>(truth.in_window.size() - truth.positives);
@@ -270,12 +294,15 @@ Result run_table3(const Context& context) {
       uniform_stream(keys, length_of(context, greatest(uniform)), context.seed()), uniform, true);
   one("power law", "power", power_stream(keys, length_of(context, greatest(power)), context.seed()),
       power, true);
-  one("source addresses", "ip", packets(context, length_of(context, greatest(address))), address,
-      false);
+  one("addresses", "ip", packets(context, length_of(context, greatest(address))), address, false);
   constexpr double kTimers = 15112980, kTimerBits = 21, kWindow = 1u << 20;
   result.rows.value("table3.bits", kTimers * kTimerBits / kWindow);
   result.table = std::move(table);
-  result.figure = {};
+  result.figure = {"Queries for items in the window, over those for items that are not",
+                   {{"",
+                     {"stream, window (items)", false, -0.6, 5.6, names},
+                     {"Pos / Neg", true, 0.5, 100.0},
+                     {ours, paper}}}};
   return result;
 }
 
@@ -294,6 +321,7 @@ Result run_fig7(const Context& context) {
   if (count > 1) result.rows.value("fig7.mean", sum / count);
   add_error_rows(result.rows, "fig7", all);
   result.rows.value("fig7.error", greatest_posterior_error(all));
+  claim_ten(result.rows, "claim.ten.uniform", all);
   return result;
 }
 
@@ -306,6 +334,7 @@ Result run_fig9(const Context& context) {
   add_ratio_rows(result.rows, "fig9", all);
   add_error_rows(result.rows, "fig9", all);
   result.rows.value("fig9.error", greatest_posterior_error(all));
+  claim_ten(result.rows, "claim.ten.power", all);
   if (all[0].all.size() < 2) return result;  // of one size only there is nothing to compare
 
   const double least = greatest_of(all, [](const Measured& m) {
@@ -342,6 +371,7 @@ Result run_fig11(const Context& context) {
   Result result = result_of(
       context, context.input().empty() ? "Source addresses, generated" : "Source addresses",
       "fig11", all);
+  claim_ten(result.rows, "claim.ten.ip", all);
   std::string dearer;
   unsigned less = 0, trials = 0;
   for (const Series& series : all)

@@ -39,7 +39,7 @@ Timing::Params timing_of(std::uint64_t window, double bits, unsigned probes) {
   return params;
 }
 
-Outcome run_trial(const Trial& trial, unsigned probes, bool printed) {
+Outcome run_trial(const Trial& trial, unsigned probes, bool printed, std::uint64_t asked) {
   const Stream& stream = trial.stream;
   const Timing::Params params = timing_of(trial.window, trial.bits, probes);
   InferredWindow<Timing> filter(Timing::make(params),
@@ -51,7 +51,10 @@ Outcome run_trial(const Trial& trial, unsigned probes, bool printed) {
   Penalties penalties(trial.seed, trial.most);
   Calibration calibration;
   Outcome outcome;
-  for (std::uint64_t i = 0; i < stream.items.size(); ++i) {
+  // No more beforehand than it takes to fill the window.
+  const std::uint64_t first = stream.warm - std::min(stream.warm, trial.window * 5 / 4);
+  const std::uint64_t end = stream.warm + std::min(asked, stream.asked());
+  for (std::uint64_t i = first; i < end; ++i) {
     const std::uint32_t item = stream.items[i];
     const Costs costs = penalties.next();
     const Prior prior = Prior::arrival(stream.chances[item]);
@@ -74,22 +77,29 @@ Outcome run_trial(const Trial& trial, unsigned probes, bool printed) {
 }
 
 Best best_of(const Trial& trial, const Probes& probes) {
+  const std::uint64_t asked = probes.all ? trial.stream.asked() : trial.stream.asked() / 4;
   Best best;
   best.standard = best.inferred.inferred = std::numeric_limits<double>::infinity();
-  double last_standard = 0, last_inferred = 0;
+  Outcome last;
   unsigned risen = 0;
-  for (unsigned k = probes.all ? 1 : probes.from; k <= probes.most; ++k) {
-    const Outcome outcome = run_trial(trial, k, true);
+  const unsigned from = probes.all ? 1 : std::min(probes.from, probes.most);
+  for (unsigned k = from; k <= probes.most; ++k) {
+    const Outcome outcome = run_trial(trial, k, true, asked);
     if (outcome.standard < best.standard)
       best.standard = outcome.standard, best.standard_probes = k;
     if (outcome.inferred < best.inferred.inferred)
       best.inferred = outcome, best.inferred_probes = k;
-    const bool rose = outcome.standard > last_standard && outcome.inferred > last_inferred;
-    risen = k > probes.from && rose ? risen + 1 : 0;
-    last_standard = outcome.standard, last_inferred = outcome.inferred;
+    const bool rose = outcome.standard > last.standard && outcome.inferred > last.inferred;
+    risen = k > from && rose ? risen + 1 : 0;
+    last = outcome;
     // One rise is enough where it cannot be chance.
-    if (!probes.all && risen == (outcome.errors > 2000 ? 1 : 2)) break;
+    if (!probes.all && risen == (outcome.errors > 1000 ? 1 : 2)) break;
   }
+  if (probes.all) return best;
+  best.inferred = run_trial(trial, best.inferred_probes, true, trial.stream.asked());
+  best.standard = best.standard_probes == best.inferred_probes
+                      ? best.inferred.standard
+                      : run_trial(trial, best.standard_probes, true, trial.stream.asked()).standard;
   return best;
 }
 

@@ -51,10 +51,12 @@ struct Trial {
   double most = 10;    // of the penalties
 };
 // `printed`: posteriors as in the paper; otherwise with our count of keys (docs/inference.md).
-Outcome run_trial(const Trial& trial, unsigned probes, bool printed);
+// `asked`: so many of the queries, or all of them.
+Outcome run_trial(const Trial& trial, unsigned probes, bool printed, std::uint64_t asked);
 
 // The best number of probes for each of the two, of 1 to `most`. Costs fall with it and then rise:
-// it is tried from `from` on until both have risen (twice where errors are few), unless `all`.
+// on a quarter of the queries it is tried from `from` on until both have risen (twice where errors
+// are few); or, with `all`, every number on all queries.
 struct Best {
   unsigned standard_probes = 0, inferred_probes = 0;
   double standard = 0;
