@@ -96,7 +96,7 @@ Result run_fig4(const Context& context) {
   Curve paper{"1, 1/2, 1/4 … (paper)", Curve::Style::points, {}, 1};
   const std::vector<double> fills = model::slice_matches(k, l, Fills::exact);
   Result result{context.rows(), {}};
-  double reported_past = 0;
+  double reported_past = 0, expected_past = 0;
   for (unsigned age = 0; age < ages; ++age) {
     // What is left of the key matches for certain, the rest as it does for any other.
     std::vector<double> matches = fills;
@@ -106,7 +106,7 @@ Result run_fig4(const Context& context) {
     ours.points.push_back({x, shares[age]});
     by_model.points.push_back({x, model});
     if (age < l + k) paper.points.push_back({x, age <= l ? 1 : std::pow(0.5, age - l)});
-    if (age >= l && age < l + k) reported_past += shares[age];
+    if (age >= l && age < l + k) reported_past += shares[age], expected_past += model;
     if (age > l && age <= l + 3 && age < l + k) {
       result.rows.value(fmt::format("fig4.past{}", age - l), shares[age]);
       result.rows.predicted("Fig. 4",
@@ -115,6 +115,8 @@ Result run_fig4(const Context& context) {
     }
   }
   result.rows.value("fig4.npws", reported_past / l);
+  result.rows.predicted("§5.2", "the same, false positives of forgotten keys included",
+                        expected_past / l, reported_past / l, {0.04});
   result.figure = {fmt::format("How reporting decays past the window, k = {}, l = {}", k, l),
                    {{fmt::format("the window ends at generation {}", l),
                      {"age of a key (generations), just before a shift", false, 0.0, ages - 0.5},

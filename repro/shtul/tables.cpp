@@ -10,6 +10,7 @@
 #include "repro/shtul/experiments.hpp"
 #include "repro/shtul/fresh_keys.hpp"
 #include "repro/shtul/rows_of_tables.hpp"
+#include "sluice/base/error.hpp"
 #include "sluice/model/apbf.hpp"
 
 namespace sluice::repro::shtul {
@@ -79,6 +80,8 @@ class ErrorPanels {
 std::vector<Cut> cuts_of(const Context& context) {
   const unsigned k = context.whole("k"), l = context.whole("l");
   if (k == 0 && l == 0) return {kTable2.begin(), kTable2.end()};
+  if (k == 0 || k > 64 || l == 0 || l > 192)
+    throw BadParameters("--set: give both a k from 1 to 64 and an l from 1 to 192");
   return {{k, l}};
 }
 
