@@ -1,15 +1,95 @@
 // Dautrich & Ravishankar 2013, Inferential Time-Decaying Bloom Filters.
+#include "repro/dautrich/experiments.hpp"
 #include "repro/papers.hpp"
 
 namespace sluice::repro {
+namespace {
+
+using Parameters = std::vector<Parameter>;
+
+Parameters operator+(Parameters left, const Parameters& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+std::vector<Experiment> experiments() {
+  using namespace sluice::repro::dautrich;
+  const Parameters length = {{"n", 1 << 22, "items queried and inserted; scaled"},
+                             {"warm", 1 << 20, "items inserted before that; scaled"}};
+  const Parameters universe = {{"U", 1 << 16, "keys"}};
+  const Parameters trials = {
+      {"bits", 0, "bits an item of the window; 0: 1, 2, 4 … 32"},
+      {"kmax", 30, "most probes tried"},
+      {"all_k", 0, "1: all probes up to kmax are tried, not only to the least"},
+      {"penalty", 10, "penalties are uniform from 1 to this"}};
+  const Parameters senders = {{"senders", 46000, "active at a time"},
+                              {"pace", 0.87, "skew of the Zipf law of how often they send"},
+                              {"packets", 10, "of a sender before another takes its place"},
+                              {"addresses", 1 << 20, "from which senders are drawn"},
+                              {"skew", 1.1, "of the Zipf law by which they are"}};
+  const Parameters address_windows = {{"a1", 1 << 8, "window of addresses, Pos and Neg alike"},
+                                      {"a2", 1 << 15, "window of addresses, more Pos"}};
+  const auto windows = [](double even, double large) -> Parameters {
+    return {{"w1", even, "window with as many Pos as Neg"}, {"w2", large, "window with more Pos"}};
+  };
+  const Parameters power_windows = {{"p1", 1 << 11, "window of the power law, Pos and Neg alike"},
+                                    {"p2", 1 << 18, "window of the power law, more Pos"}};
+  return {
+      {"table3", "Table 3", "streams and windows", run_table3,
+       universe + windows(1 << 16, 1 << 18) + power_windows + address_windows + senders + length, 1,
+       2},
+      {"fig7", "Figures 7 and 8", "penalties and posterior errors, uniform stream", run_fig7,
+       universe + windows(1 << 16, 1 << 18) + trials + length, 0.25, 40},
+      {"fig9", "Figures 9 and 10", "penalties and posterior errors, power-law stream", run_fig9,
+       universe + windows(1 << 11, 1 << 18) + trials + length, 0.25, 40},
+      {"fig11", "Figures 11 and 12", "penalties and posterior errors, source addresses", run_fig11,
+       address_windows + senders + trials + length, 0.25, 30},
+      {"claims", "Abstract", "other queries, other penalties, other filters", run_claims, {}, 1, 5},
+  };
+}
+
+}  // namespace
 
 Paper dautrich_paper() {
   return {
       .name = "dautrich",
       .title = "Dautrich & Ravishankar 2013, Inferential Time-Decaying Bloom Filters",
       .published = Published::parse(published_csv("dautrich")),
-      .experiments = {},
-      .notes = {},
+      .experiments = experiments(),
+      .notes =
+          {
+              "**Values.** The paper draws its results and prints few numbers. Values in "
+              "parentheses "
+              "are those of an independent simulation of its set-up at full size (2^22 queries), "
+              "and carry their own chance where errors are few.",
+              "**Parameters** that give the paper's curves: max(k, 3) bits a timer, ⌊w · bits / "
+              "bits "
+              "a timer⌋ timers, the smallest block B with ⌈w/B⌉ + 1 + P + 2 ≤ 2^bits, padding P = "
+              "max(0, ⌈m/(kB)⌉ − 1). The best k of 1 to 30 is found for each filter and size, as "
+              "in "
+              "§5.1.2: tried upwards on a quarter of the queries until both penalties have risen "
+              "(`--set all_k=1` tries "
+              "all).",
+              "**Eq. 17** holds for 1 ≪ j ≪ |U|·H only (it says D(1) = 1.2, and falls beyond "
+              "|U|·H): "
+              "eq. 15 is summed instead.",
+              "**Our count.** The paper takes all D(B) keys of a block for possible owners of "
+              "timers of its age; those that came again have newer ones. Dashed lines count only "
+              "the keys that came last in that block: lower posterior errors, lower penalties "
+              "(`.printed = false`, which is how Sluice does it).",
+              "**Scale** is that of the streams' length. Universe and windows stay: they are what "
+              "the curves depend on. So few errors are left at many bits an item, and tolerances "
+              "there are what chance allows.",
+              "**Source addresses.** The CAIDA trace is not free to pass on. A generated stream "
+              "stands in: some ten thousand senders active at a time, some quicker than others, "
+              "each "
+              "for ten packets on average, drawn by a Zipf law; its numbers were chosen so that "
+              "Table 3 fits. Priors and D(j) are learnt from it as §5.3.2 does. `--input` reads a "
+              "trace of your own, one address a line, up to warm + n of them.",
+              "**Renewals.** All of this is for filters into which every arrival is inserted. "
+              "Where only delivered events are, which is our default, ages are renewal ages "
+              "(docs/inference.md).",
+          },
   };
 }
 

@@ -1,0 +1,36 @@
+#include "repro/dautrich/parameters.hpp"
+
+#include <fmt/format.h>
+
+#include "repro/papers.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice::repro::dautrich {
+
+const Published& published() {
+  static const Published all = Published::parse(published_csv("dautrich"));
+  return all;
+}
+
+std::uint64_t whole_from(const Context& context, const char* name, unsigned least) {
+  const unsigned value = context.whole(name);
+  if (value < least || value > (1u << 26))
+    throw BadParameters(fmt::format("--set {}: give a number from {} to 2^26", name, least));
+  return value;
+}
+
+Windows windows_of(const Context& context, const char* even, const char* large) {
+  return {whole_from(context, even, 16), whole_from(context, large, 16)};
+}
+
+Stream packets(const Context& context, const Length& length) {
+  if (!context.input().empty()) return stream_of_file(context.input(), length, context.seed());
+  return packet_stream({.active = context.whole("senders"),
+                        .pace = context.number("pace"),
+                        .packets = context.number("packets"),
+                        .addresses = static_cast<std::uint64_t>(context.number("addresses")),
+                        .skew = context.number("skew")},
+                       length, context.seed());
+}
+
+}  // namespace sluice::repro::dautrich
