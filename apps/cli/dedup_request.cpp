@@ -135,7 +135,7 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
   Planning planning = plan(plan_request_of(request), PlanScope::choice);
   if (!planning.chosen) throw BadParameters(planning.reason);
   const Plan& choice = planning.choice();
-  request.filter = choice.filter;
+  request.filter = choice.filter_text();
   request.wish = choice.wish();
   if (choice.window) {
     if (!request.window) request.window = choice.window_params();

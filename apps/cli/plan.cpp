@@ -76,7 +76,7 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   if (plan.window && plan.keys && flags.rate.empty())
     add("--expect", fmt::format("{}", *plan.keys));
   add("--fpr", fmt::format("{:g}", plan.target_fpr));
-  std::string filter = plan.filter;
+  std::string filter = plan.filter_text();
   if (plan.generations)
     filter +=
         fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations", *plan.generations);

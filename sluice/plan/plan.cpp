@@ -96,11 +96,17 @@ PlanRequest fixed_error(PlanRequest request) {
   return request;
 }
 
+// Where the error is open the default is good enough at the standard one: what errs less still
+// costs more lines, or slack.
+bool default_will_do(const PlanRequest& request, const Plan& plan) {
+  return plan.feasible() && (!error_is_open(request) || plan.fpr <= planning::kStandardFpr);
+}
+
 // Only what may be chosen.
 std::vector<Plan> worth_choosing(const PlanRequest& request, std::span<const Family> families) {
   planning::Sizing sizing(request);
   std::vector<Plan> plans = {sizing.best(families.front())};
-  if (plans[0].feasible() && !error_is_open(request)) return plans;
+  if (default_will_do(request, plans[0])) return plans;
   double least = plans[0].feasible() ? plans[0].fpr : 1;
   for (const Family& family : families.subspan(1)) {
     if (error_is_open(request) && (least == 0 || !sizing.beats(family, least))) continue;
@@ -115,16 +121,16 @@ std::span<const Family> families_of(const PlanRequest& request) {
   return request.expect ? planning::set_families() : planning::growing_families();
 }
 
-// The default where it is feasible; else what takes the fewest bytes. Where the error is open, what
-// errs least.
+// The default where it will do; else what takes the fewest bytes or, where the error is open, errs
+// least.
 std::size_t choose(const PlanRequest& request, const std::vector<Plan>& plans) {
   const bool open = error_is_open(request);
+  if (default_will_do(request, plans[0])) return 0;
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (!plans[i].feasible()) continue;
     if (!best) {
       best = i;
-      if (i == 0 && !open) return 0;
     } else if (open && plans[i].fpr != plans[*best].fpr) {
       if (plans[i].fpr < plans[*best].fpr) best = i;
     } else if (*best != 0 && plans[i].bytes < plans[*best].bytes) {
@@ -149,8 +155,11 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
   const Plan& plan = plans[chosen];
   const std::string_view name = name_in(plan);
   if (error_is_open(request))
-    return fmt::format("{} errs least of what fits into {}: {}", name, format_size(*request.memory),
-                       bits_and_bound(plan));
+    return fmt::format("{} {} {}: {}", name,
+                       default_will_do(request, plans[0])
+                           ? "is the default, and this is the least error of it that fits into"
+                           : "errs least of what fits into",
+                       format_size(*request.memory), bits_and_bound(plan));
   if (chosen != 0)
     return fmt::format(
         "{} takes the fewest bytes of what is feasible, and the default, {}, is not: "
@@ -221,6 +230,10 @@ std::string assumed_in(const PlanRequest& request) {
 
 }  // namespace
 
+std::string Plan::filter_text() const {
+  return table.empty() ? filter : filter + "," + table;
+}
+
 Wish Plan::wish() const {
   return {.keys = keys, .fpr = target_fpr, .generations = generations};
 }
@@ -237,7 +250,7 @@ Window::Params Plan::window_params() const {
 }
 
 AnyFilter Plan::make() const {
-  return window ? AnyFilter(Window::make(window_params())) : make_filter(filter, wish());
+  return window ? AnyFilter(Window::make(window_params())) : make_filter(filter_text(), wish());
 }
 
 Planning plan(const PlanRequest& request, PlanScope scope) {

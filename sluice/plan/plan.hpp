@@ -40,8 +40,9 @@ struct Plan {
   std::string filter;  // name and layout: for make_filter, or the stages of a window
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<std::uint64_t> keys = {};    // --expect; of a window of time: in a window
-  double target_fpr = 0;                     // --fpr
+  std::optional<std::uint64_t> keys = {};  // --expect; of a window of time: in a window
+  double target_fpr = 0;                   // --fpr
+  std::string table = {};  // settings of a table that is larger than this takes in the mean
   std::optional<unsigned> generations = {};  // of a window; the filter's own choice if none
 
   // What it will be.
@@ -58,7 +59,8 @@ struct Plan {
   std::string why_not = {};  // empty if it is feasible
   bool feasible() const noexcept { return why_not.empty(); }
 
-  Wish wish() const;                     // for make_filter, without a window
+  std::string filter_text() const;       // for make_filter, without a window
+  Wish wish() const;                     // for the same
   Window::Params window_params() const;  // with one
   AnyFilter make() const;                // throws NoMemory
 };

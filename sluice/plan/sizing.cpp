@@ -92,6 +92,18 @@ std::string without_fpr(const Settings& settings) {
   return kept.text();
 }
 
+// The size of a table, where settings have one: with the keys and the error given, too, it decides.
+std::string table_of(const std::string& settings) {
+  Settings kept;
+  bool sized = false;
+  const Settings all = Settings::parse(settings);
+  for (const auto& [name, value] : all.pairs()) {
+    if (name == "bytes" || name == "probes") kept.add(name, value);
+    sized |= name == "bytes";
+  }
+  return sized ? kept.text() : std::string();
+}
+
 }  // namespace
 
 std::span<const Family> set_families() {
@@ -213,6 +225,9 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
     judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) {
             return forecast_filter(plan.filter, plan.wish());
           }));
+    // The error asked for stays what the filter is held to.
+    if (plan.target_fpr != fpr) plan.table = table_of(plan.settings);
+    if (!plan.table.empty()) plan.target_fpr = fpr;
   } catch (const Error& error) {
     plan.why_not = error.what();
   }

@@ -72,15 +72,15 @@ within_budget() {
   refused 2 dedup input --memory 64MiB --window 10m
   says "--memory" "--rate"
   # What cannot be had is refused with what can.
-  refused 2 dedup input --memory 10MiB --window 1M --fpr 1e-6
-  says "--memory 12.5MiB" "or --fpr" "or --window"
+  refused 2 dedup input --memory 6MiB --window 1M --fpr 1e-6
+  says "--memory 6.5MiB" "or --fpr" "or --window"
 }
 
 @test "a budget for a window, or for so many keys: the least error that fits" {
   lines_of 100k >input
   sluice dedup --stats json --memory 16MiB --window 1M input >out 2>err
   stat_of '.filter.name == "cohort" and .window.size == 1000000 and .plan.memory == 16777216 and
-           .filter.target_fpr < 1e-9 and (.plan.reason | contains("errs least"))' | grep -qx true
+           .filter.target_fpr < 1e-9 and (.plan.reason | contains("the least error"))' | grep -qx true
   sluice dedup --stats json --memory 16MiB --expect 1M input >out 2>err
   stat_of '.filter.name == "bloom" and .filter.capacity == 1000000 and
            .filter.target_fpr < 1e-9' | grep -qx true

@@ -55,7 +55,7 @@ planned() {
 
 @test "a plan for what a plan promises is that plan" {
   for flags in "--window 100k --fpr 1e-4" "--expect 20k --fpr 1e-3" "--window 1M --memory 16MiB" \
-    "--expect 300k --memory 10MiB" "--window 10m --rate 100/s --fpr 1e-5" \
+    "--expect 300k --memory 4MiB" "--window 10m --rate 100/s --fpr 1e-5" \
     "--window 1010 --fpr 1e-3"; do
     # shellcheck disable=SC2086  # flags and their values
     sluice plan --json $flags | jq -c '.filters[0]' >first
