@@ -77,7 +77,10 @@ class Context {
   // Rows that know what the paper published.
   Rows rows() const {
     return Rows(*settings_.published, !settings_.changed && input().empty(),
-                settings_.smaller ? "smaller than usual: fewer events, more chance" : "");
+                settings_.smaller
+                    ? "smaller than usual: streams, universes and memory, but not k or "
+                      "the number of slices"
+                    : "");
   }
   // How much is done, 0 to 1.
   void progress(double share) const {

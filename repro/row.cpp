@@ -139,7 +139,8 @@ std::string_view name_of(Row::Verdict verdict) {
 }
 
 void Rows::add(Row row) {
-  if (row.verdict == Row::Verdict::outside && row.why.empty()) row.why = excuse_;
+  if (row.verdict == Row::Verdict::outside && !excuse_.empty())
+    row.why = row.why.empty() ? excuse_ : excuse_ + "; otherwise: " + row.why;
   rows_.push_back(std::move(row));
 }
 

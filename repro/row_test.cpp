@@ -80,13 +80,13 @@ TEST(Rows, AreNotJudgedByThePaperWithOtherParameters) {
   EXPECT_EQ(rows.all()[1].verdict, Row::Verdict::predicted);
 }
 
-TEST(Rows, HaveAnExcuseForWhatHasNoReason) {
+TEST(Rows, HaveTheRunsExcuse) {
   const Published published = Published::parse(kText);
   Rows rows(published, true, "small");
   rows.value("e", 0.5);
   rows.value("a", 0.5);
   EXPECT_EQ(rows.all()[0].why, "small");
-  EXPECT_EQ(rows.all()[1].why, "chance");
+  EXPECT_EQ(rows.all()[1].why, "small; otherwise: chance");
 }
 
 TEST(Published, RefusesLinesThatCannotBe) {
