@@ -14,7 +14,7 @@
 //   2. Code. A function `Result run_fig8(const Context& context)` in repro/PAPER/: computes
 //      with the library, tells its `progress`, and fills in rows (with ids of step 1), figures and,
 //      where the figure's curves are not all there is to keep, a table.
-//   3. One entry in the list of repro/PAPER/paper.cpp.
+//   3. One entry in the list of repro/PAPER/paper.cpp, with its parameters and their ranges.
 //
 // An experiment takes all its randomness from context.seed() and all its sizes from
 // context.scaled(): the same seed and scale give the same files. Experiments run beside each other

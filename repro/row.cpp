@@ -168,7 +168,9 @@ void Rows::value(std::string_view id, double ours, const std::string& why) {
 void Rows::claim(std::string_view id, bool holds, const std::string& numbers) {
   const PublishedValue& value = (*published_)[id];
   Row row{value.id, value.where, value.what, value.printed_text, numbers, "", {}, ""};
-  row.verdict = holds ? Row::Verdict::within : Row::Verdict::outside;
+  row.verdict = holds     ? Row::Verdict::within
+                : judged_ ? Row::Verdict::outside
+                          : Row::Verdict::shown;
   if (!holds) row.why = value.why;
   add(std::move(row));
 }

@@ -76,8 +76,10 @@ TEST(Rows, AreNotJudgedByThePaperWithOtherParameters) {
   Rows rows(published, false);
   rows.value("a", 0.5);
   rows.predicted("", "errors", 0.5, 0.51, {0.05, true});
+  rows.claim("claim.f", false, "0.3 against 0.2");
   EXPECT_EQ(rows.all()[0].verdict, Row::Verdict::shown);
   EXPECT_EQ(rows.all()[1].verdict, Row::Verdict::predicted);
+  EXPECT_EQ(rows.all()[2].verdict, Row::Verdict::shown);
 }
 
 TEST(Rows, HaveTheRunsExcuse) {
