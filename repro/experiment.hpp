@@ -14,7 +14,7 @@
 //   2. Code. A function `Result run_fig8(const Context& context)` in repro/PAPER/: computes
 //      with the library, tells its `progress`, and fills in rows (with ids of step 1), figures and,
 //      where the figure's curves are not all there is to keep, a table.
-//   3. One entry in the list of repro/PAPER/paper.cpp.
+//   3. One entry in the list of repro/PAPER/paper.cpp, with its parameters and their ranges.
 //
 // An experiment takes all its randomness from context.seed() and all its sizes from
 // context.scaled(): the same seed and scale give the same files. Experiments run beside each other
@@ -78,7 +78,10 @@ class Context {
   // Rows that know what the paper published.
   Rows rows() const {
     return Rows(*settings_.published, !settings_.changed && input().empty(),
-                settings_.smaller ? "smaller than usual: fewer events, more chance" : "");
+                settings_.smaller
+                    ? "smaller than usual: streams, universes and memory, but not k or "
+                      "the number of slices"
+                    : "");
   }
   // How much is done, 0 to 1.
   void progress(double share) const {

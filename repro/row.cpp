@@ -139,7 +139,8 @@ std::string_view name_of(Row::Verdict verdict) {
 }
 
 void Rows::add(Row row) {
-  if (row.verdict == Row::Verdict::outside && row.why.empty()) row.why = excuse_;
+  if (row.verdict == Row::Verdict::outside && !excuse_.empty())
+    row.why = row.why.empty() ? excuse_ : excuse_ + "; otherwise: " + row.why;
   rows_.push_back(std::move(row));
 }
 
@@ -167,7 +168,9 @@ void Rows::value(std::string_view id, double ours, const std::string& why) {
 void Rows::claim(std::string_view id, bool holds, const std::string& numbers) {
   const PublishedValue& value = (*published_)[id];
   Row row{value.id, value.where, value.what, value.printed_text, numbers, "", {}, ""};
-  row.verdict = holds ? Row::Verdict::within : Row::Verdict::outside;
+  row.verdict = holds     ? Row::Verdict::within
+                : judged_ ? Row::Verdict::outside
+                          : Row::Verdict::shown;
   if (!holds) row.why = value.why;
   add(std::move(row));
 }

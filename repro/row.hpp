@@ -58,8 +58,8 @@ std::string_view name_of(Row::Verdict verdict);
 
 class Rows {
  public:
-  // `judged`: the run has the paper's parameters. `excuse`: why a row may be outside that has no
-  // reason of its own.
+  // `judged`: the run has the paper's parameters. `excuse`: why any row may be outside in
+  // this run.
   Rows(const Published& published, bool judged, std::string excuse = "")
       : published_(&published), judged_(judged), excuse_(std::move(excuse)) {}
 

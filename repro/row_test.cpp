@@ -76,17 +76,19 @@ TEST(Rows, AreNotJudgedByThePaperWithOtherParameters) {
   Rows rows(published, false);
   rows.value("a", 0.5);
   rows.predicted("", "errors", 0.5, 0.51, {0.05, true});
+  rows.claim("claim.f", false, "0.3 against 0.2");
   EXPECT_EQ(rows.all()[0].verdict, Row::Verdict::shown);
   EXPECT_EQ(rows.all()[1].verdict, Row::Verdict::predicted);
+  EXPECT_EQ(rows.all()[2].verdict, Row::Verdict::shown);
 }
 
-TEST(Rows, HaveAnExcuseForWhatHasNoReason) {
+TEST(Rows, HaveTheRunsExcuse) {
   const Published published = Published::parse(kText);
   Rows rows(published, true, "small");
   rows.value("e", 0.5);
   rows.value("a", 0.5);
   EXPECT_EQ(rows.all()[0].why, "small");
-  EXPECT_EQ(rows.all()[1].why, "chance");
+  EXPECT_EQ(rows.all()[1].why, "small; otherwise: chance");
 }
 
 TEST(Published, RefusesLinesThatCannotBe) {

@@ -38,9 +38,7 @@ TEST(Repro, EveryPaperIsReadWhole) {
 }
 
 TEST(Repro, TheSameSeedGivesTheSamePageOnAnyNumberOfThreads) {
-  Wish wish{.papers = {"koloniari"},
-            .only = {"fig1a", "fig1b", "table1", "fig12a"},
-            .scale = 0.02};
+  Wish wish{.papers = {"koloniari"}, .only = {"fig1a", "fig1b", "table1", "fig12a"}, .scale = 0.02};
   wish.threads = 1;
   const std::vector<Task> tasks = tasks_of(wish);
   const std::string one = page_of(run_small(wish, tasks), false);

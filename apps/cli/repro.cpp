@@ -112,9 +112,11 @@ int run(const Flags& flags) {
   repro::write(done, flags.out, !flags.no_plot);
   const repro::Score score = repro::score_of(done);
   fmt::print(
-      "{} experiments: {} rows within tolerance, {} not and it is said why, {} not, {} not "
-      "judged\n{}/reproduction.md\n",
-      done.size(), score.within, score.explained, score.unexplained, score.shown, flags.out);
+      "{} experiment{}: {} rows within tolerance, {} not and it is said why, {} not, {} not "
+      "judged\n"
+      "{}/reproduction.md\n",
+      done.size(), done.size() == 1 ? "" : "s", score.within, score.explained, score.unexplained,
+      score.shown, flags.out);
   return kDone;
 }
 

@@ -20,6 +20,8 @@ Result run_fig8(const Context& context);
 Result run_fig7c(const Context& context);
 // faults.cpp
 Result run_fig5d(const Context& context);
+// failed_sites.cpp
+Result run_eq7(const Context& context);
 // timers.cpp
 Result run_fig9(const Context& context);
 // bursts.cpp
