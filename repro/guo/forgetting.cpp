@@ -90,7 +90,7 @@ double bound_of(const DynamicShape& shape, std::size_t at) {
 
 // The three values of Table 1's experiment that are known.
 Curve known(const Context& context, const char* name, const char* what, unsigned colour) {
-  Curve curve{fmt::format("{}, simulated in 100 rounds", name), Curve::Style::points, {}, colour};
+  Curve curve{fmt::format("{}, simulated independently", name), Curve::Style::points, {}, colour};
   for (const int filters : {2, 5, 10}) {
     const std::string id = fmt::format("table1.{}.{}", filters, what);
     curve.points.push_back({double(filters), context.published(id).corrected.value_or(0)});
