@@ -83,6 +83,47 @@ std::vector<Shares> measure(const Context& context, const DynamicShape& shape) {
   return all;
 }
 
+// Eq. 10 for the series at this place of Table 1.
+double bound_of(const DynamicShape& shape, std::size_t at) {
+  return model::several_addresses_last(shape, static_cast<double>(at + 1) * shape.capacity);
+}
+
+// The three values of Table 1's experiment that are known.
+Curve known(const Context& context, const char* name, const char* what, unsigned colour) {
+  Curve curve{fmt::format("{}, simulated independently", name), Curve::Style::points, {}, colour};
+  for (const int filters : {2, 5, 10}) {
+    const std::string id = fmt::format("table1.{}.{}", filters, what);
+    curve.points.push_back({double(filters), context.published(id).corrected.value_or(0)});
+  }
+  return curve;
+}
+
+Figure figure_of(const Context& context, const DynamicShape& shape,
+                 const std::vector<Shares>& all) {
+  Curve fpr{"false positives, measured", Curve::Style::line, {}, 0};
+  Curve formula{"false positives, eq. 3", Curve::Style::model, {}, 0};
+  Curve twice{"claimed by several, measured", Curve::Style::line, {}, 1};
+  Curve bound{"claimed by several, eq. 10", Curve::Style::model, {}, 1};
+  Curve left{"left after forgetting all, measured", Curve::Style::line, {}, 2};
+  Curve model_left{"left after forgetting all, our model", Curve::Style::model, {}, 2};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double x = static_cast<double>(i + 1), keys = x * shape.capacity;
+    fpr.points.push_back({x, all[i].fpr});
+    formula.points.push_back({x, model::dynamic_fpr(shape, keys)});
+    twice.points.push_back({x, all[i].twice});
+    bound.points.push_back({x, bound_of(shape, i)});
+    left.points.push_back({x, all[i].left});
+    model_left.points.push_back({x, model::left_after_forgetting_all(shape, keys)});
+  }
+  return {"Keys that several filters claim",
+          {{fmt::format("m = {:.0f}, k = {}, c = {:.0f}", shape.bits, shape.probes, shape.capacity),
+            {"keys in the set, n / c"},
+            {"share of the keys", false, 0.0},
+            {fpr, formula, known(context, "false positives", "fpr", 0), twice, bound,
+             known(context, "claimed by several", "several", 1), left, model_left,
+             known(context, "left", "left", 2)}}}};
+}
+
 }  // namespace
 
 Result run_table1(const Context& context) {
@@ -108,6 +149,7 @@ Result run_table1(const Context& context) {
                           left, each.left, {0.15, true});
   }
   result.table = std::move(table);
+  result.figure = figure_of(context, shape, all);
   result.rows.claim("claim.operations", all[9].left < all[9].twice,
                     fmt::format("{:.1f} % of the keys of ten filters cannot be taken out, since "
                                 "several claim them; the union is that of eq. 4 (Fig. 3)",
@@ -119,45 +161,15 @@ Result run_fig5(const Context& context) {
   const DynamicShape shape = shape_of(context);
   const std::vector<Shares> all = measure(context, shape);
   Result result{context.rows(), {}};
-  Curve fpr{"false positives, measured", Curve::Style::line, {}, 0};
-  Curve formula{"false positives, eq. 3", Curve::Style::model, {}, 0};
-  Curve twice{"claimed by several, measured", Curve::Style::line, {}, 1};
-  Curve bound{"claimed by several, eq. 10", Curve::Style::model, {}, 1};
-  Curve left{"left after forgetting all, measured", Curve::Style::line, {}, 2};
-  Curve model_left{"left after forgetting all, our model", Curve::Style::model, {}, 2};
   bool below = true;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const double x = static_cast<double>(i + 1), keys = x * shape.capacity;
-    fpr.points.push_back({x, all[i].fpr});
-    formula.points.push_back({x, model::dynamic_fpr(shape, keys)});
-    twice.points.push_back({x, all[i].twice});
-    bound.points.push_back({x, model::several_addresses_last(shape, keys)});
-    left.points.push_back({x, all[i].left});
-    model_left.points.push_back({x, model::left_after_forgetting_all(shape, keys)});
-    below &= i == 0 || (all[i].left < all[i].twice && all[i].left < bound.points[i].y &&
-                        all[i].left < all[i].fpr);
-  }
-  Curve paper_fpr{"false positives, simulated before", Curve::Style::points, {}, 0};
-  Curve paper_twice{"claimed by several, simulated before", Curve::Style::points, {}, 1};
-  Curve paper_left{"left, simulated before", Curve::Style::points, {}, 2};
-  for (const int filters : {2, 5, 10}) {
-    const auto at = [&](const char* what) {
-      return context.published(fmt::format("table1.{}.{}", filters, what)).corrected.value_or(0);
-    };
-    paper_fpr.points.push_back({double(filters), at("fpr")});
-    paper_twice.points.push_back({double(filters), at("several")});
-    paper_left.points.push_back({double(filters), at("left")});
-  }
+  for (std::size_t i = 1; i < all.size(); ++i)
+    below &=
+        all[i].left < all[i].twice && all[i].left < bound_of(shape, i) && all[i].left < all[i].fpr;
   result.rows.claim("fig5.below", below,
                     fmt::format("n = 10 c: {:.4f} left, {:.4f} claimed by several, bound {:.4f}, "
                                 "false positives {:.4f}",
-                                all[9].left, all[9].twice, bound.points[9].y, all[9].fpr));
-  result.figure = {
-      "Keys that several filters claim",
-      {{fmt::format("m = {:.0f}, k = {}, c = {:.0f}", shape.bits, shape.probes, shape.capacity),
-        {"keys in the set, n / c"},
-        {"share of the keys", false, 0.0},
-        {fpr, formula, paper_fpr, twice, bound, paper_twice, left, model_left, paper_left}}}};
+                                all[9].left, all[9].twice, bound_of(shape, 9), all[9].fpr));
+  result.figure = figure_of(context, shape, all);
   return result;
 }
 

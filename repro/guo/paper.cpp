@@ -99,9 +99,11 @@ Paper guo_paper() {
           {
               "The filters are the paper's own size, so that --scale changes nothing here; --set "
               "rounds does.",
-              "Table 1's figures cannot be read in the text at hand. Values in parentheses are a "
-              "simulation of its experiment in 100 rounds, with independent positions; tolerances "
-              "are three standard errors of that.",
+              "Table 1's figures cannot be read in the text at hand. Values in parentheses are of "
+              "an "
+              "independent simulation of its experiment; tolerances are three standard errors of "
+              "100 "
+              "rounds of it, as many as the paper ran.",
               "The paper's double hashing (eq. 11) errs 15 % more at n = c than its formulas, "
               "since "
               "g₂ may be 0 or share a factor with m; our positions are independent bits of a "
