@@ -75,7 +75,7 @@ Paper shtul_paper() {
               "double "
               "hashing that the paper allows; its row among the claims says why.",
               "**Figures 6 to 8.** Slices are whole cache lines, and generations as long as they "
-              "allow: a window of 1,000 keys is one of 1,008 to 1,079 in Figures 6 and 7, and of "
+              "allow: a window of 1,000 keys is one of 1,010 to 1,239 in Figures 6 and 7, and of "
               "up "
               "to 2,464 in Figure 8, where the slices of (8,56) are of one line. Errors are those "
               "of "
