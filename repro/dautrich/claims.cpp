@@ -82,7 +82,7 @@ void claim_penalties(Rows& rows, const Stream& stream, const Truth& truth, Bars&
       inferred += cost(judgement.verdict == Verdict::duplicate);
     }
     never_more &= inferred <= standard;
-    bars.add(fmt::format("timing, {:g}:{:g}", costs.lost, costs.duplicate), inferred / standard);
+    bars.add(fmt::format("{:g}:{:g}", costs.lost, costs.duplicate), inferred / standard);
     numbers += fmt::format("{}{:.3f}", numbers.empty() ? "" : ", ", inferred / standard);
   }
   rows.claim("claim.penalties", never_more, numbers);
@@ -142,7 +142,7 @@ void claim_any(const Context& context, Rows& rows, const Stream& stream, const T
       window, stream, stream.warm, context.seed(),
       [&](std::uint64_t i) { return i >= stream.warm && truth.in_window[i - stream.warm]; });
   bars.add("Bloom", bloom.ratio);
-  bars.add("blocked Bloom", blocked.ratio);
+  bars.add("blocked", blocked.ratio);
   bars.add("cohort", cohort.ratio);
   const double most = std::max({bloom.error, blocked.error, cohort.error});
   rows.claim("claim.any", bloom.ratio < 1 && blocked.ratio < 1 && cohort.ratio < 1 && most < 0.05,
@@ -169,8 +169,8 @@ Result run_claims(const Context& context) {
   result.table = std::move(table);
   result.figure = {
       "Penalty of inferential filters over that of the filters themselves",
-      {{"timing: lost to duplicate as 10:1, 1:1, 1:10; the others: penalties from 1 to 10",
-        {"filter", false, -0.6, 5.6, bars.names},
+      {{"penalties of a lost event and of a duplicate: 10:1, 1:1, 1:10; then from 1 to 10",
+        {"timing filter three times, and other filters", false, -0.6, 5.6, bars.names},
         {"penalty ratio", false, 0.0, 1.1},
         {bars.curve}}}};
   return result;

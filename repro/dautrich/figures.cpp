@@ -13,7 +13,7 @@ namespace sluice::repro::dautrich {
 namespace {
 
 // Below, a ratio says nothing.
-constexpr std::uint64_t kFewErrors = 100;
+constexpr std::uint64_t kFewErrors = 200;
 
 double most_penalty(const Context& context) {
   const double most = context.number("penalty");

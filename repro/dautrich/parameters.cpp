@@ -28,7 +28,7 @@ Stream packets(const Context& context, const Length& length) {
   return packet_stream({.active = context.whole("senders"),
                         .pace = context.number("pace"),
                         .packets = context.number("packets"),
-                        .addresses = static_cast<std::uint64_t>(context.number("addresses")),
+                        .addresses = context.whole("addresses"),
                         .skew = context.number("skew")},
                        length, context.seed());
 }

@@ -63,8 +63,9 @@ void learn_from_itself(Stream& stream) {
 }  // namespace
 
 Length length_of(const Context& context, std::uint64_t greatest_window) {
-  return {.warm = std::max(context.scaled(context.number("warm")), greatest_window * 5 / 4),
-          .asked = context.scaled(context.number("n"), 1024)};
+  if (context.whole("n") == 0) throw BadParameters("--set n: give 1 query or more");
+  return {.warm = std::max(context.scaled(context.whole("warm")), greatest_window * 5 / 4),
+          .asked = context.scaled(context.whole("n"), 1024)};
 }
 
 Stream uniform_stream(std::uint64_t keys, const Length& length, std::uint64_t seed) {

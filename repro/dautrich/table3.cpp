@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "repro/dautrich/experiments.hpp"
@@ -10,22 +9,16 @@
 
 namespace sluice::repro::dautrich {
 
-namespace {
-
-// Short, to stand below a bar.
-std::string power_text(std::uint64_t window) {
-  return std::has_single_bit(window) ? fmt::format("2^{}", std::bit_width(window) - 1)
-                                     : fmt::format("{}", window);
-}
-
-}  // namespace
-
 Result run_table3(const Context& context) {
   Result result{context.rows(), {}};
   Table table{{"stream", "window", "pos/neg", "by the priors"}, {}};
-  Curve ours{"measured", Curve::Style::bars, {}, 0};
-  Curve paper{"printed", Curve::Style::points, {}, 1};
-  std::vector<std::string> names;
+  Figure figure{"Queries for items in the window, over those for items that are not", {}};
+  for (const char* title : {"about as many of each", "more in the window"})
+    figure.panels.push_back(
+        {title,
+         {"stream, window (items)", false, -0.6, 2.6},
+         {"Pos / Neg", false, 0.0},
+         {{"measured", Curve::Style::bars, {}, 0}, {"printed", Curve::Style::points, {}, 1}}});
   const std::uint64_t keys = whole_from(context, "U", 2);
   const auto one = [&](const char* name, const char* id, const Stream& stream,
                        const Windows& windows, bool stationary) {
@@ -36,10 +29,12 @@ Result run_table3(const Context& context) {
       for (std::size_t i = 0; i < stream.chances.size(); ++i)
         inside += stream.chances[i] * truth.chances[i];
       const double model = inside / (1 - inside);
-      const auto x = static_cast<double>(names.size());
-      names.push_back(fmt::format("{} {}", name, power_text(window)));
-      ours.points.push_back({x, truth.odds()});
-      paper.points.push_back({x, published()[fmt::format("table3.{}.{}", id, condition)].printed});
+      Panel& panel = figure.panels[table.lines.size() % 2];
+      const auto x = static_cast<double>(panel.x.classes.size());
+      panel.x.classes.push_back(fmt::format("{}, {}", name, window));
+      panel.curves[0].points.push_back({x, truth.odds()});
+      panel.curves[1].points.push_back(
+          {x, published()[fmt::format("table3.{}.{}", id, condition)].printed});
       result.rows.value(fmt::format("table3.{}.{}", id, condition), truth.odds());
       // The fewer are outside, the more chance has to say.
       const double outside = static_cast<double>(truth.in_window.size() - truth.positives);
@@ -62,11 +57,7 @@ Result run_table3(const Context& context) {
   constexpr double kTimers = 15112980, kTimerBits = 21, kWindow = 1u << 20;
   result.rows.value("table3.bits", kTimers * kTimerBits / kWindow);
   result.table = std::move(table);
-  result.figure = {"Queries for items in the window, over those for items that are not",
-                   {{"",
-                     {"stream and window (items)", false, -0.6, 5.6, names},
-                     {"Pos / Neg", true, 0.5, 100.0},
-                     {ours, paper}}}};
+  result.figure = std::move(figure);
   return result;
 }
 

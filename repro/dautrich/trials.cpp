@@ -77,14 +77,19 @@ Outcome run_trial(const Trial& trial, unsigned probes, bool printed, std::uint64
 }
 
 Best best_of(const Trial& trial, const Probes& probes) {
-  const std::uint64_t asked = probes.all ? trial.stream.asked() : trial.stream.asked() / 4;
+  std::uint64_t asked = probes.all ? trial.stream.asked() : trial.stream.asked() / 4;
   Best best;
   best.standard = best.inferred.inferred = std::numeric_limits<double>::infinity();
   Outcome last;
   unsigned risen = 0;
   const unsigned from = probes.all ? 1 : std::min(probes.from, probes.most);
   for (unsigned k = from; k <= probes.most; ++k) {
-    const Outcome outcome = run_trial(trial, k, true, asked);
+    Outcome outcome = run_trial(trial, k, true, asked);
+    // Too few to choose by.
+    if (k == from && !probes.all && outcome.errors < 1500) {
+      asked = trial.stream.asked();
+      outcome = run_trial(trial, k, true, asked);
+    }
     if (outcome.standard < best.standard)
       best.standard = outcome.standard, best.standard_probes = k;
     if (outcome.inferred < best.inferred.inferred)
@@ -95,7 +100,7 @@ Best best_of(const Trial& trial, const Probes& probes) {
     // One rise is enough where it cannot be chance.
     if (!probes.all && risen == (outcome.errors > 1000 ? 1 : 2)) break;
   }
-  if (probes.all) return best;
+  if (asked == trial.stream.asked()) return best;
   best.inferred = run_trial(trial, best.inferred_probes, true, trial.stream.asked());
   best.standard = best.standard_probes == best.inferred_probes
                       ? best.inferred.standard

@@ -55,8 +55,8 @@ struct Trial {
 Outcome run_trial(const Trial& trial, unsigned probes, bool printed, std::uint64_t asked);
 
 // The best number of probes for each of the two, of 1 to `most`. Costs fall with it and then rise:
-// on a quarter of the queries it is tried from `from` on until both have risen (twice where errors
-// are few); or, with `all`, every number on all queries.
+// on a quarter of the queries, or on all where errors are few, it is tried from `from` on until
+// both have risen; or, with `all`, every number on all queries.
 struct Best {
   unsigned standard_probes = 0, inferred_probes = 0;
   double standard = 0;

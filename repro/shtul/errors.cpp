@@ -261,7 +261,8 @@ Figure decay_figure(const std::string& title, std::vector<Curve> curves, const C
 
 Result run_fig6(const Context& context) {
   const std::uint64_t window = window_of(context);
-  const auto insertions = static_cast<std::uint64_t>(context.number("n"));
+  const unsigned insertions = context.whole("n");
+  if (insertions < 100) throw BadParameters("--set n: give 100 keys or more");
   Result result{context.rows(), {}};
   Panel panel{fmt::format("filters for {} keys", window),
               {"distinct keys inserted", false, 0.0, static_cast<double>(insertions)},

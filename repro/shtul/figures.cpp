@@ -66,7 +66,7 @@ Result run_fig2(const Context& context) {
   result.rows.predicted("Fig. 2", "share of set bits of the youngest slice", model[0], fills[0],
                         {0.04});
   result.figure = {fmt::format("How full slices are just before a shift, k = {}, l = {}", k, l),
-                   {{"",
+                   {{"written are the first k; all are asked",
                      {"slice, youngest first", false, -0.5, k + l - 0.5},
                      {"share of set bits", false, 0.0, 0.6},
                      {ours, exact, linear_fills(k, k + l, 1, 1)}}}};

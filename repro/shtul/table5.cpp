@@ -160,8 +160,10 @@ void add_speed(const Context& context, Rows& rows) {
 
 Result run_table5(const Context& context) {
   // Never smaller: what a filter keeps beside its table would be most of it.
-  const auto window =
-      context.scaled(context.number("w"), static_cast<std::uint64_t>(context.number("w")));
+  const unsigned least = context.whole("w");
+  if (least < 1000 || least > 100'000'000)
+    throw BadParameters("--set w: give a window from 1000 to 100000000");
+  const std::uint64_t window = context.scaled(least, least);
   Result result{context.rows(), {}};
   Table table{{"error at most", "filter", "error", "bits a key", "slack", "weighted slack"}, {}};
   const auto line = [&](const Compared& row, const char* name, double error, double bits,
