@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,9 +24,10 @@ struct PlanFlags {
 };
 
 double parse_lines(const std::string& text) {
-  char* end = nullptr;
-  const double lines = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(lines > 0) || !(lines < 1e6))
+  double lines = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, lines);
+  if (error != std::errc() || stop != end || !(lines >= 1) || !(lines < 1e6))
     throw BadParameters(
         fmt::format("--lines '{}' is no number of cache lines: give 1 or more", text));
   return lines;
@@ -70,8 +72,9 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
     add("--npws", flags.npws);
     return command;
   }
-  // What forgets at random remembers no window.
+  // What forgets at random remembers no window; where memory alone decides, the plan says which.
   if (!plan.window) command = "sluice dedup";
+  if (plan.window && flags.window.empty()) add("--window", fmt::format("{}", plan.window->size));
   if (!plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
   if (plan.window && plan.keys && flags.rate.empty())
     add("--expect", fmt::format("{}", *plan.keys));
@@ -180,8 +183,11 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
   json.end_list();
   if (!planning.chosen) {
     json.begin_list("nearest");
-    for (const NearRequest& near : planning.nearest)
-      json.begin().field("flag", near.flag).field("value", near.value).end();
+    for (const NearRequest& near : planning.nearest) {
+      json.begin().field("flag", near.flag).field("value", near.value);
+      if (!near.also.empty()) json.field("also", near.also);
+      json.end();
+    }
     json.end_list();
   }
   json.end();

@@ -66,6 +66,23 @@ std::string duration_text(std::uint64_t nanoseconds) {
 
 constexpr double kMostShare = 0.99;
 
+void join(std::string& text, std::string_view part, std::string_view between) {
+  if (!text.empty()) text += between;
+  text += part;
+}
+
+std::string window_text(const WindowSpec& window) {
+  if (window.kind == WindowSpec::Kind::count) return count_text(window.size);
+  if (window.kind == WindowSpec::Kind::time) return duration_text(window.size);
+  return window.size == std::uint64_t{3'600'000'000'000} ? "hour" : "day";
+}
+
+// As it was given, or in bytes.
+std::string given_size(std::uint64_t bytes) {
+  const std::string text = size_text(bytes);
+  return parse_size("--memory", text) == bytes ? text : fmt::format("{}", bytes);
+}
+
 class Search {
  public:
   explicit Search(const PlanRequest& request) : request_(request) {}
@@ -78,12 +95,13 @@ class Search {
     larger_share("--npws", &PlanRequest::npws, kMostShare);
     larger_share("--fnr", &PlanRequest::fnr, kMostShare);
     more_lines();
+    if (found_.empty()) several();
     return std::move(found_);
   }
 
  private:
   void add(const char* flag, std::string value, PlanRequest request) {
-    if (can_be_had(request)) found_.push_back({flag, std::move(value), std::move(request)});
+    if (can_be_had(request)) found_.push_back({flag, std::move(value), std::move(request), {}});
   }
 
   void more_memory() {
@@ -175,23 +193,43 @@ class Search {
     if (lines < 1e300) add("--lines", fmt::format("{:g}", lines), open);
   }
 
+  // All limits but the error give way, as far as what takes the fewest bytes needs.
+  void several() {
+    PlanRequest open = request_;
+    for (auto member : {&PlanRequest::slack, &PlanRequest::npws, &PlanRequest::lines})
+      (open.*member).reset();
+    open.memory.reset();
+    if (!open.fpr) open.fpr = most_fpr(request_);
+    std::optional<Plan> least;
+    for_each_feasible(open, [&](const Plan& plan) {
+      if (!least || plan.bytes < least->bytes) least = plan;
+      return true;
+    });
+    if (!least) return;
+    open = request_;
+    std::string also;
+    const auto give_way = [&](const char* flag, std::optional<double> PlanRequest::*member,
+                              double needed) {
+      if (!(request_.*member) || *(request_.*member) >= needed) return;
+      open.*member = needed;
+      join(also, fmt::format("{} {:g}", flag, needed), " ");
+    };
+    give_way("--slack", &PlanRequest::slack, ceil3(least->slack));
+    give_way("--npws", &PlanRequest::npws, ceil3(least->npws));
+    give_way("--lines", &PlanRequest::lines, least->lines);
+    if (!request_.memory) return;
+    const std::string text = size_text(least->bytes + request_.beside);
+    open.memory = std::max(*request_.memory, parse_size("--memory", text));
+    if (can_be_had(open)) found_.push_back({"--memory", text, open, also});
+  }
+
   PlanRequest request_;
   std::vector<NearRequest> found_;
 };
 
-void join(std::string& text, std::string_view part, std::string_view between) {
-  if (!text.empty()) text += between;
-  text += part;
-}
-
 std::string in_flags(const PlanRequest& request) {
   std::string text;
-  if (request.window)
-    join(text,
-         fmt::format("--window {}", request.window->kind == WindowSpec::Kind::count
-                                        ? count_text(request.window->size)
-                                        : duration_text(request.window->size)),
-         " ");
+  if (request.window) join(text, "--window " + window_text(*request.window), " ");
   if (request.rate) join(text, fmt::format("--rate {:g}/s", *request.rate), " ");
   if (request.expect) join(text, "--expect " + count_text(*request.expect), " ");
   for (const auto& [value, flag] :
@@ -199,7 +237,7 @@ std::string in_flags(const PlanRequest& request) {
         std::pair(request.slack, "--slack"), std::pair(request.npws, "--npws"),
         std::pair(request.lines, "--lines")})
     if (value) join(text, fmt::format("{} {:g}", flag, *value), " ");
-  if (request.memory) join(text, "--memory " + size_text(*request.memory), " ");
+  if (request.memory) join(text, "--memory " + given_size(*request.memory), " ");
   return text;
 }
 
@@ -213,7 +251,9 @@ std::string why_none(const PlanRequest& request, const std::vector<NearRequest>&
   std::string text = fmt::format("no filter does {}", in_flags(request));
   std::string others;
   for (const NearRequest& near : nearest)
-    join(others, fmt::format("{} {}", near.flag, near.value), ", or ");
+    join(others,
+         fmt::format("{} {}{}{}", near.flag, near.value, near.also.empty() ? "" : " ", near.also),
+         ", or ");
   if (others.empty()) return text + ", nor with one of these changed";
   return fmt::format("{}; the nearest that can be had: {}", text, others);
 }

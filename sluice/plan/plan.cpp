@@ -162,8 +162,7 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
                        format_size(*request.memory), bits_and_bound(plan));
   if (chosen != 0)
     return fmt::format(
-        "{} takes the fewest bytes of what is feasible, and the default, {}, is not: "
-        "it {}",
+        "{} takes the fewest bytes of what is feasible, and the default, {}, is not ({})",
         plan.filter, name_in(plans[0]), plans[0].why_not);
   if (name == "cohort")
     return fmt::format(

@@ -65,11 +65,12 @@ struct Plan {
   AnyFilter make() const;                // throws NoMemory
 };
 
-// A request that can be met, since one thing of it was given up.
+// A request that can be met, since one thing of it was given up, or as few as will do.
 struct NearRequest {
   std::string flag;   // "--memory"
   std::string value;  // "9.3MiB": as the flag takes it
   PlanRequest request;
+  std::string also = {};  // "--slack 0.09": more flags, where one alone will not do
 };
 
 struct Planning {

@@ -88,6 +88,26 @@ planned() {
   done <nearest
 }
 
+@test "where one change will not do, several are named" {
+  run -1 sluice plan --window 11 --memory 2097171 --slack 0.0814
+  [[ $output == *"no filter does --window 11 --slack 0.0814 --memory 2097171; "*"--memory "*" --slack "* ]]
+  run -1 sluice plan --window hour --rate 100k/s --fpr 1e-6 --memory 8MiB
+  [[ $output == *"--window hour"* ]]
+}
+
+@test "the command does what was planned where memory alone is given" {
+  for flags in "--memory 16MiB --lines 2" "--memory 16MiB --fnr 5%" "--memory 16MiB --fpr 30% --fnr 90%"; do
+    # shellcheck disable=SC2086  # flags and their values
+    sluice plan --json $flags >plan.json
+    command=$(jq -r .command plan.json)
+    # shellcheck disable=SC2086
+    $command --stats json </dev/null 2>err
+    [ "$(tail -n 1 err | jq .filter.bytes)" -le "$(jq '.filters[0].bytes' plan.json)" ]
+    [ "$(tail -n 1 err | jq '.filter.bytes > 7000000')" = true ]
+    [ "$(tail -n 1 err | jq -c '.window.size')" = "$(jq -c '.filters[0].window' plan.json)" ]
+  done
+}
+
 @test "nonsense is refused with a sentence" {
   for flags in "--rate 5/s" "--window 1k --rate 5/s" "--window 1k --expect 5" "--slack 5%" \
     "--window 10m --memory 64MiB" "--expect 0" "--expect 5 --fpr 2" "--lines 0 --expect 5" \
