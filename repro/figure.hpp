@@ -31,9 +31,9 @@ struct Axis {
   std::string label;  // with its unit
   bool log = false;
   std::optional<double> from = {}, to = {};
-  std::optional<double> step = {};  // between its numbers
   // Names below the values 0, 1, 2, …
   std::vector<std::string> classes = {};
+  std::optional<double> step = {};  // between its numbers
 };
 
 struct Panel {

@@ -170,7 +170,7 @@ Result run_claims(const Context& context) {
   result.figure = {
       "Penalty of inferential filters over that of the filters themselves",
       {{"penalties of a lost event and of a duplicate: 10:1, 1:1, 1:10; then from 1 to 10",
-        {"timing filter three times, and other filters", false, -0.6, 5.6, {}, bars.names},
+        {"timing filter three times, and other filters", false, -0.6, 5.6, bars.names},
         {"penalty ratio", false, 0.0, 1.1},
         {bars.curve}}}};
   return result;

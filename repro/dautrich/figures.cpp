@@ -126,7 +126,6 @@ Figure figure_of(const std::string& title, const std::string& figure,
                   false,
                   std::min(0.0, one) - 0.3,
                   std::max(5.0, one) + 0.3,
-                  {},
                   {"1", "2", "4", "8", "16", "32", "64", "128"}};
   Panel ratios{"penalty of the inferential filter over the standard one's; below 1 it is less",
                bits,

@@ -8,7 +8,7 @@
 #include "repro/input.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
-#include "sluice/stream/compare.hpp"
+#include "sluice/filters/catalogue.hpp"
 #include "sluice/stream/zipf.hpp"
 
 namespace sluice::repro::dutta {
@@ -74,10 +74,13 @@ void clicks(const StreamPlan& plan, Collector& to) {
 }
 
 void from_file(const StreamPlan& plan, Collector& to) {
-  StreamTruth truth(std::nullopt);
+  AnyFilter truth = make_filter("exact", {});
+  Verdict seen = Verdict::distinct;
   read_events(plan.input, plan.seed, [&](std::span<const Event> events) {
-    for (const Event& event : events)
-      to.add(event.key, truth.observe(event.key) != StreamTruth::kNever);
+    for (const Event& event : events) {
+      truth.observe({&event.key, 1}, {&seen, 1});
+      to.add(event.key, seen == Verdict::duplicate);
+    }
   });
 }
 

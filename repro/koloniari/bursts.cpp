@@ -197,7 +197,7 @@ Sweep sweep(const Context& context) {
       const std::string title =
           fmt::format("by {}, window {}", by_density ? "density" : "cardinality", window);
       const Axis x{"time (% of the stream's)", false, 0.0, 100.0};
-      Panel filters{title, x, {"filters", false, 0.0, {}, 1.0}, {}};
+      Panel filters{title, x, {"filters", false, 0.0, {}, {}, 1.0}, {}};
       Panel errors{title, x, {"false positives (share of the distinct)", false, 0.0}, {}};
       for (std::size_t b = 0; b < kBursts.size(); ++b) {
         Run run = run_burst(context, events, window, kBursts[b], by_density);

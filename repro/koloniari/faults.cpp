@@ -125,7 +125,7 @@ Result run_fig5d(const Context& context) {
   result.figure = {
       fmt::format("At least x live bits: {} of {} sites failed, k = {}", failed, slices, k),
       {{"web log",
-        {"x: live bits that a duplicate needs", false, -0.2, k + 0.2, 1.0},
+        {"x: live bits that a duplicate needs", false, -0.2, k + 0.2, {}, 1.0},
         {"errors (share of the distinct, of the duplicates)", true, 1e-4, 1.0},
         {fpr,
          fpr_model,

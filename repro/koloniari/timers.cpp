@@ -141,15 +141,15 @@ Result run_fig9(const Context& context) {
   const std::uint64_t timers = bits_for(live, k, context.number("P"));
   Result result{context.rows(), {}};
   Panel share{"of keys with all timers live, by how many are equal",
-              {"equal timers", false, 0.4, k + 0.6, 1.0},
+              {"equal timers", false, 0.4, k + 0.6, {}, 1.0},
               {"true duplicates (share)", false, 0.0, 1.1},
               {}};
   Panel fpr{"false positives",
-            {"equal timers that a duplicate needs", false, 0.8, k + 0.2, 1.0},
+            {"equal timers that a duplicate needs", false, 0.8, k + 0.2, {}, 1.0},
             {"false positives (share of the distinct)", true, 1e-6, 0.1},
             {}};
   Panel fnr{"false negatives",
-            {"equal timers that a duplicate needs", false, 0.8, k + 0.2, 1.0},
+            {"equal timers that a duplicate needs", false, 0.8, k + 0.2, {}, 1.0},
             {"false negatives (share of the duplicates)", true},
             {}};
   double before[2] = {}, after[2] = {}, cost[2] = {};

@@ -127,7 +127,7 @@ Result run_table1(const Context& context) {
   Result result{context.rows(), {}};
   result.table = Table{{"tree", "level", "hits", "accesses"}, {}};
   Panel hits{"hits",
-             {"level", false, -0.6, 1.6, {}, {"0 (root)", "1 (leaves)"}},
+             {"level", false, -0.6, 1.6, {"0 (root)", "1 (leaves)"}},
              {"events judged duplicates (thousands)", false, 0.0},
              {}};
   Panel contacts = hits;
@@ -173,7 +173,7 @@ Result run_fig12a(const Context& context) {
   Result result{context.rows(), {}};
   Panel panel{
       "levels that an event goes up before it is judged",
-      {"levels up (0: judged at the leaf)", false, -0.6, context.whole("levels") - 0.4, 1.0},
+      {"levels up (0: judged at the leaf)", false, -0.6, context.whole("levels") - 0.4, {}, 1.0},
       {"events (%)", false, 0.0},
       {}};
   double mean[2] = {};
@@ -200,7 +200,7 @@ Result run_fig12b(const Context& context) {
   const BothTrees both = run_both(context, setup, five_levels(context));
   Result result{context.rows(), {}};
   Panel panel{"accesses by level",
-              {"level (0: the root)", false, -0.6, context.whole("levels") - 0.4, 1.0},
+              {"level (0: the root)", false, -0.6, context.whole("levels") - 0.4, {}, 1.0},
               {"filters accessed (thousands)", false, 0.0},
               {}};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -224,11 +224,11 @@ Result run_fig12c(const Context& context) {
   const unsigned deepest = context.whole("levels") - 1;
   Result result{context.rows(), {}};
   Panel fpr{"false positives",
-            {"threshold level d (0: hits are not checked)", false, -0.1, deepest + 0.1, 1.0},
+            {"threshold level d (0: hits are not checked)", false, -0.1, deepest + 0.1, {}, 1.0},
             {"false positives (share of the distinct)", false, 0.0},
             {}};
   Panel fnr{"false negatives",
-            {"threshold level d (0: hits are not checked)", false, -0.1, deepest + 0.1, 1.0},
+            {"threshold level d (0: hits are not checked)", false, -0.1, deepest + 0.1, {}, 1.0},
             {"false negatives (share of the duplicates)", false, 0.0},
             {}};
   double done = 0, ours_fnr = 0, paper_fnr = 0;
