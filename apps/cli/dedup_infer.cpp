@@ -22,9 +22,9 @@ std::optional<double> parse_cost(const char* flag, const std::string& text) {
   double cost = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, cost);
-  if (error != std::errc() || stop != end || !std::isfinite(cost) || cost < 0)
-    throw BadParameters(
-        fmt::format("{} '{}' is no cost: give a number of 0 or more, such as 100", flag, text));
+  if (error != std::errc() || stop != end || !(cost >= 0 && cost <= kMostCost))
+    throw BadParameters(fmt::format("{} '{}' is no cost: give a number from 0 to {:g}, such as 100",
+                                    flag, text, kMostCost));
   return cost;
 }
 

@@ -89,12 +89,12 @@ bool Audit::outside(std::int64_t last, std::int64_t now) const noexcept {
   return now - last >= outside_age_;
 }
 
-Audit::Truth Audit::truth_of(const std::int64_t* last, std::int64_t now) const noexcept {
-  if (last == nullptr) return knows_all(now) ? Truth::distinct : Truth::either;
-  if (*last == Shadow::kUnknown) return Truth::either;
-  if (*last == Shadow::kForgotten) return Truth::distinct;
-  if (inside(*last, now)) return Truth::duplicate;
-  return outside(*last, now) ? Truth::distinct : Truth::either;
+Audit::Truth Audit::truth_of(const Shadow::Entry* entry, std::int64_t now) const noexcept {
+  if (entry == nullptr) return knows_all(now) ? Truth::distinct : Truth::either;
+  if (entry->last == Shadow::kUnknown) return Truth::either;
+  if (entry->last == Shadow::kForgotten) return Truth::distinct;
+  if (outside(entry->last, now)) return Truth::distinct;
+  return inside(entry->last, now) && !entry->lost() ? Truth::duplicate : Truth::either;
 }
 
 void Audit::count(Truth truth, Verdict verdict) noexcept {
@@ -110,28 +110,34 @@ void Audit::count(Truth truth, Verdict verdict) noexcept {
 }
 
 void Audit::judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now) {
-  std::int64_t* last = shadow_.find(digest);
-  count(truth_of(last, now), verdict);
-  if (verdict == Verdict::duplicate && !refreshed_) return;
-  if (last == nullptr)
-    remember(digest, time, now);
-  else
-    *last = std::max(*last, time);  // what is not known is less than any time
+  Shadow::Entry* entry = shadow_.find(digest);
+  const Truth truth = truth_of(entry, now);
+  count(truth, verdict);
+  const bool held = verdict == Verdict::duplicate;
+  const bool lost = held && (truth == Truth::distinct || (entry != nullptr && entry->lost()));
+  if (held && !refreshed_ && truth != Truth::distinct) return;
+  if (entry == nullptr) {
+    remember(digest, time, now, lost);
+  } else {
+    // What is not known is less than any time, and a lost event is no delivery.
+    const bool delivers_lost = entry->lost() && !held;
+    entry->set(delivers_lost ? time : std::max(entry->last, time), lost);
+  }
 }
 
-void Audit::remember(const Digest& digest, std::int64_t time, std::int64_t now) {
+void Audit::remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost) {
   if (shadow_.full()) make_room(now);
   // It may just have left the sample.
-  if (sampled(digest)) shadow_.add(digest, time);
+  if (sampled(digest)) shadow_.add(digest, time, lost);
 }
 
 void Audit::forget(const Digest& digest, bool found) {
   if (!sampled(digest)) return;
   const std::int64_t last = found ? Shadow::kForgotten : Shadow::kUnknown;
-  if (std::int64_t* known = shadow_.find(digest))
-    *known = last;
+  if (Shadow::Entry* known = shadow_.find(digest))
+    known->set(last, false);
   else if (found && !knows_all(now_))
-    remember(digest, last, now_);
+    remember(digest, last, now_, false);
 }
 
 // Keys that left the window go first, then the table grows, and when it may not, the sample is
@@ -247,10 +253,10 @@ void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdi
     }
     // Let through whatever the filter thought, and written at a time that may yet change.
     ++counts_.undecided;
-    if (std::int64_t* last = shadow_.find(digests[i]))
-      *last = Shadow::kUnknown;
+    if (Shadow::Entry* entry = shadow_.find(digests[i]))
+      entry->set(Shadow::kUnknown, false);
     else
-      remember(digests[i], Shadow::kUnknown, clock_.now());
+      remember(digests[i], Shadow::kUnknown, clock_.now(), false);
   }
   now_ = clock_.now();
 }

@@ -4,8 +4,8 @@
 // time of their last delivery by the filter, and its verdicts on them are compared with the truth:
 //
 //   distinct    no event of this key was delivered before, or none within the window. Judged
-//               duplicate, it is a false positive. It is lost, not delivered, so the next event of
-//               its key is distinct again.
+//               duplicate, it is a false positive: lost. What follows of its key is not counted
+//               until it is delivered or the lost event has left the window.
 //   duplicate   one was delivered within the window. Judged distinct, it is a false negative.
 //
 // Past the window but within its slack either verdict is right and none is counted. With the anchor
@@ -111,9 +111,9 @@ class Audit {
   EventClock::Reading read(Nanoseconds& time);
   void read_all(std::span<const Nanoseconds> times);
   void judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now);
-  Truth truth_of(const std::int64_t* last, std::int64_t now) const noexcept;
+  Truth truth_of(const Shadow::Entry* entry, std::int64_t now) const noexcept;
   void count(Truth truth, Verdict verdict) noexcept;
-  void remember(const Digest& digest, std::int64_t time, std::int64_t now);
+  void remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost);
   void make_room(std::int64_t now);
   void halve();
   bool inside(std::int64_t last, std::int64_t now) const noexcept;

@@ -68,7 +68,7 @@ TEST_P(AuditByTime, IsTheTruthAndASampleOfIt) {
     const auto [truth, late] = run_timed(filter, seed, {&all, &part});
     expect_equal(all.report(), truth);
     EXPECT_GT(late, 0);
-    EXPECT_EQ(truth.either > 0, spec.kind == WindowSpec::Kind::time);
+    EXPECT_GT(truth.either, 0);
     sum.distinct += truth.distinct;
     sum.false_positives += truth.false_positives;
     sum.duplicates += truth.duplicates;

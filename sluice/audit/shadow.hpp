@@ -11,9 +11,21 @@ namespace sluice {
 
 class Shadow {
  public:
+  // The lowest bit of what decides on the sample (kernels/sample.hpp).
+  static constexpr std::uint64_t kLost = std::uint64_t{1} << 32;
+
   struct Entry {
-    Digest key;
+    Digest key;  // but for the one bit of hi: whether it was lost
     std::int64_t last = kEmpty;
+
+    bool lost() const noexcept { return (key.hi & kLost) != 0; }
+    bool is(const Digest& other) const noexcept {
+      return key.lo == other.lo && ((key.hi ^ other.hi) & ~kLost) == 0;
+    }
+    void set(std::int64_t when, bool was_lost) noexcept {
+      last = when;
+      key.hi = was_lost ? key.hi | kLost : key.hi & ~kLost;
+    }
   };
   // No time is one of these.
   static constexpr std::int64_t kEmpty = std::numeric_limits<std::int64_t>::min();
@@ -24,13 +36,15 @@ class Shadow {
   Shadow() : slots_(kFirstSlots) {}
 
   // When it was last written, or null. Valid until the next call that writes.
-  std::int64_t* find(const Digest& key) noexcept {
+  Entry* find(const Digest& key) noexcept {
     Entry& slot = slots_[place(key)];
-    return slot.last == kEmpty ? nullptr : &slot.last;
+    return slot.last == kEmpty ? nullptr : &slot;
   }
   // A key that is not there. Only where not full().
-  void add(const Digest& key, std::int64_t last) noexcept {
-    slots_[place(key)] = {key, last};
+  void add(const Digest& key, std::int64_t last, bool lost) noexcept {
+    Entry& slot = slots_[place(key)];
+    slot.key = key;
+    slot.set(last, lost);
     ++size_;
   }
   // A quarter stays free, so that searches are short.
@@ -49,7 +63,7 @@ class Shadow {
     old.swap(slots_);
     size_ = 0;
     for (const Entry& entry : old)
-      if (entry.last != kEmpty && keep(entry)) add(entry.key, entry.last);
+      if (entry.last != kEmpty && keep(entry)) add(entry.key, entry.last, entry.lost());
   }
 
   std::size_t size() const noexcept { return size_; }
@@ -61,7 +75,7 @@ class Shadow {
   std::size_t place(const Digest& key) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = key.lo & mask;
-    while (slots_[at].last != kEmpty && slots_[at].key != key) at = (at + 1) & mask;
+    while (slots_[at].last != kEmpty && !slots_[at].is(key)) at = (at + 1) & mask;
     return at;
   }
 

@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "sluice/base/error.hpp"
 
 namespace sluice {
 
 void Costs::check() const {
   const auto refuse = [](const char* name, double cost) {
-    if (!(std::isfinite(cost) && cost >= 0))
-      throw BadParameters(fmt::format("the cost of {} is {}: it must be 0 or more", name, cost));
+    if (!(cost >= 0 && cost <= kMostCost))
+      throw BadParameters(
+          fmt::format("the cost of {} is {}: it must be from 0 to {:g}", name, cost, kMostCost));
   };
   refuse("a lost event", lost);
   refuse("a passed duplicate", duplicate);

@@ -7,7 +7,10 @@
 
 namespace sluice {
 
-// What the two errors cost, in any one unit: finite, not below 0.
+// Sums of costs stay numbers.
+inline constexpr double kMostCost = 1e12;
+
+// What the two errors cost, in any one unit: from 0 to kMostCost.
 struct Costs {
   double lost = 1;       // a distinct event held back
   double duplicate = 1;  // a duplicate let through

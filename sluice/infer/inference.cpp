@@ -238,7 +238,8 @@ double Inference::time_passed(Nanoseconds time) {
   const double of_window =
       static_cast<double>(now_ - start_) / static_cast<double>(window_->params().spec.size);
   if (learnt_)
-    learnt_->arrive(static_cast<std::uint64_t>(of_window * static_cast<double>(kLearntTicks)));
+    learnt_->arrive(static_cast<std::uint64_t>(
+        std::min(of_window * static_cast<double>(kLearntTicks), static_cast<double>(kForever))));
   return passed;
 }
 

@@ -57,7 +57,8 @@ void WindowEvidence::look_up_stages() {
 Pace WindowEvidence::pace(Nanoseconds time, double keys_a_tick) {
   if (changes_ != window_.growth().changes()) look_up_stages();
   Pace pace = pace_of(window_, time);
-  if (!window_.params().spec.by_time()) return pace;
+  // Of keys that are stamped anew, how many bear this generation is not in proportion to its time.
+  if (!window_.params().spec.by_time() || window_.params().anchor == Anchor::refreshed) return pace;
   std::uint64_t keys = 0;
   for (const AnyStage& stage : stages_)
     keys += std::visit([](const auto& each) { return each.filter->keys_aged(0); }, stage);

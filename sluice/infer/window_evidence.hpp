@@ -30,8 +30,8 @@ class WindowEvidence {
 
   // Where the window stands. By time, records of one moment come together, and what has passed of a
   // generation is then more than the clock says: as long as it takes for so many keys as were
-  // written. `keys_a_tick` is how many that usually are; 0: not known.
-  // `time` is the record's.
+  // written. `keys_a_tick` is how many that usually are; 0: not known. With `refreshed`, the
+  // clock's. `time` is the record's.
   Pace pace(Nanoseconds time, double keys_a_tick);
 
   // Nothing: no stage has a trace.

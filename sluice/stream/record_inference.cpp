@@ -27,7 +27,7 @@ double parse_number(std::string_view text) {
 }
 
 bool is_cost(double number) {
-  return number >= 0;
+  return number >= 0 && number <= kMostCost;
 }
 
 // What separates the posterior from the record.

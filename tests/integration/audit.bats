@@ -18,8 +18,8 @@ load helper
 @test "what an audit finds is what the output shows" {
   lines_of 10k >input
   sluice dedup --seed 3 --audit 1/1 --filter bloom,keys=5000,fpr=0.05 --stats json input >out 2>err
-  # Every key that is not in the output was lost with every record of it.
-  awk 'NR == FNR { kept[$0]; next } !($0 in kept)' out input >lost
+  # Every key that is not in the output was lost, once.
+  awk 'NR == FNR { kept[$0]; next } !($0 in kept)' out input | sort -u >lost
   stat_of '.audit | [.sample, (.fpr * .distinct + 0.5 | floor), .distinct] | @tsv' >found
   printf '%s\t%s\t%s\n' "$(stat_of .audit.sample)" "$(wc -l <lost)" "$(($(wc -l <out) + $(wc -l <lost)))" |
     awk '$1 == 1 { print; exit } { exit 1 }' | cmp - found

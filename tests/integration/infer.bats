@@ -268,7 +268,7 @@ errors() {
   refuse --window 10 --cost-lost x
   says "--cost-lost 'x' is no cost"
   refuse --window 10 --cost-duplicate=-1
-  says '--cost-duplicate' '0 or more'
+  says '--cost-duplicate' 'from 0 to 1e+12'
   refuse --window 10 --cost-lost 0 --cost-duplicate 0
   says 'both 0'
   refuse --window 10 --prior-field 1

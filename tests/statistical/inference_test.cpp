@@ -49,6 +49,7 @@ struct Stream {
   std::uint64_t records = 0;
   // How many come in a second, by the second, over and over: bursts make stages.
   std::vector<double> rates = {1000};
+  std::uint64_t universe = kKeys;
 };
 
 struct Outcome {
@@ -73,7 +74,7 @@ Outcome run(AnyFilter filter, const Stream& stream, const Costs& costs, const Co
   std::vector<Verdict> verdicts(kBatch);
   std::vector<std::optional<double>> posteriors(kBatch);
   bool late[kBatch];
-  const Prior prior = Prior::arrival(1.0 / kKeys);
+  const Prior prior = Prior::arrival(1.0 / static_cast<double>(stream.universe));
   Outcome outcome;
   double now = 1e9 * double(kSecond);
   std::uint64_t tick = 1;
@@ -83,7 +84,7 @@ Outcome run(AnyFilter filter, const Stream& stream, const Costs& costs, const Co
       const double rate = stream.rates[second % stream.rates.size()];
       now += -std::log(1 - random.next_unit()) / rate * double(kSecond);
       times[i] = static_cast<Nanoseconds>(now);
-      keys[i] = random.next() % kKeys;
+      keys[i] = random.next() % stream.universe;
       digests[i] = digest_of(keys[i]);
     }
     const Inference::Known known{{&prior, 1}, {&costs, 1}};
@@ -121,6 +122,7 @@ struct Case {
   std::vector<double> rates = {1000};
   std::optional<std::uint64_t> keys = {};
   std::size_t stages = 1;  // at least, for a while
+  std::uint64_t universe = kKeys;
 };
 
 void PrintTo(const Case& each, std::ostream* to) {
@@ -131,7 +133,7 @@ class InferenceError : public testing::TestWithParam<Case> {};
 
 TEST_P(InferenceError, PosteriorsAreRightAndCostsFall) {
   const Case& each = GetParam();
-  const Stream stream{full_counts() ? 1u << 21 : 1u << 16, each.rates};
+  const Stream stream{full_counts() ? 1u << 21 : 1u << 16, each.rates, each.universe};
   const auto make = [&] {
     return AnyFilter(Window::make({.spec = each.spec,
                                    .anchor = each.anchor,
@@ -188,6 +190,25 @@ INSTANTIATE_TEST_SUITE_P(
              0.05,
              {1000},
              4000},
+        // Most keys come again within the window, and are stamped anew.
+        Case{"time_cohort_repeats",
+             kTime,
+             Anchor::refreshed,
+             "cohort,slot=16",
+             0.05,
+             {1000},
+             8000,
+             1,
+             1u << 11},
+        Case{"time_timing_repeats",
+             kTime,
+             Anchor::refreshed,
+             "timing,fpr=0.3",
+             0.05,
+             {1000},
+             4000,
+             1,
+             1u << 11},
         Case{"burst_cohort", kTime, Anchor::delivered, "cohort,slot=16", 0.05, kBursts, 4000, 2},
         Case{"burst_timing", kTime, Anchor::delivered, "timing,fpr=0.3", 0.1, kBursts, 4000, 2}),
     [](const auto& each) { return each.param.name; });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "sluice/audit/audit.hpp"
@@ -29,17 +30,21 @@ class Reference {
   void see(std::uint64_t key, Verdict verdict, std::int64_t time, std::int64_t now) {
     const auto at = last_.find(key);
     const bool held = verdict == Verdict::duplicate;
-    if (at == last_.end() || age_class(at->second, now) == 2) {
+    const bool distinct = at == last_.end() || age_class(at->second, now) == 2;
+    const bool was_lost = lost_.contains(key);
+    if (distinct) {
       ++truth.distinct;
       truth.false_positives += held;
-    } else if (age_class(at->second, now) == 0) {
+    } else if (!was_lost && age_class(at->second, now) == 0) {
       ++truth.duplicates;
       truth.false_negatives += !held;
     } else {
       ++truth.either;
     }
-    if (!held || (window_ != nullptr && window_->params().anchor == Anchor::refreshed))
-      last_[key] = at == last_.end() ? time : std::max(time, at->second);
+    if (held && distinct) lost_.insert(key);
+    if (!held) lost_.erase(key);
+    if (!held || distinct || (window_ != nullptr && window_->params().anchor == Anchor::refreshed))
+      last_[key] = at == last_.end() || (was_lost && !held) ? time : std::max(time, at->second);
   }
 
   Truth truth;
@@ -60,6 +65,7 @@ class Reference {
 
   const Window* window_;
   std::map<std::uint64_t, std::int64_t> last_;
+  std::set<std::uint64_t> lost_;
 };
 
 struct Stream {
