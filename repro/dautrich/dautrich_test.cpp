@@ -90,9 +90,8 @@ TEST(ReproDautrich, LeastCostIsLessAndTheBestProbesAreFound) {
 
 TEST(ReproDautrich, ParametersThatCannotBeAreRefused) {
   for (const char* setting : {"bits=-1", "penalty=0.5", "w1=3", "kmax=0"}) {
-    const std::vector<Task> tasks =
-        tasks_of({.papers = {"dautrich"}, .only = {"fig7"}, .scale = 1e-4, .settings = {setting}});
-    EXPECT_THROW(run(tasks, 1, {}), BadParameters) << setting;
+    const Wish wish{.papers = {"dautrich"}, .only = {"fig7"}, .scale = 1e-4, .settings = {setting}};
+    EXPECT_THROW(run(tasks_of(wish), 1, {}), BadParameters) << setting;
   }
 }
 
