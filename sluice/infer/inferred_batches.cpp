@@ -243,15 +243,26 @@ void InferredWindow<F>::observe(std::span<const Digest> digests, LearntPriors& p
     judgements[i] = observe(digests[i], priors, one_of(costs, i));
 }
 
+// Also of what is inlined where the compiler inlines: elsewhere it would be missing.
 #define SLUICE_INSTANTIATE(F)                                                               \
   template void InferredWindow<F>::observe(std::span<const Digest>, std::span<const Prior>, \
                                            std::span<const Costs>, std::span<Judgement>);   \
   template void InferredWindow<F>::observe(std::span<const Digest>, const PriorTable&,      \
                                            std::span<const Costs>, std::span<Judgement>);   \
   template void InferredWindow<F>::observe(std::span<const Digest>, LearntPriors&,          \
-                                           std::span<const Costs>, std::span<Judgement>);
+                                           std::span<const Costs>, std::span<Judgement>);   \
+  template void InferredWindow<F>::account_distinct(std::uint64_t) noexcept;                \
+  template std::size_t InferredWindow<F>::gather(std::span<const Digest>, const Verdict*,   \
+                                                 std::span<Judgement>) noexcept;            \
+  template void InferredWindow<F>::pass(const Digest&, std::size_t&) noexcept;              \
+  template void InferredWindow<F>::write_passed(std::size_t);                               \
+  template bool InferredWindow<F>::was_passed(const Digest&, std::size_t) const noexcept;
 SLUICE_INSTANTIATE(Timing)
 SLUICE_INSTANTIATE(Cohort)
 #undef SLUICE_INSTANTIATE
+template void InferredWindow<Cohort>::look_by_age(std::size_t, std::span<Judgement>, const Prior&,
+                                                  const Costs&);
+template void InferredWindow<Cohort>::account_by_age(std::span<const std::uint16_t>,
+                                                     const Costs&) noexcept;
 
 }  // namespace sluice
