@@ -226,7 +226,8 @@ TEST(PriorFile, KnowsKeysAsThePipelineTakesThem) {
     const Record one{record.data(), length, length};
     std::string_view key;
     KeyStatus status{};
-    make_key_extractor(format, keys)->extract({&one, 1}, {&key, 1}, {&status, 1});
+    const auto extractor = make_key_extractor(format, keys);  // holds what the key is made of
+    extractor->extract({&one, 1}, {&key, 1}, {&status, 1});
     Digest digest;
     hasher.digest(std::span(&key, 1), std::span(&digest, 1));
     return status == KeyStatus::keyed && priors.of(digest).known();
