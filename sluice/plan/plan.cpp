@@ -214,7 +214,8 @@ void put_in_order(Planning& planning) {
     std::rotate(first, at, at + 1);
     planning.chosen = 0;
   }
-  std::ranges::stable_partition(planning.candidates, &Plan::feasible);
+  std::stable_partition(planning.candidates.begin(), planning.candidates.end(),
+                        [](const Plan& plan) { return plan.feasible(); });
 }
 
 std::string assumed_in(const PlanRequest& request) {
