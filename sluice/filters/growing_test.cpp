@@ -42,7 +42,8 @@ std::size_t missing(const Growing& filter, std::span<const Digest> held) {
 }
 
 // Without a vector of its own.
-[[maybe_unused]] std::size_t missing_one_by_one(const Growing& filter, std::span<const Digest> held) {
+[[maybe_unused]] std::size_t missing_one_by_one(const Growing& filter,
+                                                std::span<const Digest> held) {
   return static_cast<std::size_t>(std::ranges::count_if(
       held, [&](const Digest& digest) { return !filter.may_contain(digest); }));
 }
