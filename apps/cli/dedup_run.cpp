@@ -110,9 +110,9 @@ std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake
   return sources;
 }
 
-std::optional<FileSource> open_named(const std::string& file, int wake) {
+std::optional<FileSource> open_forget(const std::string& file, int wake) {
   if (file.empty()) return std::nullopt;
-  return FileSource::open(file, wake);
+  return FileSource::open(file, wake, "--forget");
 }
 
 std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
@@ -139,7 +139,7 @@ std::optional<PriorTable> checked_priors(const DedupRequest& request, const Snap
 Run::Run(const DedupRequest& request)
     : request_(request),
       inputs_(open_all(request.files, signals_.wake_descriptor())),
-      to_forget_(open_named(request.forget, signals_.wake_descriptor())),
+      to_forget_(open_forget(request.forget, signals_.wake_descriptor())),
       state_(checked_to_forget(request, load_or_make(request, state_file_))),
       priors_(checked_priors(request, state_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()

@@ -47,12 +47,12 @@ Descriptor::~Descriptor() {
   if (owned_ && number_ >= 0) ::close(number_);
 }
 
-FileSource FileSource::open(const std::string& path, int wake) {
+FileSource FileSource::open(const std::string& path, int wake, const char* what) {
   if (path == "-") return {Descriptor(STDIN_FILENO, false), "standard input", wake};
   // O_NONBLOCK for the opening only: a named pipe without a writer must not be waited for here,
   // where a request to stop would not be heard; the first read waits for it.
   const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (number < 0) throw IoError("cannot open input '" + path + "'", errno);
+  if (number < 0) throw IoError(std::string("cannot open ") + what + " '" + path + "'", errno);
   fcntl(number, F_SETFL, fcntl(number, F_GETFL) & ~O_NONBLOCK);
   return {Descriptor(number, true), path, wake};
 }

@@ -44,7 +44,7 @@ class FileSource final : public ByteSource {
   // "-" is standard input. Throws IoError, also for a directory.
   // `wake`: a descriptor that becomes readable when the run should stop, or -1; waiting reads then
   // end.
-  static FileSource open(const std::string& path, int wake);
+  static FileSource open(const std::string& path, int wake, const char* what = "input");
 
   std::size_t read(std::span<char> into) override;
   bool would_wait() override;

@@ -144,7 +144,7 @@ errors() {
   refuse_table 'a\t0\n' 'table:1:' 'above 0 and below 1'
   refuse_table 'a\t0.1x\n' 'table:1:'
   refuse_table 'a\t0.1\nb\t0.1\na\t0.2' 'table:3: this key has a prior already'
-  refuse_table 'a\tb\t0.1\n' 'table:1: the key has 2 fields, and --key 1'
+  refuse_table 'a\tb\t0.1\n' 'table:1: the key has 2 fields, and --key takes 1'
   refuse_table "$(head -c 1100000 /dev/zero | tr '\0' x)" 'table:1: the line is longer than 1 MiB'
   printf 'a\t0.1\n' >table
   refused 2 dedup --json --key /a --window 10 --cost-lost 2 --prior-table table input
@@ -262,6 +262,8 @@ errors() {
 
 @test "what makes no sense is refused in one sentence" {
   echo a >input
+  refused 1 dedup input --window 1k --cost-lost 3 --prior-table missing
+  says "--prior-table 'missing'"
   refuse() {
     refused 2 dedup "$@" input
   }
