@@ -103,8 +103,10 @@ class PriorReader {
   Digest digest_of(std::string_view key) {
     const auto tabs = static_cast<std::size_t>(std::ranges::count(key, '\t'));
     if (parts_ > 0 && tabs + 1 != parts_)
-      refuse(fmt::format("the key has {} fields, and --key takes {}: write them with tabs between",
-                         tabs + 1, parts_));
+      refuse(fmt::format(
+          "the key has {} fields, and --key takes {}: write them with tabs between, and give a "
+          "column whose name has a comma by its number",
+          tabs + 1, parts_));
     text_.assign(key);
     if (json_ && parts_ > 0) text_ = array_of(key);
     const std::size_t length = text_.size();

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "sluice/base/error.hpp"
-#include "sluice/stream/csv.hpp"
 #include "sluice/stream/json_key.hpp"
+#include "sluice/stream/key_extractors.hpp"
 
 namespace sluice {
 namespace {
@@ -209,20 +209,34 @@ Record RecordInference::with_name(const Record& header) {
   return append(header, fmt::format("{}{}", separator_of(format_), kName));
 }
 
+// Malformed may be said of the record, or of its time alone.
+bool RecordInference::is_whole(const Record& record, KeyStatus status) {
+  if (status != KeyStatus::malformed) return true;
+  switch (format_.kind) {
+    case Format::Kind::csv:
+    case Format::Kind::tsv:
+      return split_fields(record.text(), csv_delimiter(format_), kMostFields, fields_);
+    case Format::Kind::json:
+      return tree_.parse(record.text());
+    default:
+      return true;
+  }
+}
+
 // JSON: a member at the end of an object; what is no object stays as it is. Elsewhere a field at
 // the end of the record.
 Record RecordInference::with_posterior(const Record& record, std::size_t i, KeyStatus status) {
+  if (!is_whole(record, status)) return record;
   const std::optional<double>& posterior = posteriors_[i];
   if (format_.kind != Format::Kind::json) {
     const bool table = format_.kind == Format::Kind::csv || format_.kind == Format::Kind::tsv;
-    if (table && status == KeyStatus::malformed) return record;
     return append(record, posterior ? fmt::format("{}{:.6g}", separator_of(format_), *posterior)
                                     : fmt::format("{}{}", separator_of(format_), table ? "" : "-"));
   }
   std::string_view text = record.text();
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   const auto first = std::ranges::find_if_not(text, is_space);
-  if (status == KeyStatus::malformed || first == text.end() || *first != '{') return record;
+  if (first == text.end() || *first != '{') return record;
   text.remove_suffix(1);
   while (is_space(text.back())) text.remove_suffix(1);
   text_.assign(text);

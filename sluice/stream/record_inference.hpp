@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "sluice/infer/inference.hpp"
+#include "sluice/stream/csv.hpp"
+#include "sluice/stream/json_tree.hpp"
 #include "sluice/stream/record.hpp"
 
 namespace sluice {
@@ -86,6 +88,7 @@ class RecordInference {
  private:
   Inference::Known known(std::size_t count) const;
   void read_costs(std::span<const Record> records);
+  bool is_whole(const Record& record, KeyStatus status);
   Record append(const Record& record, std::string_view text);
 
   Format format_;
@@ -101,6 +104,8 @@ class RecordInference {
   std::vector<Prior> priors_;
   std::vector<std::optional<double>> posteriors_;
   std::string text_;
+  std::vector<CsvField> fields_;
+  JsonTree tree_;
 };
 
 }  // namespace sluice

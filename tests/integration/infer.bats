@@ -178,6 +178,13 @@ errors() {
   sluice dedup "${few[@]}" /p --json --key /id --posterior --duplicates held input >out
   holds out '{"id":1,"p":0.01,"sluice_posterior":0}\n{"sluice_posterior":null}\n[1]\n{"id":\n'
   holds held ' { "id":1, "p":"0.01","sluice_posterior":1}\n{"id":1,"sluice_posterior":null}\n'
+  # A record of which only the time is bad is whole.
+  printf '%s\n' id,at,p 'a,1,.01' 'a,soon,.01' '"x"y,1,.01' >input
+  sluice dedup --window 10s --event-time at --stats none --csv --key id --prior-field p --posterior input >out
+  holds out 'id,at,p,sluice_posterior\na,1,.01,0\na,soon,.01,\n"x"y,1,.01\n'
+  printf '%s\n' '{"id":1,"at":1}' '{"id":1,"at":"soon"}' '{"id":1,"at":' >input
+  sluice dedup --window 10s --event-time /at --stats none --json --key /id --prior-field /p --posterior input >out
+  holds out '{"id":1,"at":1,"sluice_posterior":0}\n{"id":1,"at":"soon","sluice_posterior":null}\n{"id":1,"at":\n'
   # Every line that was JSON still is, and a second run reads what the first wrote.
   printf '%s\n' '{"id":1,"p":0.01}' '{"id":2,"p":0.01}' >input
   sluice dedup "${few[@]}" /p --json --key /id --posterior input | jq -c .sluice_posterior >out
