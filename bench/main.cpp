@@ -1,4 +1,5 @@
-// sluice_bench [PART…] [--short] [--json FILE] [--out DIR]
+// sluice_bench [PART…] [--short] [--out DIR]
+// sluice_bench probe-lines FILE
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "machine.hpp"
 #include "options.hpp"
+#include "page.hpp"
 #include "report.hpp"
-#include "sluice/kernels/simd.hpp"
 
 namespace sluice::bench {
 namespace {
@@ -36,22 +38,23 @@ constexpr Part kParts[] = {
 };
 
 int usage() {
-  fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--json FILE] [--out DIR]\n\nparts:\n");
+  fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--out DIR]\n\nparts:\n");
   for (const Part& part : kParts) fmt::print(stderr, "  {:10}{}\n", part.name, part.what);
   fmt::print(stderr, "  {:10}{}\n", "all", "all of them, as without a part");
   return 2;
 }
 
 int run(std::span<char*> arguments) {
+  if (arguments.size() == 3 && std::string_view(arguments[1]) == "probe-lines") {
+    split_and_copy(arguments[2]);
+    return 0;
+  }
   Options options;
-  std::string json_file;
   std::vector<std::string_view> wanted;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--short") {
       options.quick = true;
-    } else if (argument == "--json" && i + 1 < arguments.size()) {
-      json_file = arguments[++i];
     } else if (argument == "--out" && i + 1 < arguments.size()) {
       options.out = arguments[++i];
     } else {
@@ -62,22 +65,17 @@ int run(std::span<char*> arguments) {
     }
   }
   Report report;
-  fmt::print("instruction set: {}\n", simd_level());
+  for (const auto& [what, value] : machine()) fmt::print("{}: {}\n", what, value);
   for (const Part& part : kParts) {
     bool chosen = wanted.empty();
     for (const std::string_view name : wanted) chosen |= name == part.name || name == "all";
-    if (chosen) part.run(options, report);
+    if (!chosen) continue;
+    report.part(std::string(part.name));
+    part.run(options, report);
+    report.flush();
   }
   report.finish();
-  if (json_file.empty()) return 0;
-  std::FILE* file = std::fopen(json_file.c_str(), "w");
-  const std::string json = report.json();
-  const bool written =
-      file != nullptr && std::fwrite(json.data(), 1, json.size(), file) == json.size();
-  if ((file != nullptr && std::fclose(file) != 0) || !written) {
-    fmt::print(stderr, "sluice_bench: cannot write --json '{}'\n", json_file);
-    return 1;
-  }
+  if (!options.out.empty()) write_results(options.out, report);
   return 0;
 }
 

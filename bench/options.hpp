@@ -13,6 +13,9 @@ struct Options {
   int rounds() const { return quick ? 3 : 7; }
 };
 
+// `sluice_bench probe-lines FILE`: what the command line is measured against.
+void split_and_copy(const char* file);
+
 void run_limits(const Options& options, Report& report);
 void run_filters(const Options& options, Report& report);
 void run_layouts(const Options& options, Report& report);
