@@ -1,5 +1,5 @@
 // sluice_bench [PART…] [--short] [--out DIR]
-// sluice_bench probe-lines FILE
+// sluice_bench probe-lines|probe-json FILE
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -22,16 +22,20 @@ struct Part {
   void (*run)(const Options&, Report&);
 };
 
-// `cli` comes first: the peak memory of a child is at least that of its parent when it was started,
-// so it must be started while we are small.
+// The limits come first; then the commands: the peak memory of a child is at least that of its
+// parent when it was started, so they are started while we are small.
 constexpr Part kParts[] = {
-    {"cli", "sluice dedup against other tools on a file of 10 million lines", run_cli},
-    {"limits", "what the machine's memory allows", run_limits},
-    {"filters", "every filter against the machine's limit", run_filters},
-    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
+    {"limits", "what the machine allows: lines of memory, hashing, copying, pipes", run_limits},
+    {"cli", "sluice dedup against other tools, alone and in a pipe", run_cli},
+    {"formats", "sluice dedup against its own limits: lines, JSON, CSV, windows", run_formats},
+    {"filters", "every filter: all verbs, batched and not, in cache and out of it", run_filters},
     {"windows", "window filters at steady state", run_windows},
-    {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
+    {"levels", "instruction sets side by side", run_levels},
+    {"threads", "two threads against one", run_threads},
+    {"evenness", "the worst batch against the median one", run_evenness},
     {"growing", "growing from empty against a filter of known size", run_growing},
+    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
+    {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
     {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
     {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
@@ -47,6 +51,10 @@ int usage() {
 int run(std::span<char*> arguments) {
   if (arguments.size() == 3 && std::string_view(arguments[1]) == "probe-lines") {
     split_and_copy(arguments[2]);
+    return 0;
+  }
+  if (arguments.size() == 3 && std::string_view(arguments[1]) == "probe-json") {
+    parse_json(arguments[2]);
     return 0;
   }
   Options options;
