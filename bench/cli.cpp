@@ -95,6 +95,13 @@ void run_cli(const Options& options, Report& report) {
   if (in_pipe.compared > 0)
     report.at_least("dedup / the fastest of them all, between two cats: lines a second",
                     in_pipe.fastest, 8);
+  if (keeping.compared > 0 && alone[sorting].done && in_pipe.compared > 0)
+    report.claim(fmt::format(
+        "{}: `sluice dedup` is {:.1f} times as fast as the fastest of mawk, gawk, perl and "
+        "datamash, {:.1f} times as fast as `sort -u`, in a pipe {:.1f} times as fast as the "
+        "fastest of them all, and takes {:.1f} % of the memory of the leanest.",
+        of, keeping.fastest, times_as_fast(alone[0], alone[sorting]), in_pipe.fastest,
+        100 * all.leanest));
   if (all.compared > 0)
     report.at_most("dedup / the leanest of them all: peak memory", all.leanest, 1.0 / 8);
 }

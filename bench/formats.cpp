@@ -70,6 +70,10 @@ void measure_lines(const Options& options, Report& report) {
                    format_count(lines), kLineBytes),
        all, lines, file.bytes(), report);
   if (!all_done(all)) return;
+  report.claim(fmt::format(
+      "It reads {:.1f} million such lines a second, {:.2f} times what cutting "
+      "and copying alone does.",
+      static_cast<double>(lines) / median(all[1].seconds) / 1e6, times_as_fast(all[1], all[0])));
   report.at_least("dedup / the split-and-copy probe: lines a second", times_as_fast(all[1], all[0]),
                   0.4);
   report.at_most("the split-and-copy probe / dedup --filter none: lines a second",

@@ -90,7 +90,9 @@ std::string page_of(const Report& report, const std::vector<Chart>& charts) {
   const auto held =
       std::ranges::count_if(report.bars(), [](const Bar& bar) { return bar.holds(); });
   std::string out = kIntroduction;
-  out += "## The machine\n\n";
+  if (!report.claims().empty()) out += "## In short\n\n";
+  for (const std::string& claim : report.claims()) out += "- " + claim + "\n";
+  out += "\n## The machine\n\n";
   for (const auto& [what, value] : machine()) out += fmt::format("- {}: {}\n", what, value);
   out += fmt::format("\n## The bars: {} of {} hold\n\n", held, report.bars().size());
   std::vector<std::vector<std::string>> rows;

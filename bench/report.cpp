@@ -96,6 +96,8 @@ void Report::at_least(std::string name, double value, double limit) {
 
 void Report::finish() {
   flush();
+  if (!claims_.empty()) fmt::print("\nIn short\n");
+  for (const std::string& claim : claims_) fmt::print("  - {}\n", claim);
   if (bars_.empty()) return;
   const auto held = std::ranges::count_if(bars_, [](const Bar& bar) { return bar.holds(); });
   Table all{"", fmt::format("Bars: {} of {} hold", held, bars_.size()), bar_columns()};
@@ -118,7 +120,7 @@ std::string to_json(const Report& report) {
       out += fmt::format("{}\n       {}", r ? "," : "", quoted_list(table.rows[r]));
     out += "]}";
   }
-  out += "],\n  \"bars\": [";
+  out += fmt::format("],\n  \"claims\": {},\n  \"bars\": [", quoted_list(report.claims()));
   comma = "";
   for (const Bar& bar : report.bars())
     out += fmt::format("{}\n    {{\"name\": {}, \"value\": {}, \"{}\": {}, \"holds\": {}}}",

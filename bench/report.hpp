@@ -54,17 +54,22 @@ class Report {
   void at_most(std::string name, double value, double limit);
   void at_least(std::string name, double value, double limit);
 
-  // Prints what is left, and the one table of all bars.
+  // A sentence for those who read no further: in Markdown, with figures of this run.
+  void claim(std::string sentence) { claims_.push_back(std::move(sentence)); }
+
+  // Prints what is left, and the claims, the one table of all bars.
   void finish();
 
   const std::vector<Table>& tables() const { return tables_; }
   const std::vector<Chart>& charts() const { return charts_; }
+  const std::vector<std::string>& claims() const { return claims_; }
   const std::vector<Bar>& bars() const { return bars_; }
 
  private:
   std::string part_;
   std::vector<Table> tables_;
   std::vector<Chart> charts_;
+  std::vector<std::string> claims_;
   std::vector<Bar> bars_;
   bool pending_ = false;
 };
