@@ -1,161 +1,109 @@
 // The command line against what people would use instead: wall-clock time and peak memory of child
-// processes that read one file in the page cache and write to /dev/null.
-#include <fcntl.h>
+// processes that read one file in the page cache and write to /dev/null, alone and in a pipe.
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
+#include <algorithm>
 
-#include "measure.hpp"
+#include "contest.hpp"
 #include "options.hpp"
-#include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 
 namespace sluice::bench {
 namespace {
 
-using Command = std::vector<std::string>;
-
-struct Run {
-  bool done = false;       // it was found and ended well
-  double seconds = 0;      // by the clock on the wall
-  double cpu_seconds = 0;  // of all its threads
-  double peak_bytes = 0;
-};
-
-[[noreturn]] void become(const Command& command) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  const int nowhere = open("/dev/null", O_WRONLY);
-  if (nowhere >= 0) {
-    dup2(nowhere, STDOUT_FILENO);
-    dup2(nowhere, STDERR_FILENO);
-  }
-  // Sorting and comparing by bytes: the fastest that the others can do.
-  setenv("LC_ALL", "C", 1);
-  execvp(arguments[0], arguments.data());
-  _exit(127);
+// The first is ours, the last is not among those that keep the order of lines.
+std::vector<Contestant> contestants() {
+  return {{"sluice dedup", {cli_program(), "dedup"}},
+          {"mawk '!seen[$0]++'", {"mawk", "!seen[$0]++"}},
+          {"gawk '!seen[$0]++'", {"gawk", "!seen[$0]++"}},
+          {"perl -ne 'print if !$s{$_}++'", {"perl", "-ne", "print if !$s{$_}++"}},
+          {"datamash rmdup 1", {"datamash", "rmdup", "1"}},
+          {"sort -u", {"sort", "-u"}}};
 }
 
-Run run(const Command& command) {
-  const auto started = std::chrono::steady_clock::now();
-  const pid_t child = fork();
-  if (child < 0) throw IoError("cannot start " + command[0], errno);
-  if (child == 0) become(command);
-  int status = 0;
-  rusage usage{};
-  while (wait4(child, &status, 0, &usage) < 0)
-    if (errno != EINTR) throw IoError("cannot wait for " + command[0], errno);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return {WIFEXITED(status) && WEXITSTATUS(status) == 0, wall.count(),
-          seconds(usage.ru_utime) + seconds(usage.ru_stime),
-          static_cast<double>(usage.ru_maxrss) * 1024};
-}
-
-// The program of the same build, beside us.
-std::string cli_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "apps/cli" /
-         "sluice";
-}
-
-// A file that is removed when the measurement ends, however it ends.
-class Input {
- public:
-  explicit Input(std::uint64_t lines)
-      : path_(std::filesystem::temp_directory_path() /
-              fmt::format("sluice-bench-{}.txt", getpid())) {
-    const Run made = run({cli_program(), "generate", "lines", "--records", std::to_string(lines),
-                          "--duplicates", "0.3", "--length", "40", "--output", path_.string()});
-    if (!made.done) throw Error("'sluice generate lines' failed: is the command line built?");
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-  ~Input() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
+struct Best {
+  double fastest = 1e300;    // how many times as fast as it we are, at least
+  double leanest = 0;        // our memory in its, at most
+  std::size_t compared = 0;  // how many there were
 };
 
-struct Subject {
-  std::string name;
-  Command command;
-  Samples seconds{};
-  Samples cpu_seconds{};
-  double peak_bytes = 0;
-  bool done = true;
-};
+// Against contestants [from, to).
+Best against(const std::vector<Contestant>& all, std::size_t from, std::size_t to) {
+  Best best;
+  for (std::size_t i = from; i < to; ++i) {
+    if (!all[i].done) continue;
+    ++best.compared;
+    best.fastest = std::min(best.fastest, times_as_fast(all[0], all[i]));
+    best.leanest = std::max(best.leanest, all[0].peak_bytes / all[i].peak_bytes);
+  }
+  return best;
+}
+
+void tell(const std::string& title, const std::vector<Contestant>& all, std::uint64_t lines,
+          Report& report) {
+  report.table(title, {"command", "million lines a second", "sluice is so many times as fast",
+                       "CPU seconds", "peak memory", "sluice's memory / its"});
+  for (const Contestant& each : all) {
+    if (!each.done || !all[0].done) {
+      report.row({each.name, "not available"});
+      continue;
+    }
+    report.row({each.name,
+                fmt::format("{:.2f}", static_cast<double>(lines) / median(each.seconds) / 1e6),
+                fmt::format("{:.1f}", times_as_fast(all[0], each)),
+                fmt::format("{:.2f}", median(each.cpu_seconds)),
+                format_size(static_cast<std::uint64_t>(each.peak_bytes)),
+                fmt::format("{:.3f}", all[0].peak_bytes / each.peak_bytes)});
+  }
+  report.flush();
+}
 
 }  // namespace
 
 void run_cli(const Options& options, Report& report) {
   const std::uint64_t lines = options.quick ? 1'000'000 : 10'000'000;
-  const Input input(lines);
-  const std::string sluice = cli_program();
-  std::vector<Subject> subjects = {
-      {"sluice dedup", {sluice, "dedup", input.path()}},
-      {"mawk '!seen[$0]++'", {"mawk", "!seen[$0]++", input.path()}},
-      {"sluice dedup --window 1M", {sluice, "dedup", "--window", "1M", input.path()}},
-      {"sluice dedup --filter exact", {sluice, "dedup", "--filter", "exact", input.path()}},
-      {"sluice dedup --filter none", {sluice, "dedup", "--filter", "none", input.path()}},
-      {"sort -u", {"sort", "-u", input.path()}},
-      {"cat", {"cat", input.path()}},
-  };
-  for (int round = 0; round < 3; ++round) {
-    for (Subject& subject : subjects) {
-      if (!subject.done) continue;
-      const Run result = run(subject.command);
-      subject.done = result.done;
-      subject.seconds.push_back(result.seconds);
-      subject.cpu_seconds.push_back(result.cpu_seconds);
-      subject.peak_bytes = std::max(subject.peak_bytes, result.peak_bytes);
-    }
-  }
-  const Subject& base = subjects[1];
-  report.table(fmt::format("Command line: {} lines of 40 bytes, 30 % duplicates, file in cache, to "
-                           "/dev/null",
-                           format_count(lines)),
-               {"command", "× mawk's throughput", "mawk's CPU time / its", "memory / mawk's",
-                "peak", "seconds"});
-  for (const Subject& subject : subjects) {
-    if (!subject.done) {
-      report.row({subject.name, "not available"});
-      continue;
-    }
-    const bool comparable = base.done;
-    report.row(
-        {subject.name,
-         comparable ? fmt::format("{:.1f}", ratio(base.seconds, subject.seconds)) : "",
-         comparable ? fmt::format("{:.1f}", ratio(base.cpu_seconds, subject.cpu_seconds)) : "",
-         comparable ? fmt::format("{:.3f}", subject.peak_bytes / base.peak_bytes) : "",
-         format_size(static_cast<std::uint64_t>(subject.peak_bytes)),
-         fmt::format("{:.2f}", median(subject.seconds))});
-  }
-  // The bars are for the long file: on the short one a filter of the standard size is mostly empty.
-  if (subjects[0].done && base.done && !options.quick) {
-    report.at_least("sluice dedup / mawk: throughput", ratio(base.seconds, subjects[0].seconds),
-                    10);
-    report.at_most("sluice dedup / mawk: peak memory", subjects[0].peak_bytes / base.peak_bytes,
-                   1.0 / 15);
-  }
-  if (subjects[0].done && subjects[2].done && !options.quick)
-    report.at_least("sluice dedup --window 1M / without a window: throughput",
-                    ratio(subjects[0].seconds, subjects[2].seconds), 0.6);
-  report.flush();
+  const int rounds = 3;
+  const TemporaryFile input("lines");
+  generate(input,
+           {"lines", "--records", std::to_string(lines), "--duplicates", "0.3", "--length", "42"});
+  const std::string of = fmt::format("{} lines of 43 bytes, 30 % duplicates", format_count(lines));
+
+  std::vector<Contestant> alone = contestants(), piped = contestants();
+  race(alone, rounds, input.path());
+  tell(of + ", file in cache to /dev/null", alone, lines, report);
+  race_in_pipe(piped, rounds, input.path());
+  tell(of + ", cat FILE | COMMAND | cat >/dev/null", piped, lines, report);
+
+  Chart chart{"dedup", of, "million lines a second", {"file to /dev/null", "between two cats"}};
+  chart.logarithmic = true;
+  for (std::size_t i = 0; i < alone.size(); ++i)
+    if (alone[i].done && piped[i].done)
+      chart.rows.push_back({alone[i].name,
+                            {static_cast<double>(lines) / median(alone[i].seconds) / 1e6,
+                             static_cast<double>(lines) / median(piped[i].seconds) / 1e6}});
+  report.chart(chart);
+
+  if (!alone[0].done || !piped[0].done) return;
+  const std::size_t sorting = alone.size() - 1;
+  const Best keeping = against(alone, 1, sorting), all = against(alone, 1, alone.size());
+  const Best in_pipe = against(piped, 1, piped.size());
+  if (keeping.compared > 0)
+    report.at_least("dedup / the fastest of mawk, gawk, perl, datamash: lines a second",
+                    keeping.fastest, 20);
+  if (alone[sorting].done)
+    report.at_least("dedup / sort -u: lines a second", times_as_fast(alone[0], alone[sorting]), 12);
+  if (in_pipe.compared > 0)
+    report.at_least("dedup / the fastest of them all, between two cats: lines a second",
+                    in_pipe.fastest, 8);
+  if (keeping.compared > 0 && alone[sorting].done && in_pipe.compared > 0)
+    report.claim(fmt::format(
+        "{}: `sluice dedup` is {:.1f} times as fast as the fastest of mawk, gawk, perl and "
+        "datamash, {:.1f} times as fast as `sort -u`, in a pipe {:.1f} times as fast as the "
+        "fastest of them all, and takes {:.1f} % of the memory of the leanest.",
+        of, keeping.fastest, times_as_fast(alone[0], alone[sorting]), in_pipe.fastest,
+        100 * all.leanest));
+  if (all.compared > 0)
+    report.at_most("dedup / the leanest of them all: peak memory", all.leanest, 1.0 / 8);
 }
 
 }  // namespace sluice::bench

@@ -1,130 +1,134 @@
-// Every filter's batched verbs against the machine's limit: the probe's random cache line, over a
-// table of the same bytes on the same kind of pages.
+// Every filter of the catalogue: what it takes to observe, ask and insert, batch by batch and with
+// a call a key, in cache and out of it, beside the machine's random line over a table of the same
+// bytes; with its bits a key, its error, and the lines it touches.
 #include <fmt/format.h>
 
 #include <vector>
 
+#include "kept.hpp"
 #include "measure.hpp"
 #include "options.hpp"
 #include "probe.hpp"
 #include "sluice/base/quantity.hpp"
-#include "sluice/base/random.hpp"
-#include "sluice/filters/catalogue.hpp"
-#include "sluice/kernels/simd.hpp"
 
 namespace sluice::bench {
 namespace {
 
-constexpr std::size_t kBatch = kLap;
-
 struct Subject {
   const char* name;
   const char* settings;
-  std::uint64_t keys;
   double fpr;
-  const char* lines;  // cache lines a key, by design
-  bool every_level;   // has kernels for several instruction sets
 };
 
 constexpr Subject kSubjects[] = {
-    {"blocked, 8 probes, in cache", "bloom,layout=blocked,probes=8", 100'000, 1e-2, "1", true},
-    {"blocked, 16 probes, in cache", "bloom,layout=blocked,probes=16", 100'000, 1e-4, "1", true},
-    {"classic, in cache", "bloom,layout=classic", 100'000, 1e-2, "7", false},
-    {"exact, in cache", "exact", 10'000, 0.5, "1 to 2", false},
-    {"blocked, 8 probes", "bloom,layout=blocked,probes=8", 100'000'000, 1e-2, "1", true},
-    {"blocked, 16 probes", "bloom,layout=blocked,probes=16", 100'000'000, 1e-4, "1", true},
-    {"classic", "bloom,layout=classic", 100'000'000, 1e-2, "7", false},
-    {"exact", "exact", 10'000'000, 0.5, "1 to 2", false},
+    {"bloom, blocked, 8 probes", "bloom,layout=blocked,probes=8", 1e-2},
+    {"bloom, blocked, 16 probes", "bloom,layout=blocked,probes=16", 1e-4},
+    {"bloom, classic", "bloom,layout=classic", 1e-2},
+    {"counting", "counting", 1e-2},
+    {"dynamic", "dynamic", 1e-2},
+    {"growing", "growing", 1e-6},
+    {"exact", "exact", 0.5},
+    {"stable", "stable", 1e-2},
+    {"reservoir", "reservoir", 1e-2},
+    {"cohort, 16-bit slots", "cohort,slot=16", 2e-2},
+    {"cohort, 24-bit slots", "cohort,slot=24", 1e-4},
+    {"cohort, 32-bit slots", "cohort,slot=32", 1e-6},
+    {"apbbf, line", "apbbf,layout=line", 2e-2},
+    {"apbbf, column", "apbbf,layout=column,k=2,l=5", 2e-4},
+    {"apbbf, segment", "apbbf,layout=segment,k=2,l=5", 2e-4},
+    {"apbf", "apbf", 1e-2},
+    {"timing", "timing", 1e-2},
+    {"timer", "timer", 1e-2},
+    {"exact-window", "exact-window", 0.5},
 };
 
-// Runs a verb over `keys` fresh digests, batch by batch; only the verb is timed.
-class Stream {
- public:
-  template <class Verb>
-  double ns_each(std::uint64_t keys, Verb verb) {
-    LapClock clock;
-    for (std::uint64_t done = 0; done < keys; done += kBatch) {
-      for (Digest& digest : digests_) digest = {random_.next(), random_.next()};
-      clock.start();
-      verb(std::span<const Digest>(digests_), std::span(verdicts_));
-      clock.stop();
-    }
-    return clock.median_ns(kBatch);
-  }
-
- private:
-  SplitMix64 random_{1};
-  std::vector<Digest> digests_ = std::vector<Digest>(kBatch);
-  std::vector<Verdict> verdicts_ = std::vector<Verdict>(kBatch);
+// Of one run of a table: all filters hold as many keys.
+struct Scale {
+  const char* title;
+  const char* file;
+  std::uint64_t keys;
+  std::uint64_t a_turn;  // keys of each verb, in each of the rounds
+  std::uint64_t asked;   // keys never seen, to measure the error with
 };
 
-// Out of cache: fills the filter once, in equal rounds, the probe's turn after each. In cache,
-// where that is too short to time: as often as it takes, cleared in between.
-void measure(const Subject& subject, std::string_view level, const Options& options,
-             Report& report) {
-  AnyFilter filter = make_filter(subject.settings, Wish{.keys = subject.keys, .fpr = subject.fpr});
-  Probe probe(filter.stats().bytes);
-  Stream stream;
-  const int rounds = options.rounds();
-  const bool in_cache = subject.keys <= 100'000;
-  const std::uint64_t a_round = in_cache        ? (options.quick ? 1'000'000 : 5'000'000)
-                                : options.quick ? subject.keys / 10
-                                                : subject.keys / static_cast<unsigned>(rounds);
-  std::uint64_t held = 0;
-  const auto observe = [&] {
-    return stream.ns_each(a_round, [&](auto digests, auto verdicts) {
-      if (in_cache && (held += kBatch) > subject.keys) {
-        filter.clear();
-        held = kBatch;
-      }
-      filter.observe(digests, verdicts);
-    });
-  };
-  const auto ask = [&] {
-    return stream.ns_each(
-        std::min<std::uint64_t>(a_round, 5'000'000),
-        [&](auto digests, auto verdicts) { filter.may_contain(digests, verdicts); });
-  };
-  const std::uint64_t lines = options.quick ? 2'000'000 : 10'000'000;
-  // Pages arrive before anything is timed.
-  if (!in_cache) {
-    SplitMix64 random(99);
-    std::vector<Digest> digests(1);
-    for (std::uint64_t i = 0; i < filter.stats().bytes / 4096; ++i) {
-      digests[0] = {random.next(), random.next()};
-      filter.insert(digests);
-    }
+std::string share(double value) {
+  return value == 0 ? "0" : fmt::format("{:.1e}", value);
+}
+
+// All verbs and the probe take turns; returns nanoseconds of a batched observe and of a line.
+std::pair<double, double> measure(const Subject& subject, const Scale& scale,
+                                  const Options& options, Report& report) {
+  using Verb = Kept::Verb;
+  Kept kept(subject.settings, scale.keys, subject.fpr);
+  kept.settle();
+  Probe probe(std::max<std::uint64_t>(kept.bytes(), 4096));
+  std::vector<std::function<double()>> turns;
+  for (const Verb verb : {Verb::observe, Verb::may_contain, Verb::insert})
+    for (const bool batched : {true, false})
+      turns.push_back([&, verb, batched] { return kept.ns(scale.a_turn, 0, verb, batched); });
+  turns.push_back([&] { return probe.update_ns(scale.a_turn); });
+  const std::vector<Samples> samples = take_turns(options.quick ? 3 : 5, turns);
+  std::vector<std::string> cells = {
+      subject.name, fmt::format("{:.1f}", kept.bits_a_key()), share(kept.measured_fpr(scale.asked)),
+      share(kept.filter().stats().predicted_fpr), fmt::format("{:.2f}", kept.lines_a_key())};
+  for (const Samples& each : samples) cells.push_back(fmt::format("{:.1f}", median(each)));
+  cells.push_back(fmt::format("{:.2f}", ratio(samples[0], samples.back())));
+  report.row(cells);
+  return {median(samples[0]), median(samples.back())};
+}
+
+void measure_all(const Scale& scale, const Options& options, Report& report) {
+  report.table(scale.title, {"filter", "bits a key", "error", "predicted", "lines a key", "observe",
+                             "a call a key", "may_contain", "a call a key", "insert",
+                             "a call a key", "one line updated", "observe / line"});
+  Chart chart{scale.file, scale.title, "ns a key, batched", {"observe", "one line updated"}};
+  for (const Subject& subject : kSubjects) {
+    const auto [observe, line] = measure(subject, scale, options, report);
+    chart.rows.push_back({subject.name, {observe, line}});
   }
-  const std::vector<Samples> samples = take_turns(
-      rounds,
-      {observe, [&] { return probe.update_ns(lines); }, ask, [&] { return probe.read_ns(lines); }});
-  const double against = ratio(samples[0], samples[1]);
-  report.row({subject.name, std::string(level), format_size(filter.stats().bytes), subject.lines,
-              fmt::format("{:.2f}", against), fmt::format("{:.2f}", ratio(samples[2], samples[3])),
-              fmt::format("{:.2f}", median(samples[0])), fmt::format("{:.2f}", median(samples[1])),
-              fmt::format("{:.2f}", median(samples[2])),
-              fmt::format("{:.2f}", median(samples[3]))});
-  if (std::string_view(subject.name) == "blocked, 8 probes" && level == simd_levels().front())
-    report.at_most("blocked Bloom, 100 M keys at 1 %: observe / prefetched line update", against,
-                   1.5);
+  report.flush();
+  report.chart(chart);
+}
+
+void hold_bloom(const char* where, std::uint64_t keys, double bar, const Options& options,
+                Report& report) {
+  Kept kept("bloom,layout=blocked,probes=8", keys, 1e-2);
+  kept.settle();
+  Probe probe(kept.bytes());
+  const std::uint64_t a_turn = options.quick ? 500'000 : 2'000'000;
+  const std::vector<Samples> samples =
+      take_turns(options.rounds(),
+                 {[&] { return kept.ns(a_turn / 2); }, [&] { return probe.update_ns(a_turn); }});
+  const double times = ratio(samples[0], samples[1]);
+  report.row({where, format_count(keys), format_size(kept.bytes()), fmt::format("{:.2f}", times),
+              fmt::format("{:.2f}", median(samples[0])),
+              fmt::format("{:.2f}", median(samples[1]))});
+  report.at_most(
+      fmt::format("blocked Bloom at 1 %, {} keys: observe / one line updated", format_count(keys)),
+      times, bar);
+  report.claim(
+      fmt::format("A blocked Bloom filter of {} keys at 1 %, {}, takes {:.2f} times as "
+                  "long for a key as the machine for one random cache line.",
+                  format_count(keys), where, times));
 }
 
 }  // namespace
 
 void run_filters(const Options& options, Report& report) {
-  report.table("Filters: batched verbs, in units of the probe's random line over as many bytes",
-               {"filter", "level", "table", "lines a key", "observe / update", "ask / read",
-                "observe ns", "update ns", "ask ns", "read ns"});
-  const std::string chosen(simd_level());
-  for (const Subject& subject : kSubjects) {
-    for (const std::string_view level : simd_levels()) {
-      if (!subject.every_level && level != chosen) continue;
-      force_simd_level(level);
-      measure(subject, level, options, report);
-    }
-    force_simd_level(chosen);
-  }
-  report.flush();
+  report.table("Blocked Bloom filter of 8 probes at 1 %: batched observe",
+               {"table", "keys", "bytes", "observe / one line updated", "observe ns", "line ns"});
+  hold_bloom("in cache", 100'000, 2.5, options, report);
+  hold_bloom("out of cache", 100'000'000, 1.3, options, report);
+  const bool quick = options.quick;
+  measure_all({"Every filter, 50 k keys, in cache: ns a key", "filters-in-cache", 50'000,
+               quick ? 50'000u : 500'000u, quick ? 500'000u : 5'000'000u},
+              options, report);
+  const std::uint64_t keys = quick ? 4'000'000 : 20'000'000;
+  measure_all(
+      {quick ? "Every filter, 4 M keys, out of cache: ns a key"
+             : "Every filter, 20 M keys, out of cache: ns a key",
+       "filters-out-of-cache", keys, quick ? 30'000u : 100'000u, quick ? 200'000u : 2'000'000u},
+      options, report);
 }
 
 }  // namespace sluice::bench

@@ -1,4 +1,5 @@
-// sluice_bench [PART…] [--short] [--json FILE] [--out DIR]
+// sluice_bench [PART…] [--short] [--out DIR]
+// sluice_bench probe-lines|probe-json FILE
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "machine.hpp"
 #include "options.hpp"
+#include "page.hpp"
 #include "report.hpp"
-#include "sluice/kernels/simd.hpp"
 
 namespace sluice::bench {
 namespace {
@@ -20,38 +22,47 @@ struct Part {
   void (*run)(const Options&, Report&);
 };
 
-// `cli` comes first: the peak memory of a child is at least that of its parent when it was started,
-// so it must be started while we are small.
+// The limits come first; then the commands: the peak memory of a child is at least that of its
+// parent when it was started, so they are started while we are small.
 constexpr Part kParts[] = {
-    {"cli", "sluice dedup against other tools on a file of 10 million lines", run_cli},
-    {"limits", "what the machine's memory allows", run_limits},
-    {"filters", "every filter against the machine's limit", run_filters},
-    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
+    {"limits", "what the machine allows: lines of memory, hashing, copying, pipes", run_limits},
+    {"cli", "sluice dedup against other tools, alone and in a pipe", run_cli},
+    {"formats", "sluice dedup against its own limits: lines, JSON, CSV, windows", run_formats},
+    {"filters", "every filter: all verbs, batched and not, in cache and out of it", run_filters},
     {"windows", "window filters at steady state", run_windows},
-    {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
+    {"levels", "instruction sets side by side", run_levels},
+    {"threads", "two threads against one", run_threads},
+    {"evenness", "the worst batch against the median one", run_evenness},
     {"growing", "growing from empty against a filter of known size", run_growing},
+    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
+    {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
     {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
     {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
 };
 
 int usage() {
-  fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--json FILE] [--out DIR]\n\nparts:\n");
+  fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--out DIR]\n\nparts:\n");
   for (const Part& part : kParts) fmt::print(stderr, "  {:10}{}\n", part.name, part.what);
   fmt::print(stderr, "  {:10}{}\n", "all", "all of them, as without a part");
   return 2;
 }
 
 int run(std::span<char*> arguments) {
+  if (arguments.size() == 3 && std::string_view(arguments[1]) == "probe-lines") {
+    split_and_copy(arguments[2]);
+    return 0;
+  }
+  if (arguments.size() == 3 && std::string_view(arguments[1]) == "probe-json") {
+    parse_json(arguments[2]);
+    return 0;
+  }
   Options options;
-  std::string json_file;
   std::vector<std::string_view> wanted;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--short") {
       options.quick = true;
-    } else if (argument == "--json" && i + 1 < arguments.size()) {
-      json_file = arguments[++i];
     } else if (argument == "--out" && i + 1 < arguments.size()) {
       options.out = arguments[++i];
     } else {
@@ -62,22 +73,17 @@ int run(std::span<char*> arguments) {
     }
   }
   Report report;
-  fmt::print("instruction set: {}\n", simd_level());
+  for (const auto& [what, value] : machine()) fmt::print("{}: {}\n", what, value);
   for (const Part& part : kParts) {
     bool chosen = wanted.empty();
     for (const std::string_view name : wanted) chosen |= name == part.name || name == "all";
-    if (chosen) part.run(options, report);
+    if (!chosen) continue;
+    report.part(std::string(part.name));
+    part.run(options, report);
+    report.flush();
   }
   report.finish();
-  if (json_file.empty()) return 0;
-  std::FILE* file = std::fopen(json_file.c_str(), "w");
-  const std::string json = report.json();
-  const bool written =
-      file != nullptr && std::fwrite(json.data(), 1, json.size(), file) == json.size();
-  if ((file != nullptr && std::fclose(file) != 0) || !written) {
-    fmt::print(stderr, "sluice_bench: cannot write --json '{}'\n", json_file);
-    return 1;
-  }
+  if (!options.out.empty()) write_results(options.out, report);
   return 0;
 }
 

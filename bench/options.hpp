@@ -13,15 +13,23 @@ struct Options {
   int rounds() const { return quick ? 3 : 7; }
 };
 
+// `sluice_bench probe-lines FILE` and `probe-json FILE`: what the command line is measured against.
+void split_and_copy(const char* file);
+void parse_json(const char* file);
+
 void run_limits(const Options& options, Report& report);
 void run_filters(const Options& options, Report& report);
 void run_layouts(const Options& options, Report& report);
 void run_prefetch(const Options& options, Report& report);
 void run_dynamic(const Options& options, Report& report);
+void run_levels(const Options& options, Report& report);
+void run_evenness(const Options& options, Report& report);
+void run_threads(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
 void run_growing(const Options& options, Report& report);
 void run_infer(const Options& options, Report& report);
+void run_formats(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);
 
 }  // namespace sluice::bench

@@ -4,11 +4,39 @@
 // probe over a table of the same bytes on the same kind of pages.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "sluice/base/memory.hpp"
 
 namespace sluice::bench {
+
+// Random lines of a piece of memory, for one thread. Each run goes on where the last one ended.
+class Lines {
+ public:
+  Lines(std::uint64_t* words, std::uint64_t lines, unsigned ahead)
+      : words_(words), lines_(lines), ahead_(ahead) {}
+
+  // Nanoseconds a line, over `lines` random ones: read one word, or set a bit in it. Each line is
+  // prefetched `ahead` lines before it is needed; 0 prefetches nothing.
+  double read_ns(std::uint64_t lines, unsigned ahead);
+  double update_ns(std::uint64_t lines, unsigned ahead);
+
+  // With what is fastest for the table: no prefetch in cache, a long way ahead out of it.
+  double read_ns(std::uint64_t lines) { return read_ns(lines, ahead_); }
+  double update_ns(std::uint64_t lines) { return update_ns(lines, ahead_); }
+
+  // Nanoseconds a key that touches two random lines and sets a bit in each.
+  double pair_update_ns(std::uint64_t keys);
+
+ private:
+  std::uint64_t* word_of(std::uint64_t number);
+
+  std::uint64_t* words_;
+  std::uint64_t lines_;
+  unsigned ahead_;
+  std::uint64_t next_ = 0;
+};
 
 enum class Pages { as_filters_get, small };
 
@@ -17,26 +45,24 @@ class Probe {
   // Every line is touched once before anything is timed: the first touch brings the page.
   explicit Probe(std::uint64_t bytes, Pages pages = Pages::as_filters_get);
 
-  // Nanoseconds a line, over `lines` random ones: read one word, or set a bit in it. Each line is
-  // prefetched `ahead` lines before it is needed; 0 prefetches nothing.
-  double read_ns(std::uint64_t lines, unsigned ahead);
-  double update_ns(std::uint64_t lines, unsigned ahead);
-
+  Lines& lines() { return all_; }
+  double read_ns(std::uint64_t lines) { return all_.read_ns(lines); }
+  double update_ns(std::uint64_t lines) { return all_.update_ns(lines); }
   // Nanoseconds a key that touches one or two random lines and sets a bit in each.
-  double updates_ns(std::uint64_t keys, unsigned lines_a_key);
+  double updates_ns(std::uint64_t keys, unsigned lines_a_key) {
+    return lines_a_key == 2 ? all_.pair_update_ns(keys) : all_.update_ns(keys);
+  }
 
-  // With what is fastest for the table: no prefetch in cache, a long way ahead out of it.
-  double read_ns(std::uint64_t lines) { return read_ns(lines, ahead_); }
-  double update_ns(std::uint64_t lines) { return update_ns(lines, ahead_); }
+  // Two threads at once, each over its own half: nanoseconds a line that both together take.
+  double two_threads_read_ns(std::uint64_t lines);
+  double two_threads_update_ns(std::uint64_t lines);
 
  private:
-  std::uint64_t* word_of(std::uint64_t number);
-  double pair_update_ns(std::uint64_t keys);
+  std::uint64_t* words() { return memory_.as<std::uint64_t>(); }
 
   Memory memory_;
-  std::uint64_t lines_;
-  unsigned ahead_;
-  std::uint64_t next_ = 0;  // each run goes on where the last one ended
+  Lines all_;
+  std::array<Lines, 2> halves_;
 };
 
 }  // namespace sluice::bench

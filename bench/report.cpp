@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "machine.hpp"
 #include "sluice/kernels/simd.hpp"
 
 namespace sluice::bench {
@@ -26,6 +27,17 @@ void print_row(const std::vector<std::string>& cells, const std::vector<std::siz
   fmt::print("{}\n", line);
 }
 
+void print(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (const std::string& column : table.columns) widths.push_back(width_of(column));
+  for (const auto& row : table.rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  fmt::print("\n{}\n", table.title);
+  print_row(table.columns, widths);
+  for (const auto& row : table.rows) print_row(row, widths);
+  std::fflush(stdout);
+}
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -43,9 +55,25 @@ std::string quoted_list(const std::vector<std::string>& texts) {
 
 }  // namespace
 
+std::string Bar::value_text() const {
+  return value < 0.01 ? fmt::format("{:.1e}", value) : fmt::format("{:.2f}", value);
+}
+
+std::string Bar::limit_text() const {
+  return fmt::format("{} {:.3g}", at_most ? "≤" : "≥", limit);
+}
+
+std::vector<std::string> bar_columns() {
+  return {"what", "measured", "bar", "it"};
+}
+
+std::vector<std::string> bar_cells(const Bar& bar) {
+  return {bar.name, bar.value_text(), bar.limit_text(), bar.holds() ? "holds" : "is MISSED"};
+}
+
 void Report::table(std::string title, std::vector<std::string> columns) {
   flush();
-  tables_.push_back({std::move(title), std::move(columns), {}});
+  tables_.push_back({part_, std::move(title), std::move(columns)});
   pending_ = true;
 }
 
@@ -55,16 +83,7 @@ void Report::row(std::vector<std::string> cells) {
 }
 
 void Report::flush() {
-  if (!std::exchange(pending_, false)) return;
-  const Table& table = tables_.back();
-  std::vector<std::size_t> widths;
-  for (const std::string& column : table.columns) widths.push_back(width_of(column));
-  for (const auto& row : table.rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
-  fmt::print("\n{}\n", table.title);
-  print_row(table.columns, widths);
-  for (const auto& row : table.rows) print_row(row, widths);
-  std::fflush(stdout);
+  if (std::exchange(pending_, false)) print(tables_.back());
 }
 
 void Report::at_most(std::string name, double value, double limit) {
@@ -76,32 +95,37 @@ void Report::at_least(std::string name, double value, double limit) {
 }
 
 void Report::finish() {
-  if (!bars_.empty()) {
-    table("Bars", {"what", "measured", "bar", ""});
-    for (const Bar& bar : bars_)
-      row({bar.name,
-           bar.value < 0.01 ? fmt::format("{:.1e}", bar.value) : fmt::format("{:.2f}", bar.value),
-           fmt::format("{} {:.3g}", bar.at_most ? "≤" : "≥", bar.limit),
-           bar.passes() ? "pass" : "MISS"});
-  }
   flush();
+  if (!claims_.empty()) fmt::print("\nIn short\n");
+  for (const std::string& claim : claims_) fmt::print("  - {}\n", claim);
+  if (bars_.empty()) return;
+  const auto held = std::ranges::count_if(bars_, [](const Bar& bar) { return bar.holds(); });
+  Table all{"", fmt::format("Bars: {} of {} hold", held, bars_.size()), bar_columns()};
+  for (const Bar& bar : bars_) all.rows.push_back(bar_cells(bar));
+  print(all);
 }
 
-std::string Report::json() const {
-  std::string out = fmt::format("{{\n  \"simd\": \"{}\",\n  \"tables\": [", simd_level());
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    out += fmt::format("{}\n    {{\"title\": {},\n     \"columns\": {},\n     \"rows\": [",
-                       t ? "," : "", quoted(tables_[t].title), quoted_list(tables_[t].columns));
-    for (std::size_t r = 0; r < tables_[t].rows.size(); ++r)
-      out += fmt::format("{}\n       {}", r ? "," : "", quoted_list(tables_[t].rows[r]));
+std::string to_json(const Report& report) {
+  std::string out = fmt::format("{{\n  \"simd\": \"{}\",\n  \"machine\": [", simd_level());
+  for (const auto& [what, value] : machine())
+    out += fmt::format("{}[{}, {}]", out.back() == '[' ? "" : ", ", quoted(what), quoted(value));
+  out += "],\n  \"tables\": [";
+  const char* comma = "";
+  for (const Table& table : report.tables()) {
+    out += fmt::format(
+        "{}\n    {{\"part\": {}, \"title\": {},\n     \"columns\": {},\n     \"rows\": [",
+        std::exchange(comma, ","), quoted(table.part), quoted(table.title),
+        quoted_list(table.columns));
+    for (std::size_t r = 0; r < table.rows.size(); ++r)
+      out += fmt::format("{}\n       {}", r ? "," : "", quoted_list(table.rows[r]));
     out += "]}";
   }
-  out += "],\n  \"bars\": [";
-  for (std::size_t b = 0; b < bars_.size(); ++b)
-    out +=
-        fmt::format("{}\n    {{\"name\": {}, \"value\": {}, \"{}\": {}, \"pass\": {}}}",
-                    b ? "," : "", quoted(bars_[b].name), bars_[b].value,
-                    bars_[b].at_most ? "at_most" : "at_least", bars_[b].limit, bars_[b].passes());
+  out += fmt::format("],\n  \"claims\": {},\n  \"bars\": [", quoted_list(report.claims()));
+  comma = "";
+  for (const Bar& bar : report.bars())
+    out += fmt::format("{}\n    {{\"name\": {}, \"value\": {}, \"{}\": {}, \"holds\": {}}}",
+                       std::exchange(comma, ","), quoted(bar.name), bar.value,
+                       bar.at_most ? "at_most" : "at_least", bar.limit, bar.holds());
   return out + "]\n}\n";
 }
 

@@ -1,4 +1,5 @@
-// What the benchmark found: aligned tables on standard output, and the same as JSON.
+// What the benchmark found: tables, charts, and bars that hold or are missed. Printed as it comes;
+// kept for the JSON and for the page.
 #pragma once
 
 #include <string>
@@ -6,38 +7,77 @@
 
 namespace sluice::bench {
 
+struct Table {
+  std::string part;  // which part of the benchmark it belongs to
+  std::string title;
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows = {};
+};
+
+// A picture of numbers by name, one horizontal bar for each series.
+struct Chart {
+  std::string file;  // its name, without what comes before and after
+  std::string title;
+  std::string axis;
+  std::vector<std::string> series;  // one or more
+  struct Row {
+    std::string name;
+    std::vector<double> values;  // one a series
+  };
+  std::vector<Row> rows = {};
+  bool logarithmic = false;
+};
+
+struct Bar {
+  std::string name;
+  double value;
+  double limit;
+  bool at_most;
+  bool holds() const { return at_most ? value <= limit : value >= limit; }
+  std::string value_text() const;
+  std::string limit_text() const;
+};
+
 class Report {
  public:
+  // What follows belongs to this part.
+  void part(std::string name) { part_ = std::move(name); }
   // Starts a table. Its rows follow.
   void table(std::string title, std::vector<std::string> columns);
   void row(std::vector<std::string> cells);
   // Prints the table that was begun. Called by table() and finish() as well.
   void flush();
 
+  void chart(Chart chart) { charts_.push_back(std::move(chart)); }
+
   // A bar to clear: `value` must be at most, or at least, `limit`.
   void at_most(std::string name, double value, double limit);
   void at_least(std::string name, double value, double limit);
 
-  // Prints what is left and the bars with pass or miss.
+  // A sentence for those who read no further: in Markdown, with figures of this run.
+  void claim(std::string sentence) { claims_.push_back(std::move(sentence)); }
+
+  // Prints what is left, and the claims, the one table of all bars.
   void finish();
-  std::string json() const;
+
+  const std::vector<Table>& tables() const { return tables_; }
+  const std::vector<Chart>& charts() const { return charts_; }
+  const std::vector<std::string>& claims() const { return claims_; }
+  const std::vector<Bar>& bars() const { return bars_; }
 
  private:
-  struct Table {
-    std::string title;
-    std::vector<std::string> columns;
-    std::vector<std::vector<std::string>> rows;
-  };
-  struct Bar {
-    std::string name;
-    double value;
-    double limit;
-    bool at_most;
-    bool passes() const { return at_most ? value <= limit : value >= limit; }
-  };
+  std::string part_;
   std::vector<Table> tables_;
+  std::vector<Chart> charts_;
+  std::vector<std::string> claims_;
   std::vector<Bar> bars_;
   bool pending_ = false;
 };
+
+// The columns of the table of all bars, here and on the page.
+std::vector<std::string> bar_columns();
+std::vector<std::string> bar_cells(const Bar& bar);
+
+std::string to_json(const Report& report);
 
 }  // namespace sluice::bench

@@ -1,0 +1,74 @@
+// A filter that is kept as full as it is planned to be, with a stream for it: what every
+// measurement of a filter times. Window filters are paced by count, as a window would; sets are
+// emptied before they hold more than they are for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "measure.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice::bench {
+
+// Key number n as a digest: a stream needs no memory to repeat itself.
+inline Digest digest_of(std::uint64_t number) {
+  SplitMix64 random(number * 2);
+  return {random.next(), random.next()};
+}
+
+class Kept {
+ public:
+  enum class Verb { observe, may_contain, insert };
+
+  // Empty; a batch is kLap keys. `settings` as make_filter takes them, with a name for tables.
+  Kept(const std::string& settings, std::uint64_t keys, double fpr);
+
+  // Distinct keys until it holds that share of what it is for: more than 1 lets a window's first
+  // keys leave again, so that it ages from then on.
+  void fill(double share);
+  // Brings a window filter to where as many keys leave as come, and a set to `share`.
+  void settle(double share = 0.85) { fill(filter_.ages() ? kSettled : share); }
+
+  void resize(std::size_t batch);
+  // A batch of keys, of which a share repeats one of the last nine tenths of the window.
+  void draw(double duplicates);
+  // Does it to the batch: at once, or with a call a key.
+  void apply(Verb verb, bool batched = true);
+  // Draws and applies batches, and returns the median batch's nanoseconds a key; only the verb is
+  // timed.
+  double ns(std::uint64_t keys, double duplicates = 0, Verb verb = Verb::observe,
+            bool batched = true);
+
+  // Share of keys never seen that are held duplicate.
+  double measured_fpr(std::uint64_t keys);
+  // Cache lines that a new key touches.
+  double lines_a_key() const { return lines_; }
+  double bits_a_key() const;
+  std::uint64_t bytes() const { return filter_.stats().bytes; }
+  std::uint64_t written() const { return next_; }
+
+  AnyFilter& filter() { return filter_; }
+  const AnyFilter& filter() const { return filter_; }
+  std::span<const Digest> digests() const { return digests_; }
+
+ private:
+  static constexpr double kSettled = 1.1;  // windows: all of it, and some generations more
+
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void insert(std::span<const Digest> digests);
+  void make_room(Verb verb);
+
+  AnyFilter filter_;
+  std::uint64_t keys_;
+  double lines_;
+  std::uint64_t generation_ = 0;  // keys in one, of a window
+  std::uint64_t left_ = 0;        // of it, or of the room of a set
+  std::uint64_t next_ = 1;        // the number of the next new key
+  SplitMix64 random_{1};
+  std::vector<Digest> digests_;
+  std::vector<Verdict> verdicts_;
+};
+
+}  // namespace sluice::bench

@@ -1,0 +1,125 @@
+#include "page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "connectors/gnuplot/gnuplot.hpp"
+#include "machine.hpp"
+#include "page_text.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice::bench {
+namespace {
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  if (!out.flush()) throw IoError("cannot write " + file.string(), errno);
+}
+
+std::string markdown(const std::vector<std::string>& columns,
+                     const std::vector<std::vector<std::string>>& rows) {
+  const auto line = [](const std::vector<std::string>& cells) {
+    std::string out = "|";
+    for (const std::string& cell : cells) out += " " + cell + " |";
+    return out + "\n";
+  };
+  std::string out = line(columns) + "| --- |";
+  for (std::size_t i = 1; i < columns.size(); ++i) out += " ---: |";
+  out += "\n";
+  for (const auto& row : rows) out += line(row);
+  return out;
+}
+
+// Horizontal bars, the first row on top; the bars of a row's series lie one below the other.
+std::string script_of(const Chart& chart) {
+  const std::size_t rows = chart.rows.size(), series = chart.series.size();
+  double least = 1e300;
+  for (const Chart::Row& row : chart.rows)
+    for (const double value : row.values)
+      if (value > 0) least = std::min(least, value);
+  std::string out = fmt::format(
+      "set terminal svg size 820,{} font 'sans-serif,13' background '#ffffff'\n"
+      "set title {} textcolor rgb '#222222'\nset xlabel {}\n"
+      "set border 3 lc rgb '#555555'\nset tics textcolor rgb '#333333' nomirror\n"
+      "set grid xtics lc rgb '#e4e4e4' lt 1\nset key {}\nset style fill solid 0.85 noborder\n"
+      "set yrange [{}:-0.7]\nset xrange [{}:*]\n{}",
+      120 + rows * (series * 11 + 12), gnuplot_text(chart.title), gnuplot_text(chart.axis),
+      series > 1 ? "outside bottom center horizontal" : "off",
+      fmt::format("{:.1f}", static_cast<double>(rows) - 0.3),
+      chart.logarithmic ? fmt::format("{:.3g}", least / 2) : "0",
+      chart.logarithmic ? "set logscale x\n" : "");
+  out += "set ytics (";
+  for (std::size_t r = 0; r < rows; ++r)
+    out += fmt::format("{}{} {}", r ? ", " : "", gnuplot_text(chart.rows[r].name), r);
+  out += ")\n$data << END\n";
+  const double height = 0.8 / static_cast<double>(series);
+  for (std::size_t r = 0; r < rows; ++r) {
+    out += fmt::format("{}", r);
+    for (const double value : chart.rows[r].values) out += fmt::format(" {:.6g}", value);
+    out += "\n";
+  }
+  out += "END\nplot ";
+  for (std::size_t s = 0; s < series; ++s) {
+    const double top = -0.4 + height * static_cast<double>(s);
+    out += fmt::format(
+        "{}$data using {}:($1{:+.3f}):({}):{}:($1{:+.3f}):($1{:+.3f}) with boxxyerror lc rgb '{}' "
+        "title {}",
+        s ? ", " : "", s + 2, top + height / 2, chart.logarithmic ? least / 2 : 0.0, s + 2, top,
+        top + height * 0.92, gnuplot_colour(s), gnuplot_text(chart.series[s]));
+  }
+  return out + "\n";
+}
+
+// Every bar as what it uses of what it may: beyond 1 it is missed.
+Chart chart_of_bars(const Report& report) {
+  Chart chart{"bars",
+              "What is measured, as a share of its bar: missed beyond 1",
+              "share of the bar",
+              {"share"}};
+  for (const Bar& bar : report.bars())
+    chart.rows.push_back({bar.name, {bar.at_most ? bar.value / bar.limit : bar.limit / bar.value}});
+  return chart;
+}
+
+std::string page_of(const Report& report, const std::vector<Chart>& charts) {
+  const auto held =
+      std::ranges::count_if(report.bars(), [](const Bar& bar) { return bar.holds(); });
+  std::string out = kIntroduction;
+  if (!report.claims().empty()) out += "## In short\n\n";
+  for (const std::string& claim : report.claims()) out += "- " + claim + "\n";
+  out += "\n## The machine\n\n";
+  for (const auto& [what, value] : machine()) out += fmt::format("- {}: {}\n", what, value);
+  out += fmt::format("\n## The bars: {} of {} hold\n\n", held, report.bars().size());
+  std::vector<std::vector<std::string>> rows;
+  for (const Bar& bar : report.bars()) rows.push_back(bar_cells(bar));
+  out += markdown(bar_columns(), rows);
+  for (const Chart& chart : charts)
+    out += fmt::format("\n![{}]({}.svg)\n", chart.title, chart.file);
+  std::string part;
+  for (const Table& table : report.tables()) {
+    if (table.part != part) out += fmt::format("\n## {}\n", part = table.part);
+    out += fmt::format("\n**{}**\n\n{}", table.title, markdown(table.columns, table.rows));
+  }
+  return out + kOthers;
+}
+
+}  // namespace
+
+void write_results(const std::string& directory, const Report& report) {
+  const std::filesystem::path to(directory);
+  std::filesystem::create_directories(to);
+  write(to / "bench.json", to_json(report));
+  std::vector<Chart> charts = report.charts();
+  if (!report.bars().empty()) charts.insert(charts.begin(), chart_of_bars(report));
+  for (const Chart& chart : charts)
+    write(to / (chart.file + ".svg"), run_gnuplot(script_of(chart)));
+  write(to / "performance.md", page_of(report, charts));
+  fmt::print("\n{}\n", (to / "performance.md").string());
+}
+
+}  // namespace sluice::bench

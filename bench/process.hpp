@@ -1,0 +1,46 @@
+// Other programs, timed: by themselves, or between two cats.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sluice::bench {
+
+using Command = std::vector<std::string>;
+
+struct Run {
+  bool done = false;       // all were found and ended well
+  double seconds = 0;      // by the clock on the wall
+  double cpu_seconds = 0;  // of all threads of the one that matters
+  double peak_bytes = 0;   // the same
+};
+
+// Runs it with standard output and errors to /dev/null, sorting and comparing by bytes.
+Run run(const Command& command);
+// cat FILE | command | cat >/dev/null; CPU time and memory are the command's.
+Run run_in_pipe(const std::string& file, const Command& command);
+
+// The command line and the benchmark of this build.
+std::string cli_program();
+std::string bench_program();
+
+// A file that is removed when the measurement ends, however it ends.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name);
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile();
+  std::string path() const { return path_.string(); }
+  std::uint64_t bytes() const { return std::filesystem::file_size(path_); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// `sluice generate ARG...` into a file. Throws Error when it fails.
+void generate(const TemporaryFile& file, Command arguments);
+
+}  // namespace sluice::bench

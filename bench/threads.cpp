@@ -1,0 +1,74 @@
+// Two threads against one, out of cache: a filter for all keys against two of half its size, each
+// with the keys whose digest falls to it.
+#include <fmt/format.h>
+
+#include <array>
+#include <barrier>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "kept.hpp"
+#include "measure.hpp"
+#include "options.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice::bench {
+namespace {
+
+struct Subject {
+  const char* name;
+  const char* settings;
+  double fpr;
+  std::uint64_t keys;
+};
+
+constexpr Subject kSubjects[] = {
+    {"blocked Bloom, 8 probes", "bloom,layout=blocked,probes=8", 1e-2, 100'000'000},
+    {"cohort, 24-bit slots", "cohort,slot=24", 1e-4, 50'000'000},
+    {"apbbf, line", "apbbf,layout=line", 2e-2, 50'000'000},
+};
+
+// Nanoseconds a key of two threads at once, each with its own filter and stream. Each does as much;
+// the median batch of either is one in which both are at work.
+double both_ns(std::array<Kept, 2>& halves, std::uint64_t keys) {
+  std::array<double, 2> ns{};
+  std::barrier start(2);
+  const auto run = [&](std::size_t i) {
+    start.arrive_and_wait();
+    ns[i] = halves[i].ns(keys, 0.3);
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  return 1 / (1 / ns[0] + 1 / ns[1]);
+}
+
+void measure(const Subject& subject, const Options& options, Report& report) {
+  const std::uint64_t keys = options.quick ? subject.keys / 10 : subject.keys;
+  Kept whole(subject.settings, keys, subject.fpr);
+  std::array<Kept, 2> halves = {Kept(subject.settings, keys / 2, subject.fpr),
+                                Kept(subject.settings, keys / 2, subject.fpr)};
+  whole.settle(0.6);
+  for (Kept& half : halves) half.settle(0.6);
+  const std::uint64_t a_turn = options.quick ? 500'000 : 2'000'000;
+  const std::vector<Samples> samples =
+      take_turns(options.rounds(),
+                 {[&] { return whole.ns(a_turn, 0.3); }, [&] { return both_ns(halves, a_turn); }});
+  const double times = ratio(samples[0], samples[1]);
+  report.row({subject.name, format_count(keys), format_size(whole.bytes()),
+              fmt::format("{:.1f}", median(samples[0])), fmt::format("{:.1f}", median(samples[1])),
+              fmt::format("{:.2f}", times)});
+  report.at_least(fmt::format("{}, {} keys: two threads / one", subject.name, format_count(keys)),
+                  times, 1.7);
+}
+
+}  // namespace
+
+void run_threads(const Options& options, Report& report) {
+  report.table("Two threads, each with half of the keys: batched observe, 30 % duplicates",
+               {"filter", "keys", "table", "one thread, ns a key", "two", "times as fast"});
+  for (const Subject& subject : kSubjects) measure(subject, options, report);
+}
+
+}  // namespace sluice::bench
