@@ -1,5 +1,6 @@
 // sluice_bench [PART…] [--short] [--out DIR]
 // sluice_bench probe-lines|probe-json FILE
+// sluice_bench guard-lines|guard-instructions
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -33,6 +34,7 @@ constexpr Part kParts[] = {
     {"levels", "instruction sets side by side", run_levels},
     {"threads", "two threads against one", run_threads},
     {"evenness", "the worst batch against the median one", run_evenness},
+    {"lines", "cache lines of a key, counted", run_lines},
     {"growing", "growing from empty against a filter of known size", run_growing},
     {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
@@ -55,6 +57,14 @@ int run(std::span<char*> arguments) {
   }
   if (arguments.size() == 3 && std::string_view(arguments[1]) == "probe-json") {
     parse_json(arguments[2]);
+    return 0;
+  }
+  if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-lines") {
+    guard_lines();
+    return 0;
+  }
+  if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-instructions") {
+    guard_instructions();
     return 0;
   }
   Options options;

@@ -17,6 +17,10 @@ struct Options {
 void split_and_copy(const char* file);
 void parse_json(const char* file);
 
+// `guard-lines` and `guard-instructions`: what tests compare with guard.tsv.
+void guard_lines();
+void guard_instructions();
+
 void run_limits(const Options& options, Report& report);
 void run_filters(const Options& options, Report& report);
 void run_layouts(const Options& options, Report& report);
@@ -24,6 +28,7 @@ void run_prefetch(const Options& options, Report& report);
 void run_dynamic(const Options& options, Report& report);
 void run_levels(const Options& options, Report& report);
 void run_evenness(const Options& options, Report& report);
+void run_lines(const Options& options, Report& report);
 void run_threads(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);

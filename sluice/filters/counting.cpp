@@ -195,6 +195,18 @@ void Counting::encode_payload(Encoder& to) const {
   to.bytes(table_.bytes());
 }
 
+// Each key adds one for each of its probes and takes no more with it, but where counters are stuck:
+// those have lost count, and stay.
+bool Counting::can_hold(std::uint64_t keys) const noexcept {
+  const auto* words = table_.as<std::uint64_t>();
+  std::uint64_t sum = 0;
+  for (std::uint64_t at = 0; at < params_.counters / kWord; ++at) {
+    if (nibbles::any_stuck(words[at])) return true;
+    sum += nibbles::total(words[at]);
+  }
+  return keys <= sum / params_.probes;
+}
+
 Counting Counting::decode(Decoder& header, Decoder& payload) {
   const BloomFields fields = BloomFields::decode(header);
   const Params params{fields.size, fields.probes, fields.capacity, fields.target_fpr};
@@ -202,9 +214,8 @@ Counting Counting::decode(Decoder& header, Decoder& payload) {
   payload.expect_remaining(params.counters / 2, "the table of filter 'counting'");
   Counting filter(params);
   payload.bytes(filter.table_.bytes());
-  // A merge counts keys twice, so a table of few counters may hold many; an empty one holds none.
-  if (fields.keys > 0 && filter.table_.count_ones() == 0)
-    throw CorruptSnapshot("filter 'counting' claims keys, and all its counters are zero");
+  if (!filter.can_hold(fields.keys))
+    throw CorruptSnapshot("filter 'counting' claims more keys than its counters");
   filter.keys_ = fields.keys;
   return filter;
 }

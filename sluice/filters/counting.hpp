@@ -67,6 +67,7 @@ class Counting {
  private:
   explicit Counting(const Params& params);
   double sampled_fpr() const;
+  bool can_hold(std::uint64_t keys) const noexcept;
   std::uint64_t position(const Digest& digest, unsigned probe) const noexcept {
     return probe_position(digest, probe, params_.counters);
   }

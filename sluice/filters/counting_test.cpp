@@ -37,6 +37,8 @@ TEST(Nibbles, SumsEachCounterAndStaysAtFifteen) {
         ASSERT_EQ(nibbles::sum(x, y), std::uint64_t{std::min(a + b, 15u)} << (4 * at));
         ASSERT_EQ(nibbles::sum(~x, 0), ~x);
         ASSERT_EQ(nibbles::nonzero(x), a == 0 ? 0u : 1u);
+        ASSERT_EQ(nibbles::total(~x), 240 - a);
+        ASSERT_EQ(nibbles::any_stuck(x), a == 15);
       }
 }
 
@@ -143,6 +145,26 @@ TEST(CountingError, ForgettingStrangersErasesAtTheRateOfAFalsePositive) {
   // Four standard errors of a binomial count, and 5 % as each erasure lowers the rate.
   EXPECT_NEAR(static_cast<double>(stats.forgotten), expected,
               4 * std::sqrt(expected) + 0.05 * expected);
+}
+
+// Or forgetting could leave keys without a counter: a state that could not be read again.
+TEST(Counting, ASnapshotOfMoreKeysThanCountersIsRefused) {
+  Counting filter = Counting::make(kSmall);
+  for (const Digest& digest : digests(11, 3)) filter.insert(digest);
+  BytesEncoder header, payload;
+  filter.encode_header(header);
+  filter.encode_payload(payload);
+  std::vector<std::byte> fields = header.take();
+  const std::vector<std::byte> table = payload.take();
+  const auto decode = [&] {
+    BytesDecoder from_header(fields), from_payload(table);
+    return Counting::decode(from_header, from_payload);
+  };
+  const auto three = std::ranges::find(fields.rbegin(), fields.rbegin() + 8, std::byte{3});
+  ASSERT_NE(three, fields.rbegin() + 8) << "the keys stand last";
+  EXPECT_EQ(decode().stats().keys, 3u);
+  *three = std::byte{4};
+  EXPECT_THROW(decode(), CorruptSnapshot);
 }
 
 TEST(Counting, ASnapshotOfAnotherShapeIsRefused) {

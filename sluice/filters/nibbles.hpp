@@ -46,4 +46,15 @@ constexpr unsigned nonzero(std::uint64_t word) noexcept {
   return static_cast<unsigned>(std::popcount(word & 0x1111111111111111ULL));
 }
 
+// The sum of a word's counters.
+constexpr unsigned total(std::uint64_t word) noexcept {
+  constexpr std::uint64_t kEven = 0x0F0F0F0F0F0F0F0FULL;
+  const std::uint64_t pairs = (word & kEven) + (word >> 4 & kEven);  // each byte at most 30
+  return static_cast<unsigned>(pairs * 0x0101010101010101ULL >> 56);
+}
+
+constexpr bool any_stuck(std::uint64_t word) noexcept {
+  return (word & word >> 1 & word >> 2 & word >> 3 & 0x1111111111111111ULL) != 0;
+}
+
 }  // namespace sluice::nibbles

@@ -1,0 +1,171 @@
+// What a key costs, in figures that no busy machine can move: the cache lines it touches, counted,
+// and the instructions it takes, counted by callgrind. `lines` shows the first; tests compare both
+// with those kept in guard.tsv.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#define CALLGRIND_TOGGLE_COLLECT
+#define CALLGRIND_DUMP_STATS_AT(what) static_cast<void>(what)
+#endif
+
+#include "kept.hpp"
+#include "line_counter.hpp"
+#include "options.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+#include "sluice/kernels/simd.hpp"
+
+namespace sluice::bench {
+namespace {
+
+struct Subject {
+  const char* name;
+  const char* settings;
+  double fpr;
+  bool every_level;     // has kernels of its own for each instruction set
+  bool uneven = false;  // has work beside its keys': generations that end, a table that grows
+  bool grows = false;   // is measured from empty on
+};
+
+constexpr Subject kSubjects[] = {
+    {"bloom, blocked, 8 probes", "bloom,layout=blocked,probes=8", 1e-2, true},
+    {"bloom, blocked, 16 probes", "bloom,layout=blocked,probes=16", 1e-4, true},
+    {"bloom, classic", "bloom,layout=classic", 1e-2, false},
+    {"counting", "counting", 1e-2, false},
+    {"dynamic", "dynamic", 1e-2, false},
+    {"growing, from empty", "growing", 1e-6, true, true, true},
+    {"exact", "exact", 0.5, false},
+    {"stable", "stable", 1e-2, false},
+    {"reservoir", "reservoir", 1e-2, false},
+    {"cohort, 16-bit slots", "cohort,slot=16", 2e-2, true, true},
+    {"cohort, 24-bit slots", "cohort,slot=24", 1e-4, true, true},
+    {"cohort, 32-bit slots", "cohort,slot=32", 1e-6, true, true},
+    {"apbbf, line", "apbbf,layout=line", 2e-2, true, true},
+    {"apbbf, column", "apbbf,layout=column,k=2,l=5", 2e-4, true, true},
+    {"apbbf, segment", "apbbf,layout=segment,k=2,l=5", 2e-4, true, true},
+    {"apbf", "apbf", 1e-2, false, true},
+    {"timing", "timing", 1e-2, false, true},
+    {"timer", "timer", 1e-2, false, true},
+};
+
+constexpr std::uint64_t kKeys = 1'000'000;
+constexpr double kDuplicates = 0.3;
+constexpr std::size_t kBatch = 1024;
+constexpr double kMostUneven = 20;
+// In a batch this short hardly two keys share a line by chance.
+constexpr std::size_t kShortBatch = 64;
+
+// Calls act(subject, level) for each subject on each instruction set that matters to it.
+template <class Act>
+void each_subject(Act act) {
+  const std::string chosen(simd_level());
+  for (const Subject& subject : kSubjects) {
+    for (const std::string_view level : simd_levels()) {
+      if (!subject.every_level && level != "portable") continue;
+      force_simd_level(level);
+      act(subject, level);
+    }
+  }
+  force_simd_level(chosen);
+}
+
+Kept made(const Subject& subject, std::uint64_t keys) {
+  Kept kept(subject.settings, subject.grows ? 4 * keys : keys, subject.fpr);
+  if (!subject.grows) kept.settle();
+  return kept;
+}
+
+// Lines of each of `batches` batches.
+Samples count_lines(const Subject& subject, std::size_t batch, std::size_t batches) {
+  LineCounter counter;
+  Kept kept = made(subject, kKeys);
+  kept.resize(batch);
+  Samples lines;
+  for (std::size_t i = 0; i < batches; ++i) {
+    kept.draw(kDuplicates);
+    lines.push_back(
+        static_cast<double>(counter.lines_of([&] { kept.apply(Kept::Verb::observe); })));
+  }
+  return lines;
+}
+
+double lines_a_key(const Subject& subject) {
+  const Samples lines = count_lines(subject, kShortBatch, 16);
+  return std::accumulate(lines.begin(), lines.end(), 0.0) / (16 * kShortBatch);
+}
+
+// The worst batch against the median one, of so many that the present generation of a window ends
+// among them.
+double worst_batch(const Subject& subject) {
+  const Samples lines = count_lines(subject, kBatch, 64);
+  return std::ranges::max(lines) / median(lines);
+}
+
+}  // namespace
+
+void run_lines(const Options&, Report& report) {
+  if (!LineCounter::works()) {
+    fmt::print("Lines are counted on x86-64 only\n");
+    return;
+  }
+  report.table(
+      fmt::format("Cache lines of a key, counted: batched observe, {} keys, {:.0f} % duplicates",
+                  format_count(kKeys), kDuplicates * 100),
+      {"filter", "level", "lines a key", "worst / median batch of 1024"});
+  each_subject([&](const Subject& subject, std::string_view level) {
+    const std::string a_key = fmt::format("{:.2f}", lines_a_key(subject));
+    if (!subject.uneven || level != simd_levels().front()) {
+      report.row({subject.name, std::string(level), a_key});
+      return;
+    }
+    const double worst = worst_batch(subject);
+    report.row({subject.name, std::string(level), a_key, fmt::format("{:.2f}", worst)});
+    report.at_most(fmt::format("{}: worst batch / median batch, in lines", subject.name), worst,
+                   kMostUneven);
+  });
+}
+
+// A row a subject and instruction set: name, level, lines a key. Throws when a batch stands out.
+void guard_lines() {
+  if (!LineCounter::works()) return;
+  each_subject([](const Subject& subject, std::string_view level) {
+    fmt::print("{}\t{}\t{:.3f}\n", subject.name, level, lines_a_key(subject));
+    if (!subject.uneven || level != simd_levels().front()) return;
+    if (const double worst = worst_batch(subject); worst > kMostUneven)
+      throw Error(
+          fmt::format("{}: a batch touches {:.1f} times the lines of the median one, {} "
+                      "allowed",
+                      subject.name, worst, kMostUneven));
+  });
+}
+
+// Under callgrind: a dump a subject and instruction set, with its name and the keys in it.
+void guard_instructions() {
+  constexpr int kBatches = 16;
+  each_subject([](const Subject& subject, std::string_view level) {
+    Kept kept = made(subject, 50'000);
+    kept.resize(kBatch);
+    CALLGRIND_START_INSTRUMENTATION;
+    for (int i = 0; i < kBatches; ++i) {
+      kept.draw(kDuplicates);
+      CALLGRIND_TOGGLE_COLLECT;
+      kept.apply(Kept::Verb::observe);
+      CALLGRIND_TOGGLE_COLLECT;
+    }
+    CALLGRIND_STOP_INSTRUMENTATION;
+    const std::string what = fmt::format("{}\t{}\t{}", subject.name, level, kBatches * kBatch);
+    CALLGRIND_DUMP_STATS_AT(what.c_str());
+  });
+}
+
+}  // namespace sluice::bench
