@@ -17,7 +17,7 @@ std::vector<Contestant> contestants() {
           {"mawk '!seen[$0]++'", {"mawk", "!seen[$0]++"}},
           {"gawk '!seen[$0]++'", {"gawk", "!seen[$0]++"}},
           {"perl -ne 'print if !$s{$_}++'", {"perl", "-ne", "print if !$s{$_}++"}},
-          {"datamash rmdup 1", {"datamash", "rmdup", "1"}},
+          {"datamash rmdup 1", {"datamash", "rmdup", "1"}, true},
           {"sort -u", {"sort", "-u"}}};
 }
 

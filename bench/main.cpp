@@ -20,6 +20,7 @@ struct Part {
   std::string_view name;
   std::string_view what;
   void (*run)(const Options&, Report&);
+  bool study = false;  // behind a choice that was made: run only when named
 };
 
 // The limits come first; then the commands: the peak memory of a child is at least that of its
@@ -34,17 +35,19 @@ constexpr Part kParts[] = {
     {"threads", "two threads against one", run_threads},
     {"evenness", "the worst batch against the median one", run_evenness},
     {"growing", "growing from empty against a filter of known size", run_growing},
-    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
+    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic,
+     true},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
-    {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
-    {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
+    {"layouts", "block layouts of the Bloom filter side by side", run_layouts, true},
+    {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch, true},
 };
 
 int usage() {
   fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--out DIR]\n\nparts:\n");
-  for (const Part& part : kParts) fmt::print(stderr, "  {:10}{}\n", part.name, part.what);
-  fmt::print(stderr, "  {:10}{}\n", "all", "all of them, as without a part");
+  for (const Part& part : kParts)
+    fmt::print(stderr, "  {:10}{}{}\n", part.name, part.what, part.study ? " *" : "");
+  fmt::print(stderr, "  {:10}{}\n", "all", "all of them; without a part, all but those marked *");
   return 2;
 }
 
@@ -73,9 +76,10 @@ int run(std::span<char*> arguments) {
     }
   }
   Report report;
+  if (options.quick) report.is_short();
   for (const auto& [what, value] : machine()) fmt::print("{}: {}\n", what, value);
   for (const Part& part : kParts) {
-    bool chosen = wanted.empty();
+    bool chosen = wanted.empty() && !part.study;
     for (const std::string_view name : wanted) chosen |= name == part.name || name == "all";
     if (!chosen) continue;
     report.part(std::string(part.name));

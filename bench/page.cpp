@@ -43,7 +43,7 @@ std::string script_of(const Chart& chart) {
     for (const double value : row.values)
       if (value > 0) least = std::min(least, value);
   std::string out = fmt::format(
-      "set terminal svg size 820,{} font 'sans-serif,13' background '#ffffff'\n"
+      "set terminal svg size 820,{} font 'sans-serif,13' background '#ffffff' noenhanced\n"
       "set title {} textcolor rgb '#222222'\nset xlabel {}\n"
       "set border 3 lc rgb '#555555'\nset tics textcolor rgb '#333333' nomirror\n"
       "set grid xtics lc rgb '#e4e4e4' lt 1\nset key {}\nset style fill solid 0.85 noborder\n"

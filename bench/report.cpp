@@ -100,7 +100,10 @@ void Report::finish() {
   for (const std::string& claim : claims_) fmt::print("  - {}\n", claim);
   if (bars_.empty()) return;
   const auto held = std::ranges::count_if(bars_, [](const Bar& bar) { return bar.holds(); });
-  Table all{"", fmt::format("Bars: {} of {} hold", held, bars_.size()), bar_columns()};
+  Table all{"",
+            fmt::format("Bars: {} of {} hold{}", held, bars_.size(),
+                        short_ ? " at short counts, which they are not meant for" : ""),
+            bar_columns()};
   for (const Bar& bar : bars_) all.rows.push_back(bar_cells(bar));
   print(all);
 }

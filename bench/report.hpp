@@ -57,6 +57,8 @@ class Report {
   // A sentence for those who read no further: in Markdown, with figures of this run.
   void claim(std::string sentence) { claims_.push_back(std::move(sentence)); }
 
+  // Counts were short: the bars are not meant for them, and it is said.
+  void is_short() { short_ = true; }
   // Prints what is left, and the claims, the one table of all bars.
   void finish();
 
@@ -72,6 +74,7 @@ class Report {
   std::vector<std::string> claims_;
   std::vector<Bar> bars_;
   bool pending_ = false;
+  bool short_ = false;
 };
 
 // The columns of the table of all bars, here and on the page.
