@@ -1,10 +1,10 @@
 // Two threads against one, out of cache: a filter for all keys against two of half its size, each
-// with the keys whose digest falls to it.
+// with a stream of its own, as if keys were shared out by their digests; and against one filter
+// that keeps two threads busy by itself, where the catalogue has such a one.
 #include <fmt/format.h>
 
 #include <array>
 #include <barrier>
-#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -21,6 +21,7 @@ struct Subject {
   const char* settings;
   double fpr;
   std::uint64_t keys;
+  const char* sliced = nullptr;  // settings of a filter that judges its batches on two threads
 };
 
 constexpr Subject kSubjects[] = {
@@ -44,6 +45,25 @@ double both_ns(std::array<Kept, 2>& halves, std::uint64_t keys) {
   return 1 / (1 / ns[0] + 1 / ns[1]);
 }
 
+// As one filter: what its batches take is what two threads take.
+void measure_sliced(const Subject& subject, std::uint64_t keys, Kept& whole, const Options& options,
+                    Report& report) {
+  constexpr std::size_t kBatch = 64 << 10;  // shared out among threads, which meet at its end
+  Kept sliced(subject.sliced, keys, subject.fpr);
+  sliced.settle(0.6);
+  sliced.resize(kBatch);
+  const std::uint64_t a_turn = options.quick ? 500'000 : 2'000'000;
+  const std::vector<Samples> samples =
+      take_turns(options.rounds(),
+                 {[&] { return whole.ns(a_turn, 0.3); }, [&] { return sliced.ns(a_turn, 0.3); }});
+  const double times = ratio(samples[0], samples[1]);
+  report.row({subject.sliced, format_count(keys), format_size(sliced.bytes()),
+              fmt::format("{:.1f}", median(samples[0])), fmt::format("{:.1f}", median(samples[1])),
+              fmt::format("{:.2f}", times)});
+  report.at_least(fmt::format("{}, {} keys: two threads / one", subject.sliced, format_count(keys)),
+                  times, 1.7);
+}
+
 void measure(const Subject& subject, const Options& options, Report& report) {
   const std::uint64_t keys = options.quick ? subject.keys / 10 : subject.keys;
   Kept whole(subject.settings, keys, subject.fpr);
@@ -61,6 +81,7 @@ void measure(const Subject& subject, const Options& options, Report& report) {
               fmt::format("{:.2f}", times)});
   report.at_least(fmt::format("{}, {} keys: two threads / one", subject.name, format_count(keys)),
                   times, 1.7);
+  if (subject.sliced != nullptr) measure_sliced(subject, keys, whole, options, report);
 }
 
 }  // namespace
