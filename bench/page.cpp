@@ -35,6 +35,13 @@ std::string markdown(const std::vector<std::string>& columns,
   return out;
 }
 
+// Labels at tics are formats.
+std::string tic_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '%' ? std::string("%%") : std::string(1, c);
+  return gnuplot_text(out);
+}
+
 // Horizontal bars, the first row on top; the bars of a row's series lie one below the other.
 std::string script_of(const Chart& chart) {
   const std::size_t rows = chart.rows.size(), series = chart.series.size();
@@ -55,7 +62,7 @@ std::string script_of(const Chart& chart) {
       chart.logarithmic ? "set logscale x\n" : "");
   out += "set ytics (";
   for (std::size_t r = 0; r < rows; ++r)
-    out += fmt::format("{}{} {}", r ? ", " : "", gnuplot_text(chart.rows[r].name), r);
+    out += fmt::format("{}{} {}", r ? ", " : "", tic_text(chart.rows[r].name), r);
   out += ")\n$data << END\n";
   const double height = 0.8 / static_cast<double>(series);
   for (std::size_t r = 0; r < rows; ++r) {
