@@ -103,16 +103,16 @@ void hold_bloom(const char* where, std::uint64_t keys, double bar, const Options
       take_turns(options.rounds(),
                  {[&] { return kept.ns(a_turn / 2); }, [&] { return probe.update_ns(a_turn); }});
   const double times = ratio(samples[0], samples[1]);
-  report.row({where, format_count(keys), format_size(kept.bytes()), fmt::format("{:.2f}", times),
+  report.row({where, in_short(keys), format_size(kept.bytes()), fmt::format("{:.2f}", times),
               fmt::format("{:.2f}", median(samples[0])),
               fmt::format("{:.2f}", median(samples[1]))});
   report.at_most(
-      fmt::format("blocked Bloom at 1 %, {} keys: observe / one line updated", format_count(keys)),
+      fmt::format("blocked Bloom at 1 %, {} keys: observe / one line updated", in_short(keys)),
       times, bar);
   report.claim(
       fmt::format("A blocked Bloom filter of {} keys at 1 %, {}, takes {:.2f} times as "
                   "long for a key as the machine for one random cache line.",
-                  format_count(keys), where, times));
+                  in_short(keys), where, times));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // sluice_bench probe-lines|probe-json FILE
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdio>
 #include <exception>
 #include <span>
@@ -27,8 +28,8 @@ struct Part {
 // parent when it was started, so they are started while we are small.
 constexpr Part kParts[] = {
     {"limits", "what the machine allows: lines of memory, hashing, copying, pipes", run_limits},
-    {"cli", "sluice dedup against other tools, alone and in a pipe", run_cli},
-    {"formats", "sluice dedup against its own limits: lines, JSON, CSV, windows", run_formats},
+    {"cli", "the command against other tools, alone and in a pipe", run_cli},
+    {"formats", "the command against its own limits: lines, JSON, CSV, windows", run_formats},
     {"filters", "every filter: all verbs, batched and not, in cache and out of it", run_filters},
     {"windows", "window filters at steady state", run_windows},
     {"levels", "instruction sets side by side", run_levels},
@@ -82,7 +83,9 @@ int run(std::span<char*> arguments) {
     bool chosen = wanted.empty() && !part.study;
     for (const std::string_view name : wanted) chosen |= name == part.name || name == "all";
     if (!chosen) continue;
-    report.part(std::string(part.name));
+    std::string heading(part.what);
+    heading[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(heading[0])));
+    report.part(heading);
     part.run(options, report);
     report.flush();
   }

@@ -2,6 +2,7 @@
 // kept for the JSON and for the page.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Chart {
   };
   std::vector<Row> rows = {};
   bool logarithmic = false;
+  double mark = 0;  // a line at this value, if any
 };
 
 struct Bar {
@@ -76,6 +78,9 @@ class Report {
   bool pending_ = false;
   bool short_ = false;
 };
+
+// "100 M", "50 k": how names say a round number.
+std::string in_short(std::uint64_t count);
 
 // The columns of the table of all bars, here and on the page.
 std::vector<std::string> bar_columns();

@@ -57,10 +57,10 @@ void measure_sliced(const Subject& subject, std::uint64_t keys, Kept& whole, con
       take_turns(options.rounds(),
                  {[&] { return whole.ns(a_turn, 0.3); }, [&] { return sliced.ns(a_turn, 0.3); }});
   const double times = ratio(samples[0], samples[1]);
-  report.row({subject.sliced, format_count(keys), format_size(sliced.bytes()),
+  report.row({subject.sliced, in_short(keys), format_size(sliced.bytes()),
               fmt::format("{:.1f}", median(samples[0])), fmt::format("{:.1f}", median(samples[1])),
               fmt::format("{:.2f}", times)});
-  report.at_least(fmt::format("{}, {} keys: two threads / one", subject.sliced, format_count(keys)),
+  report.at_least(fmt::format("{}, {} keys: two threads / one", subject.sliced, in_short(keys)),
                   times, 1.7);
 }
 
@@ -76,10 +76,10 @@ void measure(const Subject& subject, const Options& options, Report& report) {
       take_turns(options.rounds(),
                  {[&] { return whole.ns(a_turn, 0.3); }, [&] { return both_ns(halves, a_turn); }});
   const double times = ratio(samples[0], samples[1]);
-  report.row({subject.name, format_count(keys), format_size(whole.bytes()),
+  report.row({subject.name, in_short(keys), format_size(whole.bytes()),
               fmt::format("{:.1f}", median(samples[0])), fmt::format("{:.1f}", median(samples[1])),
               fmt::format("{:.2f}", times)});
-  report.at_least(fmt::format("{}, {} keys: two threads / one", subject.name, format_count(keys)),
+  report.at_least(fmt::format("{}, {} keys: two threads / one", subject.name, in_short(keys)),
                   times, 1.7);
   if (subject.sliced != nullptr) measure_sliced(subject, keys, whole, options, report);
 }
