@@ -17,7 +17,7 @@ std::vector<Contestant> contestants() {
           {"mawk '!seen[$0]++'", {"mawk", "!seen[$0]++"}},
           {"gawk '!seen[$0]++'", {"gawk", "!seen[$0]++"}},
           {"perl -ne 'print if !$s{$_}++'", {"perl", "-ne", "print if !$s{$_}++"}},
-          {"datamash rmdup 1", {"datamash", "rmdup", "1"}},
+          {"datamash rmdup 1", {"datamash", "rmdup", "1"}, true},
           {"sort -u", {"sort", "-u"}}};
 }
 
@@ -66,7 +66,7 @@ void run_cli(const Options& options, Report& report) {
   const TemporaryFile input("lines");
   generate(input,
            {"lines", "--records", std::to_string(lines), "--duplicates", "0.3", "--length", "42"});
-  const std::string of = fmt::format("{} lines of 43 bytes, 30 % duplicates", format_count(lines));
+  const std::string of = fmt::format("{} lines of 43 bytes, 30 % duplicates", in_short(lines));
 
   std::vector<Contestant> alone = contestants(), piped = contestants();
   race(alone, rounds, input.path());

@@ -10,7 +10,7 @@ void take_turns_at(std::vector<Contestant>& contestants, int rounds, Start start
   for (int round = 0; round < rounds; ++round) {
     for (Contestant& each : contestants) {
       if (!each.done) continue;
-      const Run result = start(each.command);
+      const Run result = start(each);
       each.done = result.done;
       each.seconds.push_back(result.seconds);
       each.cpu_seconds.push_back(result.cpu_seconds);
@@ -22,7 +22,9 @@ void take_turns_at(std::vector<Contestant>& contestants, int rounds, Start start
 }  // namespace
 
 void race(std::vector<Contestant>& contestants, int rounds, const std::string& file) {
-  take_turns_at(contestants, rounds, [&](Command command) {
+  take_turns_at(contestants, rounds, [&](const Contestant& each) {
+    if (each.reads_input_only) return run(each.command, file);
+    Command command = each.command;
     command.push_back(file);
     return run(command);
   });
@@ -30,7 +32,7 @@ void race(std::vector<Contestant>& contestants, int rounds, const std::string& f
 
 void race_in_pipe(std::vector<Contestant>& contestants, int rounds, const std::string& file) {
   take_turns_at(contestants, rounds,
-                [&](const Command& command) { return run_in_pipe(file, command); });
+                [&](const Contestant& each) { return run_in_pipe(file, each.command); });
 }
 
 }  // namespace sluice::bench

@@ -12,13 +12,15 @@ namespace sluice::bench {
 struct Contestant {
   std::string name;
   Command command;
+  bool reads_input_only = false;  // takes no file's name
   Samples seconds = {};
   Samples cpu_seconds = {};
   double peak_bytes = 0;
   bool done = true;  // found, and ended well every time
 };
 
-// Each once a round, with the file as last argument; one that failed is not tried again.
+// Each once a round, with the file as last argument, or as standard input; one that failed is not
+// tried again.
 void race(std::vector<Contestant>& contestants, int rounds, const std::string& file);
 // The same, each between two cats.
 void race_in_pipe(std::vector<Contestant>& contestants, int rounds, const std::string& file);

@@ -45,7 +45,7 @@ void run_evenness(const Options& options, Report& report) {
   const std::size_t batches = options.quick ? 1000 : 3000;
   report.table(
       fmt::format("Batches of {} keys, windows of {}: the fastest of {} runs of each batch", kBatch,
-                  format_count(keys), kRuns),
+                  in_short(keys), kRuns),
       {"filter", "worst / median", "99th of 100 / median", "median ns a key"});
   for (const Subject& each : kSubjects) {
     Samples fastest(batches, 1e300);

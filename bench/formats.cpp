@@ -67,7 +67,7 @@ void measure_lines(const Options& options, Report& report) {
                                  {"cat", {"cat"}}};
   race(all, options.quick ? 5 : 9, file.path());
   tell(fmt::format("{} lines of {} bytes, 30 % duplicates, file in cache to /dev/null",
-                   format_count(lines), kLineBytes),
+                   in_short(lines), kLineBytes),
        all, lines, file.bytes(), report);
   if (!all_done(all)) return;
   report.claim(fmt::format(
@@ -91,7 +91,7 @@ void measure_json(const Options& options, Report& report) {
       ours("sluice dedup --json --key /user,/ad", {"--json", "--key", "/user,/ad"}),
       ours("sluice dedup, whole lines", {})};
   race(all, options.quick ? 5 : 7, file.path());
-  tell(fmt::format("{} clicks as JSON, file in cache to /dev/null", format_count(records)), all,
+  tell(fmt::format("{} clicks as JSON, file in cache to /dev/null", in_short(records)), all,
        records, file.bytes(), report);
   if (all_done(all))
     report.at_least("dedup --json --key /user,/ad / simdjson's parse of the same bytes",
@@ -126,7 +126,7 @@ void measure_csv(const Options& options, Report& report) {
       ours("sluice dedup --csv --key rest", {"--csv", "--key", "rest"})};
   race(all, options.quick ? 5 : 7, file.path());
   tell(fmt::format("{} records of CSV, one in four with quotes, file in cache to /dev/null",
-                   format_count(lines)),
+                   in_short(lines)),
        all, lines, file.bytes(), report);
   if (!all_done(all)) return;
   report.at_least("dedup --csv / the same bytes as lines: bytes a second",
@@ -152,10 +152,10 @@ std::string why_not_many(std::uint64_t bytes) {
 void measure_many(const Options& options, Report& report) {
   const std::uint64_t few = options.quick ? 1'000'000 : 10'000'000, many = 10 * few;
   report.table(fmt::format("sluice dedup on {} lines of {} bytes and on ten times as many",
-                           format_count(few), kLineBytes),
+                           in_short(few), kLineBytes),
                {"lines", "million lines a second", "/ the first", "peak memory"});
   if (const std::string reason = why_not_many(many * kLineBytes); !reason.empty()) {
-    report.row({format_count(many), "not run: " + reason});
+    report.row({in_short(many), "not run: " + reason});
     return;
   }
   const TemporaryFile short_file("few"), long_file("many");
@@ -175,14 +175,14 @@ void measure_many(const Options& options, Report& report) {
     few_peak = one.peak_bytes;
     many_peak = other.peak_bytes;
   }
-  report.row({format_count(few), fmt::format("{:.2f}", 1e3 / median(few_ns)), "1.00",
+  report.row({in_short(few), fmt::format("{:.2f}", 1e3 / median(few_ns)), "1.00",
               format_size(static_cast<std::uint64_t>(few_peak))});
-  report.row({format_count(many), fmt::format("{:.2f}", 1e3 / median(many_ns)),
+  report.row({in_short(many), fmt::format("{:.2f}", 1e3 / median(many_ns)),
               fmt::format("{:.2f}", ratio(few_ns, many_ns)),
               format_size(static_cast<std::uint64_t>(many_peak))});
-  report.at_least(fmt::format("dedup on {} lines / on {}: lines a second", format_count(many),
-                              format_count(few)),
-                  ratio(few_ns, many_ns), 0.75);
+  report.at_least(
+      fmt::format("dedup on {} lines / on {}: lines a second", in_short(many), in_short(few)),
+      ratio(few_ns, many_ns), 0.75);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ constexpr std::uint64_t kNeverSeen = std::uint64_t{1} << 62;
 
 Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr)
     : filter_(make_filter(settings, {.keys = keys, .fpr = fpr})),
+      set_(!filter_.ages() && filter_.promises().no_false_negatives),
       keys_(keys),
       lines_(forecast_filter(settings, {.keys = keys, .fpr = fpr}).lines),
       left_(keys) {
@@ -36,6 +37,18 @@ void Kept::fill(double share) {
   }
 }
 
+void Kept::settle(double share) {
+  // A window, and some generations more; where chance forgets, several times what it remembers.
+  fill(set_ ? share : filter_.ages() ? 1.1 : 2.5);
+}
+
+void Kept::refill() {
+  if (!set_) return;
+  filter_.clear();
+  left_ = keys_;
+  fill(1);
+}
+
 void Kept::draw(double duplicates) {
   const std::uint64_t near = std::max<std::uint64_t>(1, std::min(next_ - 1, keys_ / 10 * 9));
   for (Digest& digest : digests_) {
@@ -46,7 +59,7 @@ void Kept::draw(double duplicates) {
 
 // A set that has no room left for a batch starts anew.
 void Kept::make_room(Verb verb) {
-  if (filter_.ages() || verb == Verb::may_contain) return;
+  if (!set_ || verb == Verb::may_contain) return;
   if (left_ < digests_.size()) {
     filter_.clear();
     left_ = keys_;
@@ -68,12 +81,18 @@ void Kept::observe(std::span<const Digest> digests, std::span<Verdict> verdicts)
 }
 
 void Kept::insert(std::span<const Digest> digests) {
-  filter_.insert(digests);
-  if (!filter_.ages()) return;
-  left_ -= std::min<std::uint64_t>(left_, digests.size());
-  if (left_ > 0) return;
-  filter_.rotate();
-  left_ = generation_;
+  if (!filter_.ages()) {
+    filter_.insert(digests);
+    return;
+  }
+  while (!digests.empty()) {
+    const std::size_t now = std::min<std::uint64_t>(left_, digests.size());
+    filter_.insert(digests.first(now));
+    digests = digests.subspan(now);
+    if ((left_ -= now) > 0) continue;
+    filter_.rotate();
+    left_ = generation_;
+  }
 }
 
 void Kept::apply(Verb verb, bool batched) {

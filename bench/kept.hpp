@@ -28,8 +28,10 @@ class Kept {
   // Distinct keys until it holds that share of what it is for: more than 1 lets a window's first
   // keys leave again, so that it ages from then on.
   void fill(double share);
-  // Brings a window filter to where as many keys leave as come, and a set to `share`.
-  void settle(double share = 0.85) { fill(filter_.ages() ? kSettled : share); }
+  // Brings a filter that forgets to where as many keys leave as come, and a set to `share`.
+  void settle(double share = 0.85);
+  // Makes a set as full as it is planned to be; others are.
+  void refill();
 
   void resize(std::size_t batch);
   // A batch of keys, of which a share repeats one of the last nine tenths of the window.
@@ -54,13 +56,12 @@ class Kept {
   std::span<const Digest> digests() const { return digests_; }
 
  private:
-  static constexpr double kSettled = 1.1;  // windows: all of it, and some generations more
-
   void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void insert(std::span<const Digest> digests);
   void make_room(Verb verb);
 
   AnyFilter filter_;
+  bool set_;  // neither ages nor forgets by itself
   std::uint64_t keys_;
   double lines_;
   std::uint64_t generation_ = 0;  // keys in one, of a window

@@ -41,8 +41,7 @@ void measure(const Subject& subject, bool in_cache, const Options& options, Repo
     });
   const std::vector<Samples> samples = take_turns(options.rounds(), turns);
   std::vector<std::string> cells = {
-      fmt::format("{}, {}", subject.name, in_cache ? "in cache" : "out of cache"),
-      format_count(keys)};
+      fmt::format("{}, {}", subject.name, in_cache ? "in cache" : "out of cache"), in_short(keys)};
   for (std::size_t i = 0; i < levels.size(); ++i) {
     cells.push_back(fmt::format("{:.1f}", median(samples[i])));
     if (i == 0) continue;

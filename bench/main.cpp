@@ -3,6 +3,7 @@
 // sluice_bench guard-lines|guard-instructions
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdio>
 #include <exception>
 #include <span>
@@ -21,14 +22,15 @@ struct Part {
   std::string_view name;
   std::string_view what;
   void (*run)(const Options&, Report&);
+  bool study = false;  // behind a choice that was made: run only when named
 };
 
 // The limits come first; then the commands: the peak memory of a child is at least that of its
 // parent when it was started, so they are started while we are small.
 constexpr Part kParts[] = {
     {"limits", "what the machine allows: lines of memory, hashing, copying, pipes", run_limits},
-    {"cli", "sluice dedup against other tools, alone and in a pipe", run_cli},
-    {"formats", "sluice dedup against its own limits: lines, JSON, CSV, windows", run_formats},
+    {"cli", "the command against other tools, alone and in a pipe", run_cli},
+    {"formats", "the command against its own limits: lines, JSON, CSV, windows", run_formats},
     {"filters", "every filter: all verbs, batched and not, in cache and out of it", run_filters},
     {"windows", "window filters at steady state", run_windows},
     {"levels", "instruction sets side by side", run_levels},
@@ -36,17 +38,19 @@ constexpr Part kParts[] = {
     {"evenness", "the worst batch against the median one", run_evenness},
     {"lines", "cache lines of a key, counted", run_lines},
     {"growing", "growing from empty against a filter of known size", run_growing},
-    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
+    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic,
+     true},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
-    {"layouts", "block layouts of the Bloom filter side by side", run_layouts},
-    {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch},
+    {"layouts", "block layouts of the Bloom filter side by side", run_layouts, true},
+    {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch, true},
 };
 
 int usage() {
   fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--out DIR]\n\nparts:\n");
-  for (const Part& part : kParts) fmt::print(stderr, "  {:10}{}\n", part.name, part.what);
-  fmt::print(stderr, "  {:10}{}\n", "all", "all of them, as without a part");
+  for (const Part& part : kParts)
+    fmt::print(stderr, "  {:10}{}{}\n", part.name, part.what, part.study ? " *" : "");
+  fmt::print(stderr, "  {:10}{}\n", "all", "all of them; without a part, all but those marked *");
   return 2;
 }
 
@@ -83,12 +87,15 @@ int run(std::span<char*> arguments) {
     }
   }
   Report report;
+  if (options.quick) report.is_short();
   for (const auto& [what, value] : machine()) fmt::print("{}: {}\n", what, value);
   for (const Part& part : kParts) {
-    bool chosen = wanted.empty();
+    bool chosen = wanted.empty() && !part.study;
     for (const std::string_view name : wanted) chosen |= name == part.name || name == "all";
     if (!chosen) continue;
-    report.part(std::string(part.name));
+    std::string heading(part.what);
+    heading[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(heading[0])));
+    report.part(heading);
     part.run(options, report);
     report.flush();
   }

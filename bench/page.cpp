@@ -25,7 +25,9 @@ std::string markdown(const std::vector<std::string>& columns,
                      const std::vector<std::vector<std::string>>& rows) {
   const auto line = [](const std::vector<std::string>& cells) {
     std::string out = "|";
-    for (const std::string& cell : cells) out += " " + cell + " |";
+    // A dollar may begin a formula elsewhere than in code.
+    for (const std::string& cell : cells)
+      out += cell.find('$') == std::string::npos ? " " + cell + " |" : " `" + cell + "` |";
     return out + "\n";
   };
   std::string out = line(columns) + "| --- |";
@@ -35,27 +37,36 @@ std::string markdown(const std::vector<std::string>& columns,
   return out;
 }
 
+// Labels at tics are formats.
+std::string tic_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '%' ? std::string("%%") : std::string(1, c);
+  return gnuplot_text(out);
+}
+
 // Horizontal bars, the first row on top; the bars of a row's series lie one below the other.
 std::string script_of(const Chart& chart) {
   const std::size_t rows = chart.rows.size(), series = chart.series.size();
   double least = 1e300;
+  std::size_t longest = 0;
+  for (const Chart::Row& row : chart.rows) longest = std::max(longest, row.name.size());
   for (const Chart::Row& row : chart.rows)
     for (const double value : row.values)
       if (value > 0) least = std::min(least, value);
   std::string out = fmt::format(
-      "set terminal svg size 820,{} font 'sans-serif,13' background '#ffffff'\n"
+      "set terminal svg size {},{} font 'sans-serif,13' background '#ffffff' noenhanced\n"
       "set title {} textcolor rgb '#222222'\nset xlabel {}\n"
       "set border 3 lc rgb '#555555'\nset tics textcolor rgb '#333333' nomirror\n"
       "set grid xtics lc rgb '#e4e4e4' lt 1\nset key {}\nset style fill solid 0.85 noborder\n"
       "set yrange [{}:-0.7]\nset xrange [{}:*]\n{}",
-      120 + rows * (series * 11 + 12), gnuplot_text(chart.title), gnuplot_text(chart.axis),
-      series > 1 ? "outside bottom center horizontal" : "off",
+      560 + 7 * longest, 120 + rows * (series * 11 + 12), gnuplot_text(chart.title),
+      gnuplot_text(chart.axis), series > 1 ? "outside bottom center horizontal" : "off",
       fmt::format("{:.1f}", static_cast<double>(rows) - 0.3),
       chart.logarithmic ? fmt::format("{:.3g}", least / 2) : "0",
       chart.logarithmic ? "set logscale x\n" : "");
   out += "set ytics (";
   for (std::size_t r = 0; r < rows; ++r)
-    out += fmt::format("{}{} {}", r ? ", " : "", gnuplot_text(chart.rows[r].name), r);
+    out += fmt::format("{}{} {}", r ? ", " : "", tic_text(chart.rows[r].name), r);
   out += ")\n$data << END\n";
   const double height = 0.8 / static_cast<double>(series);
   for (std::size_t r = 0; r < rows; ++r) {
@@ -63,7 +74,11 @@ std::string script_of(const Chart& chart) {
     for (const double value : chart.rows[r].values) out += fmt::format(" {:.6g}", value);
     out += "\n";
   }
-  out += "END\nplot ";
+  out += "END\n";
+  if (chart.mark > 0)
+    out += fmt::format("set arrow from {0},graph 0 to {0},graph 1 nohead lw 1.5 lc rgb '#b03030'\n",
+                       chart.mark);
+  out += "plot ";
   for (std::size_t s = 0; s < series; ++s) {
     const double top = -0.4 + height * static_cast<double>(s);
     out += fmt::format(
@@ -77,10 +92,10 @@ std::string script_of(const Chart& chart) {
 
 // Every bar as what it uses of what it may: beyond 1 it is missed.
 Chart chart_of_bars(const Report& report) {
-  Chart chart{"bars",
-              "What is measured, as a share of its bar: missed beyond 1",
-              "share of the bar",
-              {"share"}};
+  Chart chart{
+      "bars", "Every bar: how much of it is used", "share (beyond 1 it is missed)", {"share"}};
+  chart.logarithmic = true;
+  chart.mark = 1;
   for (const Bar& bar : report.bars())
     chart.rows.push_back({bar.name, {bar.at_most ? bar.value / bar.limit : bar.limit / bar.value}});
   return chart;

@@ -18,10 +18,9 @@ is not ours alone. A bar that is missed stands here as missed.
 inline constexpr const char* kOthers = R"(
 ## Not measured here
 
-What Debian 12 does not package is named without a figure, since none was measured on this machine:
-`huniq` and `runiq` (lines, in Rust), `xsv` and `qsv` (`dedup` of CSV, which sorts), `uq` (lines, in
-memory). RedisBloom is a module and answers over a socket; it is no peer of a command that reads
-files.
+What Debian 12 does not package is named without a figure, since none was measured here: `huniq` and
+`runiq` (lines), `qsv` (`dedup` and `extdedup` of CSV). Redis with RedisBloom answers over a socket,
+and is no peer of a command that reads files.
 )";
 
 }  // namespace sluice::bench

@@ -72,9 +72,12 @@ std::filesystem::path build_directory() {
 
 }  // namespace
 
-Run run(const Command& command) {
+Run run(const Command& command, const std::string& input) {
+  const int in = open(input.c_str(), O_RDONLY | O_CLOEXEC);
+  if (in < 0) throw IoError("cannot open " + input, errno);
   const auto started = std::chrono::steady_clock::now();
-  const Ended ended = wait_for(start(command, -1, -1));
+  const Ended ended = wait_for(start(command, in, -1));
+  close(in);
   return result(ended, ended.well, started);
 }
 

@@ -17,8 +17,9 @@ struct Run {
   double peak_bytes = 0;   // the same
 };
 
-// Runs it with standard output and errors to /dev/null, sorting and comparing by bytes.
-Run run(const Command& command);
+// Runs it with standard output and errors to /dev/null, sorting and comparing by bytes; standard
+// input is the file, if there is one.
+Run run(const Command& command, const std::string& input = "/dev/null");
 // cat FILE | command | cat >/dev/null; CPU time and memory are the command's.
 Run run_in_pipe(const std::string& file, const Command& command);
 

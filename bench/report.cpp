@@ -55,6 +55,12 @@ std::string quoted_list(const std::vector<std::string>& texts) {
 
 }  // namespace
 
+std::string in_short(std::uint64_t count) {
+  if (count >= 1'000'000 && count % 1'000'000 == 0) return fmt::format("{} M", count / 1'000'000);
+  if (count >= 1'000 && count % 1'000 == 0) return fmt::format("{} k", count / 1'000);
+  return fmt::format("{}", count);
+}
+
 std::string Bar::value_text() const {
   return value < 0.01 ? fmt::format("{:.1e}", value) : fmt::format("{:.2f}", value);
 }
@@ -64,11 +70,11 @@ std::string Bar::limit_text() const {
 }
 
 std::vector<std::string> bar_columns() {
-  return {"what", "measured", "bar", "it"};
+  return {"what", "measured", "bar", "verdict"};
 }
 
 std::vector<std::string> bar_cells(const Bar& bar) {
-  return {bar.name, bar.value_text(), bar.limit_text(), bar.holds() ? "holds" : "is MISSED"};
+  return {bar.name, bar.value_text(), bar.limit_text(), bar.holds() ? "holds" : "missed"};
 }
 
 void Report::table(std::string title, std::vector<std::string> columns) {
@@ -100,7 +106,10 @@ void Report::finish() {
   for (const std::string& claim : claims_) fmt::print("  - {}\n", claim);
   if (bars_.empty()) return;
   const auto held = std::ranges::count_if(bars_, [](const Bar& bar) { return bar.holds(); });
-  Table all{"", fmt::format("Bars: {} of {} hold", held, bars_.size()), bar_columns()};
+  Table all{"",
+            fmt::format("Bars: {} of {} hold{}", held, bars_.size(),
+                        short_ ? " at short counts, which they are not meant for" : ""),
+            bar_columns()};
   for (const Bar& bar : bars_) all.rows.push_back(bar_cells(bar));
   print(all);
 }

@@ -2,6 +2,7 @@
 // kept for the JSON and for the page.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Chart {
   };
   std::vector<Row> rows = {};
   bool logarithmic = false;
+  double mark = 0;  // a line at this value, if any
 };
 
 struct Bar {
@@ -57,6 +59,8 @@ class Report {
   // A sentence for those who read no further: in Markdown, with figures of this run.
   void claim(std::string sentence) { claims_.push_back(std::move(sentence)); }
 
+  // Counts were short: the bars are not meant for them, and it is said.
+  void is_short() { short_ = true; }
   // Prints what is left, and the claims, the one table of all bars.
   void finish();
 
@@ -72,7 +76,11 @@ class Report {
   std::vector<std::string> claims_;
   std::vector<Bar> bars_;
   bool pending_ = false;
+  bool short_ = false;
 };
+
+// "100 M", "50 k": how names say a round number.
+std::string in_short(std::uint64_t count);
 
 // The columns of the table of all bars, here and on the page.
 std::vector<std::string> bar_columns();

@@ -1,17 +1,17 @@
 // Two threads against one, out of cache: a filter for all keys against two of half its size, each
-// with the keys whose digest falls to it.
+// with a stream of its own, as if keys were shared out by their digests; and against one filter
+// that keeps two threads busy by itself, where the catalogue has such a one.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <barrier>
-#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "kept.hpp"
 #include "measure.hpp"
 #include "options.hpp"
-#include "sluice/base/quantity.hpp"
 
 namespace sluice::bench {
 namespace {
@@ -29,6 +29,8 @@ constexpr Subject kSubjects[] = {
     {"apbbf, line", "apbbf,layout=line", 2e-2, 50'000'000},
 };
 
+constexpr double kDuplicates = 0.3;
+
 // Nanoseconds a key of two threads at once, each with its own filter and stream. Each does as much;
 // the median batch of either is one in which both are at work.
 double both_ns(std::array<Kept, 2>& halves, std::uint64_t keys) {
@@ -36,7 +38,7 @@ double both_ns(std::array<Kept, 2>& halves, std::uint64_t keys) {
   std::barrier start(2);
   const auto run = [&](std::size_t i) {
     start.arrive_and_wait();
-    ns[i] = halves[i].ns(keys, 0.3);
+    ns[i] = halves[i].ns(keys, kDuplicates);
   };
   std::thread other(run, 1);
   run(0);
@@ -44,30 +46,52 @@ double both_ns(std::array<Kept, 2>& halves, std::uint64_t keys) {
   return 1 / (1 / ns[0] + 1 / ns[1]);
 }
 
+bool has_sliced() {
+  return std::ranges::any_of(catalogue(),
+                             [](const FilterInfo& info) { return info.name == "sliced"; });
+}
+
+// `subject` takes turns with the one thread of `whole`.
+void compare(const std::string& name, std::uint64_t keys, Kept& whole, std::uint64_t a_turn,
+             const std::function<double()>& subject, bool bar, const Options& options,
+             Report& report) {
+  const std::vector<Samples> samples =
+      take_turns(options.rounds(), {[&] { return whole.ns(a_turn, kDuplicates); }, subject});
+  const double times = ratio(samples[0], samples[1]);
+  report.row({name, in_short(keys), fmt::format("{:.1f}", median(samples[0])),
+              fmt::format("{:.1f}", median(samples[1])), fmt::format("{:.2f}", times)});
+  if (bar)
+    report.at_least(fmt::format("{}, {} keys: two threads / one", name, in_short(keys)), times,
+                    1.7);
+}
+
 void measure(const Subject& subject, const Options& options, Report& report) {
   const std::uint64_t keys = options.quick ? subject.keys / 10 : subject.keys;
-  Kept whole(subject.settings, keys, subject.fpr);
-  std::array<Kept, 2> halves = {Kept(subject.settings, keys / 2, subject.fpr),
-                                Kept(subject.settings, keys / 2, subject.fpr)};
-  whole.settle(0.6);
-  for (Kept& half : halves) half.settle(0.6);
   const std::uint64_t a_turn = options.quick ? 500'000 : 2'000'000;
-  const std::vector<Samples> samples =
-      take_turns(options.rounds(),
-                 {[&] { return whole.ns(a_turn, 0.3); }, [&] { return both_ns(halves, a_turn); }});
-  const double times = ratio(samples[0], samples[1]);
-  report.row({subject.name, format_count(keys), format_size(whole.bytes()),
-              fmt::format("{:.1f}", median(samples[0])), fmt::format("{:.1f}", median(samples[1])),
-              fmt::format("{:.2f}", times)});
-  report.at_least(fmt::format("{}, {} keys: two threads / one", subject.name, format_count(keys)),
-                  times, 1.7);
+  Kept whole(subject.settings, keys, subject.fpr);
+  whole.settle(0.5);
+  {
+    std::array<Kept, 2> halves = {Kept(subject.settings, keys / 2, subject.fpr),
+                                  Kept(subject.settings, keys / 2, subject.fpr)};
+    for (Kept& half : halves) half.settle(0.5);
+    compare(
+        fmt::format("{}, two of them", subject.name), keys, whole, a_turn,
+        [&] { return both_ns(halves, a_turn); }, !has_sliced(), options, report);
+  }
+  if (!has_sliced()) return;
+  Kept sliced(fmt::format("sliced,slices=2,of={}", subject.settings), keys, subject.fpr);
+  sliced.settle(0.5);
+  sliced.resize(8 * kLap);  // shared out among the threads, which meet at its end
+  compare(
+      fmt::format("{}, sliced", subject.name), keys, whole, a_turn,
+      [&] { return sliced.ns(a_turn, kDuplicates); }, true, options, report);
 }
 
 }  // namespace
 
 void run_threads(const Options& options, Report& report) {
   report.table("Two threads, each with half of the keys: batched observe, 30 % duplicates",
-               {"filter", "keys", "table", "one thread, ns a key", "two", "times as fast"});
+               {"filter", "keys", "one thread, ns a key", "two", "times as fast"});
   for (const Subject& subject : kSubjects) measure(subject, options, report);
 }
 
