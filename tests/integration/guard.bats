@@ -1,0 +1,51 @@
+#!/usr/bin/env bats
+# What a key costs in instructions and in cache lines, against bench/guard.tsv: filter, instruction
+# set, instructions, lines. Neither moves with the load of the machine.
+#
+# A figure that is better by much is to be written down, or the next one to lose it will not be
+# seen: GUARD_WRITE=FILE bats … writes what is measured.
+load helper
+load ../support/instructions
+
+figures=$BATS_TEST_DIRNAME/../../bench/guard.tsv
+
+setup_file() {
+  bench=$(dirname "$SLUICE")/../../bench/sluice_bench
+  export bench
+}
+
+# Instructions may rise by 3 %, lines by 2 %: what another patch of the compiler moves.
+@test "a key costs no more instructions and lines than it did" {
+  [[ -x $bench ]] || skip "the benchmarks are not built"
+  need_instructions "$SLUICE"
+  "$bench" guard-lines >lines
+  valgrind --quiet --tool=callgrind --instr-atstart=no --collect-atstart=no \
+    --callgrind-out-file=counted "$bench" guard-instructions
+  # Of each dump: what it is of, with the number of its keys, and its instructions.
+  awk -F '\t' 'sub(/^desc: Trigger: Client Request: /, "") { of = $1 "\t" $2; keys = $3 }
+    sub(/^totals: /, "") && of != "" { printf "%s\t%.1f\n", of, $0 / keys; of = "" }' counted.* >instructions
+  [[ -s instructions ]]
+  awk -F '\t' -v OFS='\t' 'FILENAME == "instructions" { counted[$1 FS $2] = $3; next }
+    { at = $1 FS $2; print $1, $2, at in counted ? counted[at] : "-", $3 }' instructions lines >measured
+  if [[ -n ${GUARD_WRITE:-} ]]; then cp measured "$GUARD_WRITE"; fi
+  awk -F '\t' '
+    function check(what, now, then, most) {
+      if (now == "-" || then == "-") return
+      if (now > then * most || now < then * 0.9) {
+        printf "%s, %s: %s %s a key, %s kept\n", $1, $2, now, what, then
+        bad = 1
+      }
+    }
+    FILENAME != "measured" { kept[$1 FS $2] = $3 FS $4; ++of; next }
+    !(($1 FS $2) in kept) { printf "%s, %s: no figure is kept\n", $1, $2; bad = 1; next }
+    {
+      split(kept[$1 FS $2], then, FS)
+      check("instructions", $3, then[1], 1.03)
+      check("lines", $4, then[2], 1.02)
+      ++seen
+    }
+    END {
+      if (!of || !seen) bad = 1
+      exit bad
+    }' "$figures" measured
+}
