@@ -1,6 +1,7 @@
 #include "kept.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace sluice::bench {
 namespace {
@@ -10,8 +11,9 @@ constexpr std::uint64_t kNeverSeen = std::uint64_t{1} << 62;
 
 }  // namespace
 
-Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr)
-    : filter_(make_filter(settings, {.keys = keys, .fpr = fpr})),
+Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told)
+    : filter_(
+          make_filter(settings, {.keys = told ? std::optional(keys) : std::nullopt, .fpr = fpr})),
       set_(!filter_.ages() && filter_.promises().no_false_negatives),
       keys_(keys),
       lines_(forecast_filter(settings, {.keys = keys, .fpr = fpr}).lines),
