@@ -85,6 +85,7 @@ void measure_all(const Scale& scale, const Options& options, Report& report) {
                              "one by one", "may_contain", "one by one", "insert", "one by one",
                              "one line updated", "observe / line"});
   Chart chart{scale.file, scale.title, "ns a key, batched", {"observe", "one line updated"}};
+  chart.logarithmic = true;
   for (const Subject& subject : kSubjects) {
     const auto [observe, line] = measure(subject, scale, options, report);
     chart.rows.push_back({subject.name, {observe, line}});

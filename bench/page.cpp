@@ -37,10 +37,10 @@ std::string markdown(const std::vector<std::string>& columns,
   return out;
 }
 
-// Labels at tics are formats.
+// A label at a tic is a format, and one with a percent sign is cut off.
 std::string tic_text(std::string_view text) {
   std::string out;
-  for (const char c : text) out += c == '%' ? std::string("%%") : std::string(1, c);
+  for (const char c : text) out += c == '%' ? std::string("per cent") : std::string(1, c);
   return gnuplot_text(out);
 }
 
