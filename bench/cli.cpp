@@ -21,6 +21,16 @@ std::vector<Contestant> contestants() {
           {"sort -u", {"sort", "-u"}}};
 }
 
+// After the first round: one that took much longer than the fastest of the others will not be the
+// fastest of them, and is not asked again; it would take most of the time.
+void leave_out_slow(std::vector<Contestant>& all) {
+  double fastest = 1e300;
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i].done) fastest = std::min(fastest, all[i].seconds[0]);
+  for (std::size_t i = 1; i + 1 < all.size(); ++i)
+    all[i].again = all[i].done && all[i].seconds[0] < 1.4 * fastest;
+}
+
 struct Best {
   double fastest = 1e300;    // how many times as fast as it we are, at least
   double leanest = 0;        // our memory in its, at most
@@ -69,9 +79,13 @@ void run_cli(const Options& options, Report& report) {
   const std::string of = fmt::format("{} lines of 43 bytes, 30 % duplicates", in_short(lines));
 
   std::vector<Contestant> alone = contestants(), piped = contestants();
-  race(alone, rounds, input.path());
+  race(alone, 1, input.path());
+  leave_out_slow(alone);
+  race(alone, rounds - 1, input.path());
   tell(of + ", file in cache to /dev/null", alone, lines, report);
-  race_in_pipe(piped, rounds, input.path());
+  race_in_pipe(piped, 1, input.path());
+  leave_out_slow(piped);
+  race_in_pipe(piped, rounds - 1, input.path());
   tell(of + ", cat FILE | COMMAND | cat >/dev/null", piped, lines, report);
 
   Chart chart{"dedup", of, "million lines a second", {"file to /dev/null", "between two cats"}};
