@@ -11,6 +11,12 @@ constexpr std::uint64_t kNeverSeen = std::uint64_t{1} << 62;
 
 }  // namespace
 
+bool in_catalogue(std::string_view settings) {
+  const std::string_view name = settings.substr(0, settings.find(','));
+  return std::ranges::any_of(catalogue(),
+                             [&](const FilterInfo& info) { return info.name == name; });
+}
+
 Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told)
     : filter_(
           make_filter(settings, {.keys = told ? std::optional(keys) : std::nullopt, .fpr = fpr})),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure.hpp"
@@ -17,6 +18,9 @@ inline Digest digest_of(std::uint64_t number) {
   SplitMix64 random(number * 2);
   return {random.next(), random.next()};
 }
+
+// Whether settings begin with the name of a filter that there is.
+bool in_catalogue(std::string_view settings);
 
 class Kept {
  public:
