@@ -9,7 +9,7 @@ template <class Start>
 void take_turns_at(std::vector<Contestant>& contestants, int rounds, Start start) {
   for (int round = 0; round < rounds; ++round) {
     for (Contestant& each : contestants) {
-      if (!each.done) continue;
+      if (!each.done || !each.again) continue;
       const Run result = start(each);
       each.done = result.done;
       each.seconds.push_back(result.seconds);

@@ -16,11 +16,12 @@ struct Contestant {
   Samples seconds = {};
   Samples cpu_seconds = {};
   double peak_bytes = 0;
-  bool done = true;  // found, and ended well every time
+  bool done = true;   // found, and ended well every time
+  bool again = true;  // may be asked once more
 };
 
 // Each once a round, with the file as last argument, or as standard input; one that failed is not
-// tried again.
+// asked again.
 void race(std::vector<Contestant>& contestants, int rounds, const std::string& file);
 // The same, each between two cats.
 void race_in_pipe(std::vector<Contestant>& contestants, int rounds, const std::string& file);

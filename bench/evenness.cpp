@@ -51,7 +51,7 @@ void run_evenness(const Options& options, Report& report) {
     Samples fastest(batches, 1e300);
     for (int run = 0; run < kRuns; ++run) {
       // One that grows has room for all that comes, and starts with the first.
-      Kept kept(each.settings, each.grows ? 4 * keys : keys, each.fpr);
+      Kept kept(each.settings, each.grows ? 4 * keys : keys, each.fpr, !each.grows);
       if (!each.grows) kept.settle();
       kept.resize(kBatch);
       for (double& best : fastest) best = std::min(best, kept.ns(kBatch, 0.3));

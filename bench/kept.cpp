@@ -1,6 +1,7 @@
 #include "kept.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace sluice::bench {
 namespace {
@@ -10,8 +11,15 @@ constexpr std::uint64_t kNeverSeen = std::uint64_t{1} << 62;
 
 }  // namespace
 
-Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr)
-    : filter_(make_filter(settings, {.keys = keys, .fpr = fpr})),
+bool in_catalogue(std::string_view settings) {
+  const std::string_view name = settings.substr(0, settings.find(','));
+  return std::ranges::any_of(catalogue(),
+                             [&](const FilterInfo& info) { return info.name == name; });
+}
+
+Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told)
+    : filter_(
+          make_filter(settings, {.keys = told ? std::optional(keys) : std::nullopt, .fpr = fpr})),
       set_(!filter_.ages() && filter_.promises().no_false_negatives),
       keys_(keys),
       lines_(forecast_filter(settings, {.keys = keys, .fpr = fpr}).lines),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure.hpp"
@@ -18,12 +19,16 @@ inline Digest digest_of(std::uint64_t number) {
   return {random.next(), random.next()};
 }
 
+// Whether settings begin with the name of a filter that there is.
+bool in_catalogue(std::string_view settings);
+
 class Kept {
  public:
   enum class Verb { observe, may_contain, insert };
 
-  // Empty; a batch is kLap keys. `settings` as make_filter takes them, with a name for tables.
-  Kept(const std::string& settings, std::uint64_t keys, double fpr);
+  // Empty; a batch is kLap keys. `settings` as make_filter takes them. One that is not told how
+  // many keys will come starts small.
+  Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told = true);
 
   // Distinct keys until it holds that share of what it is for: more than 1 lets a window's first
   // keys leave again, so that it ages from then on.

@@ -107,7 +107,7 @@ double hash_ns(std::size_t bytes, std::uint64_t keys) {
 // Nanoseconds a byte. Two buffers out of the second-level cache.
 double copy_ns() {
   constexpr std::size_t kBytes = 64 << 20;
-  static std::vector<char> from(kBytes, 'x'), to(kBytes, 'y');
+  std::vector<char> from(kBytes, 'x'), to(kBytes, 'y');
   LapClock clock;
   for (int lap = 0; lap < 5; ++lap) {
     clock.start();

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "connectors/gnuplot/gnuplot.hpp"
 #include "machine.hpp"
@@ -37,10 +38,26 @@ std::string markdown(const std::vector<std::string>& columns,
   return out;
 }
 
-// Labels at tics are formats.
+// One item of a list, in lines of up to 100 columns.
+std::string item(const std::string& text) {
+  std::string out = "-";
+  std::size_t column = 1;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (column + 1 + word.size() > 100) {
+      out += "\n ";
+      column = 1;
+    }
+    out += " " + word;
+    column += 1 + word.size();
+  }
+  return out + "\n";
+}
+
+// A label at a tic is a format, and one with a percent sign is cut off.
 std::string tic_text(std::string_view text) {
   std::string out;
-  for (const char c : text) out += c == '%' ? std::string("%%") : std::string(1, c);
+  for (const char c : text) out += c == '%' ? std::string("per cent") : std::string(1, c);
   return gnuplot_text(out);
 }
 
@@ -106,7 +123,7 @@ std::string page_of(const Report& report, const std::vector<Chart>& charts) {
       std::ranges::count_if(report.bars(), [](const Bar& bar) { return bar.holds(); });
   std::string out = kIntroduction;
   if (!report.claims().empty()) out += "## In short\n\n";
-  for (const std::string& claim : report.claims()) out += "- " + claim + "\n";
+  for (const std::string& claim : report.claims()) out += item(claim);
   out += "\n## The machine\n\n";
   for (const auto& [what, value] : machine()) out += fmt::format("- {}: {}\n", what, value);
   out += fmt::format("\n## The bars: {} of {} hold\n\n", held, report.bars().size());

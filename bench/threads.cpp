@@ -3,7 +3,6 @@
 // that keeps two threads busy by itself, where the catalogue has such a one.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <barrier>
 #include <thread>
@@ -46,11 +45,6 @@ double both_ns(std::array<Kept, 2>& halves, std::uint64_t keys) {
   return 1 / (1 / ns[0] + 1 / ns[1]);
 }
 
-bool has_sliced() {
-  return std::ranges::any_of(catalogue(),
-                             [](const FilterInfo& info) { return info.name == "sliced"; });
-}
-
 // `subject` takes turns with the one thread of `whole`.
 void compare(const std::string& name, std::uint64_t keys, Kept& whole, std::uint64_t a_turn,
              const std::function<double()>& subject, bool bar, const Options& options,
@@ -76,9 +70,9 @@ void measure(const Subject& subject, const Options& options, Report& report) {
     for (Kept& half : halves) half.settle(0.5);
     compare(
         fmt::format("{}, two of them", subject.name), keys, whole, a_turn,
-        [&] { return both_ns(halves, a_turn); }, !has_sliced(), options, report);
+        [&] { return both_ns(halves, a_turn); }, !in_catalogue("sliced"), options, report);
   }
-  if (!has_sliced()) return;
+  if (!in_catalogue("sliced")) return;
   Kept sliced(fmt::format("sliced,slices=2,of={}", subject.settings), keys, subject.fpr);
   sliced.settle(0.5);
   sliced.resize(8 * kLap);  // shared out among the threads, which meet at its end

@@ -8,7 +8,7 @@ page=$SOURCE/docs/performance.md
 claimed=$(sed -n '/^<!-- performance/,/^<!-- \/performance -->/p' "$SOURCE/README.md" | sed '1d;$d')
 [[ -n $claimed ]] || complain "README.md says nothing of speed"
 same "README.md and docs/performance.md differ: run ./dev bench" "$claimed" \
-  "$(sed -n '/^## In short/,/^## The machine/p' "$page" | grep '^- ')"
+  "$(sed -n '/^## In short/,/^## The machine/p' "$page" | grep '^[- ] ')"
 
 columns=$(sed -nE '/bar_columns\(\) \{/,/\}/s/.*return \{(.*)\};/\1/p' "$SOURCE/bench/report.cpp" |
   sed 's/"//g; s/, / | /g')
