@@ -14,36 +14,64 @@ Parameters operator+(Parameters left, const Parameters& right) {
 
 std::vector<Experiment> experiments() {
   using namespace sluice::repro::dautrich;
-  const Parameters length = {{"n", 1 << 22, "items queried and inserted; scaled"},
-                             {"warm", 1 << 20, "items inserted before that; scaled"}};
-  const Parameters universe = {{"U", 1 << 16, "keys"}};
+  const Parameters length = {{"n", 1 << 22, "items queried and inserted; scaled", 1, 1 << 26},
+                             {"warm", 1 << 20, "items inserted before that; scaled", 0, 1 << 26}};
+  const Parameters universe = {{"U", 1 << 16, "keys", 2, 1 << 26}};
   const Parameters trials = {
-      {"bits", 0, "bits an item of the window; 0: 1, 2, 4 … 32"},
-      {"kmax", 30, "most probes tried"},
-      {"all_k", 0, "1: all probes up to kmax are tried, not only to the least"},
-      {"penalty", 10, "penalties are uniform from 1 to this"}};
-  const Parameters senders = {{"senders", 46000, "active at a time"},
-                              {"pace", 0.87, "skew of the Zipf law of how often they send"},
-                              {"packets", 10, "of a sender before another takes its place"},
-                              {"addresses", 1 << 20, "from which senders are drawn"},
-                              {"skew", 1.1, "of the Zipf law by which they are"}};
-  const Parameters address_windows = {{"a1", 1 << 8, "window of addresses, Pos and Neg alike"},
-                                      {"a2", 1 << 15, "window of addresses, more Pos"}};
+      {"bits", 0, "bits an item of the window; 0: 1, 2, 4 … 32", 0, 1024},
+      {"kmax", 30, "most probes tried", 1, 30},
+      {"all_k", 0, "1: all probes up to kmax are tried, not only to the least", 0, 1},
+      {"penalty", 10, "penalties are uniform from 1 to this", 1.001, 1e6}};
+  const Parameters senders = {{"senders", 46000, "active at a time", 1, 1 << 24},
+                              {"pace", 0.87, "skew of the Zipf law of how often they send", 0, 4},
+                              {"packets", 10, "of a sender before another takes its place", 1, 1e9},
+                              {"addresses", 1 << 20, "from which senders are drawn", 1, 1 << 30},
+                              {"skew", 1.1, "of the Zipf law by which they are", 0, 4}};
+  const Parameters address_windows = {
+      {"a1", 1 << 8, "window of addresses, Pos and Neg alike", 16, 1 << 24},
+      {"a2", 1 << 15, "window of addresses, more Pos", 16, 1 << 24}};
   const auto windows = [](double even, double large) -> Parameters {
-    return {{"w1", even, "window with as many Pos as Neg"}, {"w2", large, "window with more Pos"}};
+    return {{"w1", even, "window with as many Pos as Neg", 16, 1 << 24},
+            {"w2", large, "window with more Pos", 16, 1 << 24}};
   };
-  const Parameters power_windows = {{"p1", 1 << 11, "window of the power law, Pos and Neg alike"},
-                                    {"p2", 1 << 18, "window of the power law, more Pos"}};
+  const Parameters power_windows = {
+      {"p1", 1 << 11, "window of the power law, Pos and Neg alike", 16, 1 << 24},
+      {"p2", 1 << 18, "window of the power law, more Pos", 16, 1 << 24}};
   return {
-      {"table3", "Table 3", "streams and windows", run_table3,
-       universe + windows(1 << 16, 1 << 18) + power_windows + address_windows + senders + length, 1,
-       2},
-      {"fig7", "Figures 7 and 8", "penalties and posterior errors, uniform stream", run_fig7,
-       universe + windows(1 << 16, 1 << 18) + trials + length, 0.25, 40},
-      {"fig9", "Figures 9 and 10", "penalties and posterior errors, power-law stream", run_fig9,
-       universe + windows(1 << 11, 1 << 18) + trials + length, 0.25, 40},
-      {"fig11", "Figures 11 and 12", "penalties and posterior errors, source addresses", run_fig11,
-       address_windows + senders + trials + length, 0.25, 30},
+      {"table3",
+       "Table 3",
+       "streams and windows",
+       run_table3,
+       universe + windows(1 << 16, 1 << 18) + power_windows + address_windows + senders + length,
+       1,
+       2,
+       {},
+       true},
+      {"fig7",
+       "Figures 7 and 8",
+       "penalties and posterior errors, uniform stream",
+       run_fig7,
+       universe + windows(1 << 16, 1 << 18) + trials + length,
+       0.25,
+       40,
+       {"fig8"}},
+      {"fig9",
+       "Figures 9 and 10",
+       "penalties and posterior errors, power-law stream",
+       run_fig9,
+       universe + windows(1 << 11, 1 << 18) + trials + length,
+       0.25,
+       40,
+       {"fig10"}},
+      {"fig11",
+       "Figures 11 and 12",
+       "penalties and posterior errors, source addresses",
+       run_fig11,
+       address_windows + senders + trials + length,
+       0.25,
+       30,
+       {"fig12"},
+       true},
       {"claims", "Abstract", "other queries, other penalties, other filters", run_claims, {}, 1, 5},
   };
 }

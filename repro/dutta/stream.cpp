@@ -170,11 +170,12 @@ double Subject::cells() const {
 }
 
 std::vector<Parameter> filter_parameters(unsigned reservoir_filters, const char* meaning) {
-  return {{"k", static_cast<double>(reservoir_filters), meaning},
-          {"p", 0.03, "threshold p* of the reservoir"},
-          {"K", 2, "probes of stable"},
-          {"P", 4, "cells that stable reduces a record"},
-          {"Max", 1, "what stable sets a cell to"}};
+  return {
+      {"k", static_cast<double>(reservoir_filters), meaning, reservoir_filters == 0 ? 0.0 : 1, 64},
+      {"p", 0.03, "threshold p* of the reservoir", 0, 1},
+      {"K", 2, "probes of stable", 1, 64},
+      {"P", 4, "cells that stable reduces a record", 1, 1e6},
+      {"Max", 1, "what stable sets a cell to", 1, 255}};
 }
 
 std::uint64_t count_of(const Context& context, const char* parameter, std::uint64_t least) {
