@@ -240,6 +240,10 @@ Result run_fig7(const Context& context) {
     panel.curves.push_back(std::move(curve));
   }
   panel.curves.push_back({"one filter wasted", Curve::Style::model, {{2, 1}, {20, 1}}, 7});
+  panel.curves.push_back({"recomputed (the paper: below 1)",
+                          Curve::Style::points,
+                          {{10, context.point("fig7.ten")}, {20, context.point("fig7.twenty")}},
+                          5});
   result.rows.value("fig7.ten", ten);
   result.rows.value("fig7.twenty", twenty);
   result.figure = {"When to ask before writing (§3.5.1)", {panel}};

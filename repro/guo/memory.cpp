@@ -281,7 +281,7 @@ Result run_fig13(const Context& context) {
 
 Result run_fig14(const Context& context) {
   Result result{context.rows(), {}};
-  const Panel panel = by_error(context, true);
+  Panel panel = by_error(context, true);
   double all = 0;
   for (std::size_t shape = 0; shape < kCount; ++shape)
     for (const Point& point : panel.curves[shape].points) all = std::max(all, point.y);
@@ -292,6 +292,10 @@ Result run_fig14(const Context& context) {
     const double middle = std::sqrt(saves * not_so);
     (model::least_memory(sizes, middle).saving() > 0 ? saves : not_so) = middle;
   }
+  panel.curves.push_back({"paper: all five save to here",
+                          Curve::Style::points,
+                          {{context.point("fig14.to") / 100, 1}},
+                          0});
   result.rows.value("fig14.to", 100 * saves);
   result.rows.claim("fig14.all", all <= 1, fmt::format("at most {:.3f}, to 10 %", all));
   result.figure = {"What a dynamic filter saves, by the error allowed", {panel}};
@@ -328,6 +332,10 @@ Result run_fig15(const Context& context) {
   }
   panel.curves.push_back(standard_curve(
       exponents, std::vector<double>(exponents.size(), kilobits(plan(0, 0.4).standard_bits))));
+  panel.curves.push_back({"paper: maximum Zipf saves to here",
+                          Curve::Style::points,
+                          {{context.point("fig15.to"), kilobits(plan(0, 0.4).standard_bits)}},
+                          0});
   result.figure = {"Least expected memory by the exponent", {panel}};
   return result;
 }

@@ -93,7 +93,16 @@ Result run_rebuild(const Context& context) {
       {{fmt::format("m = {:.0f}, k = {}, c = {:.0f}", shape.bits, shape.probes, shape.capacity),
         {"error β that may not be passed", true},
         {"keys in the set by then, over c", false, 0.0},
-        {dynamics, standards}}}};
+        {dynamics,
+         standards,
+         {"dynamic, paper",
+          Curve::Style::points,
+          {{0.05, context.published("rebuild.dynamic").printed / 133}},
+          0},
+         {"standard, paper",
+          Curve::Style::points,
+          {{0.05, context.published("rebuild.standard").printed / 133}},
+          1}}}}};
   return result;
 }
 
