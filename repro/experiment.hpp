@@ -79,8 +79,8 @@ class Context {
   Rows rows() const {
     return Rows(*settings_.published, !settings_.changed && input().empty(),
                 settings_.smaller
-                    ? "smaller than usual: streams, universes and memory, but not k or "
-                      "the number of slices"
+                    ? "a smaller run than usual: few events, so more chance, and tables of few "
+                      "bits for the same k and number of slices"
                     : "");
   }
   // How much is done, 0 to 1.
@@ -122,6 +122,7 @@ struct Experiment {
   std::vector<std::string> also = {};
   // Whether --input can stand in for its stream.
   bool reads_input = false;
+  bool scales = true;  // --scale changes its sizes
 };
 
 struct Paper {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "connectors/gnuplot/gnuplot.hpp"
 
@@ -12,8 +11,9 @@ namespace sluice::repro {
 namespace {
 
 // In pixels.
-constexpr double kPlotWidth = 470, kPlotHeight = 250;
-constexpr double kLeft = 84, kRight = 26, kAbove = 34, kBelow = 62, kTitleHeight = 40;
+constexpr double kPlotWidth = 470, kPlotHeight = 250;  // of one column; more are narrower
+constexpr double kNarrow = 390;
+constexpr double kLeft = 98, kRight = 26, kAbove = 42, kBelow = 62, kTitleHeight = 34;
 constexpr double kLegendLetter = 7.4;  // the width of a letter, on average
 constexpr double kLegendLine = 19, kLegendSample = 62;
 constexpr std::size_t kManyPoints = 60;  // more have a mark here and there only
@@ -120,11 +120,11 @@ std::string shade(std::size_t colour, double share, unsigned of) {
 // Filled and open: circle, square, triangles, diamond, pentagon.
 constexpr int kMarks[] = {7, 5, 9, 11, 13, 15};
 
-std::string style_of(const Curve& curve, std::size_t colour) {
+std::string style_of(const Curve& curve, std::size_t colour, bool drawn = true) {
   const std::string rgb = gnuplot_colour(colour);
   const int mark = kMarks[colour % std::size(kMarks)];
-  const std::size_t every =
-      curve.points.size() > kManyPoints ? std::max<std::size_t>(curve.points.size() / 9, 1) : 1;
+  const std::size_t count = drawn ? curve.points.size() : 1;
+  const std::size_t every = count > kManyPoints ? count / 9 : 1;
   switch (curve.style) {
     case Curve::Style::line:
       return fmt::format("with linespoints pt {} ps 0.55 pi {} lw 1.8 lc rgb '{}'", mark, every,
@@ -177,28 +177,50 @@ class BarShifts {
   std::vector<std::size_t> colours_;
 };
 
-using Legend = std::vector<std::tuple<std::string, Curve::Style, std::size_t>>;
+// What stands for a curve in the legend.
+struct Entry {
+  std::string name, style;
+  bool operator==(const Entry&) const = default;
+};
+using Legend = std::vector<Entry>;
 
 Legend legend_of(const Panel& panel) {
   Legend legend;
   for (std::size_t i = 0; i < panel.curves.size(); ++i)
     if (!empty(panel, panel.curves[i]))
-      legend.emplace_back(panel.curves[i].name, panel.curves[i].style, colour_of(panel, i));
+      legend.push_back(
+          {panel.curves[i].name, style_of(panel.curves[i], colour_of(panel, i), false)});
   return legend;
 }
 
 double legend_width(const Legend& legend) {
   std::size_t longest = 0;
-  for (const auto& [name, style, colour] : legend) longest = std::max(longest, letters(name));
+  for (const Entry& entry : legend) longest = std::max(longest, letters(entry.name));
   return legend.empty() ? 0 : kLegendSample + kLegendLetter * static_cast<double>(longest);
 }
 
-std::string curves_script(const Panel& panel, bool with_legend) {
+// One for all panels, where none has a name for two things. Below each other, panels share one
+// only if they are all alike.
+std::optional<Legend> shared_legend(const std::vector<Legend>& legends, bool one_column) {
+  Legend all = legends.front();
+  for (const Legend& legend : legends) {
+    if (one_column && legend != all) return std::nullopt;
+    for (const Entry& entry : legend) {
+      const auto found = std::ranges::find(all, entry.name, &Entry::name);
+      if (found == all.end())
+        all.push_back(entry);
+      else if (*found != entry)
+        return std::nullopt;
+    }
+  }
+  return all;
+}
+
+std::string curves_script(const Panel& panel, const Legend& legend) {
   const BarShifts shifts(panel);
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < panel.curves.size(); ++i)
     if (!empty(panel, panel.curves[i])) order.push_back(i);
-  const std::vector<std::size_t> named = order;
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return layer(panel.curves[i].style); });
   std::string plots, data;
   for (const std::size_t i : order) {
@@ -211,48 +233,45 @@ std::string curves_script(const Panel& panel, bool with_legend) {
     data += "e\n";
   }
   // The legend in the order in which the curves were given, not in which they are drawn.
-  if (with_legend)
-    for (const std::size_t i : named)
-      plots +=
-          fmt::format(", keyentry {} title {} noenhanced",
-                      style_of(panel.curves[i], colour_of(panel, i)), quoted(panel.curves[i].name));
+  for (const Entry& entry : legend)
+    plots += fmt::format(", keyentry {} title {} noenhanced", entry.style, quoted(entry.name));
   return plots + "\n" + data;
 }
 
-std::string panel_script(const Panel& panel, bool with_legend) {
+std::string panel_script(const Panel& panel, const Legend& legend) {
   std::string text = fmt::format("set title {} noenhanced\n", quoted(panel.title));
   text += axis_script(panel, 'x') + axis_script(panel, 'y');
   const BarShifts shifts(panel);
   if (shifts.any()) text += fmt::format("set boxwidth {:.4f} absolute\n", shifts.width() * 0.94);
   // Room above the highest point.
   text += panel.y.log ? "unset offsets\n" : "set offsets 0, 0, graph 0.04, 0\n";
-  return text + curves_script(panel, with_legend);
+  return text + curves_script(panel, legend);
 }
 
-// Where everything is on the sheet. All panels alike have one legend, beside the first line.
+// Where everything is on the sheet.
 class Layout {
  public:
   explicit Layout(const Figure& figure)
-      : columns_(std::max(1u, figure.columns)),
-        last_of_first_line_(std::min<std::size_t>(columns_, figure.panels.size()) - 1) {
-    std::vector<Legend> legends;
-    for (const Panel& panel : figure.panels) legends.push_back(legend_of(panel));
-    shared_ = std::ranges::all_of(legends, [&](const Legend& each) { return each == legends[0]; });
+      : columns_(std::max(1u, figure.columns)), plot_(columns_ == 1 ? kPlotWidth : kNarrow) {
+    for (const Panel& panel : figure.panels) legends_.push_back(legend_of(panel));
+    if (const auto shared = shared_legend(legends_, columns_ == 1)) {
+      legends_.assign(legends_.size(), {});
+      legends_[std::min<std::size_t>(columns_, legends_.size()) - 1] = *shared;
+    }
     widths_.assign(columns_, 0);
-    heights_.assign((figure.panels.size() + columns_ - 1) / columns_, kPlotHeight);
-    for (std::size_t i = 0; i < legends.size(); ++i) {
-      if (shared_ && i > 0) break;
-      double& width = widths_[shared_ ? columns_ - 1 : i % columns_];
-      width = std::max(width, legend_width(legends[i]));
+    heights_.assign((legends_.size() + columns_ - 1) / columns_, kPlotHeight);
+    for (std::size_t i = 0; i < legends_.size(); ++i) {
+      double& width = widths_[i % columns_];
+      width = std::max(width, legend_width(legends_[i]));
       double& height = heights_[i / columns_];
-      height = std::max(height, kLegendLine * static_cast<double>(legends[i].size()) - 20);
+      height = std::max(height, kLegendLine * static_cast<double>(legends_[i].size()) - 20);
     }
   }
   double width() const { return left(columns_) - kLeft; }
   double height() const { return top(heights_.size()) - kAbove; }
-  bool has_legend(std::size_t panel) const { return !shared_ || panel == last_of_first_line_; }
+  const Legend& legend(std::size_t panel) const { return legends_[panel]; }
   std::string place(std::size_t panel) const {
-    const double x0 = left(panel % columns_), x1 = x0 + kPlotWidth;
+    const double x0 = left(panel % columns_), x1 = x0 + plot_;
     const double y0 = top(panel / columns_), y1 = y0 + heights_[panel / columns_];
     const auto x = [&](double at) { return at / width(); };
     const auto y = [&](double at) { return 1 - at / height(); };
@@ -260,7 +279,7 @@ class Layout {
         "set lmargin at screen {:.5f}\nset rmargin at screen {:.5f}\n"
         "set tmargin at screen {:.5f}\nset bmargin at screen {:.5f}\n",
         x(x0), x(x1), y(y0), y(y1));
-    if (!has_legend(panel)) return text + "unset key\n";
+    if (legends_[panel].empty()) return text + "unset key\n";
     return text + fmt::format(
                       "set key at screen {:.5f},{:.5f} left top vertical maxrows 60 Left reverse "
                       "samplen 2 textcolor rgb '#333333' noenhanced\n",
@@ -270,7 +289,7 @@ class Layout {
  private:
   double left(std::size_t column) const {
     double at = kLeft;
-    for (std::size_t i = 0; i < column; ++i) at += kPlotWidth + kRight + widths_[i] + kLeft;
+    for (std::size_t i = 0; i < column; ++i) at += plot_ + kRight + widths_[i] + kLeft;
     return at;
   }
   double top(std::size_t line) const {
@@ -279,8 +298,9 @@ class Layout {
     return at;
   }
 
-  std::size_t columns_, last_of_first_line_;
-  bool shared_ = false;
+  std::size_t columns_;
+  double plot_;  // the width of a plot
+  std::vector<Legend> legends_;
   std::vector<double> widths_;   // of the legends of a column
   std::vector<double> heights_;  // of the plots of a line
 };
@@ -293,7 +313,7 @@ std::string script_of(const Figure& figure) {
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const Panel& panel = figure.panels[i];
     if (legend_of(panel).empty()) continue;
-    text += layout.place(i) + panel_script(panel, layout.has_legend(i));
+    text += layout.place(i) + panel_script(panel, layout.legend(i));
   }
   return text + "unset multiplot\n";
 }

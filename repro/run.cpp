@@ -157,8 +157,8 @@ namespace {
 Task task_of(const Wish& wish, const Paper& paper, const Experiment& experiment,
              std::vector<Setting>& settings) {
   Context::Settings context = with_settings(experiment, settings);
-  context.scale = wish.scale.value_or(experiment.scale);
-  context.smaller = context.scale < experiment.scale;
+  if (experiment.scales) context.scale = wish.scale.value_or(experiment.scale);
+  context.smaller = experiment.scales && context.scale < experiment.scale;
   context.seed = seed_of(wish.seed, paper, experiment);
   if (experiment.reads_input) context.input = wish.input;
   context.published = &paper.published;

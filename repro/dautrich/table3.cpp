@@ -38,7 +38,7 @@ Result run_table3(const Context& context) {
       result.rows.value(fmt::format("table3.{}.{}", id, condition), truth.odds());
       // The fewer are outside, the more chance has to say.
       const double outside = static_cast<double>(truth.in_window.size() - truth.positives);
-      if (stationary)
+      if (stationary && outside > 0)
         result.rows.predicted(
             "Table 3", fmt::format("the same by the priors: {}, w = {}", name, window_name(window)),
             model, truth.odds(), {0.01 + 4 / std::sqrt(std::max(1.0, outside))});

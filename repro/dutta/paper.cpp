@@ -21,9 +21,8 @@ std::vector<Parameter> stream(double records, double distinct) {
           {"distinct", distinct, "share of the records that are distinct", 1e-6, 0.999}};
 }
 
-Experiment table(const char* name, const char* where, const char* title,
-                 Run* run, double records, double distinct, double scale,
-                 double cost) {
+Experiment table(const char* name, const char* where, const char* title, Run* run, double records,
+                 double distinct, double scale, double cost) {
   return {name,
           where,
           title,

@@ -145,8 +145,10 @@ Result run_table1(const Context& context) {
     result.rows.value(fmt::format("table1.{}.several", filters), each.twice);
     result.rows.value(fmt::format("table1.{}.left", filters), each.left);
     result.rows.value(fmt::format("table1.{}.fpr", filters), each.fpr);
-    result.rows.predicted("§3.4", fmt::format("n = {} c: share left after forgetting all", filters),
-                          left, each.left, {0.15, true});
+    result.rows.predicted(
+        "§3.4", fmt::format("n = {} c: share left after forgetting all", filters), left, each.left,
+        {std::max(0.15, 3 / std::sqrt(left * shape.capacity * 10 * rounds_of(context))), true},
+        kLuck);
   }
   result.table = std::move(table);
   result.figure = figure_of(context, shape, all);

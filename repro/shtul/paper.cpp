@@ -8,7 +8,7 @@ namespace {
 std::vector<Experiment> experiments() {
   using namespace sluice::repro::shtul;
   const Parameter k{"k", 10, "segments a key is written in", 1, 64};
-  const Parameter l{"l", 15, "generations of a window", 1, 192};
+  const Parameter l{"l", 15, "generations of a window", 1, 64};
   const Parameter w{"w", 1000, "keys of a window, at least", 100, 1e7};
   return {
       {"table1", "Table 1", "Bloom filters of half-full slices", run_table1, {}, 1, 0.1},
@@ -37,8 +37,8 @@ std::vector<Experiment> experiments() {
        run_table3,
        {{"k", 0, "segments a key is written in; 0: the paper's rows", 0, 64},
         {"l", 0, "generations of a window; 0: the paper's rows", 0, 192},
-        {"B", 0, "bits of a block; 0: the paper's rows", 0, 512},
-        {"b", 0, "bits set in a block; 0: the paper's rows", 0, 64}},
+        {"B", 0, "bits of a block, 64 or 512; 0: the paper's rows", 0, 512},
+        {"b", 0, "bits set in a block, 4 or 8; 0: the paper's rows", 0, 8}},
        1,
        12},
       {"table4", "Table 4", "memory beside SWAMP's", run_table4, {}, 1, 0.2},

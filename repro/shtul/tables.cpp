@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <numbers>
 #include <optional>
@@ -238,11 +237,10 @@ std::optional<BlockCut> own_block_cut(const Context& context) {
   const BlockCut cut{context.whole("k"), context.whole("l"), context.whole("B"),
                      context.whole("b")};
   if (cut.k + cut.l + cut.block + cut.bits == 0) return std::nullopt;
-  if (cut.k == 0 || cut.l == 0 || cut.block < 8 || !std::has_single_bit(cut.block) ||
-      cut.bits == 0 || cut.block % cut.bits != 0 || cut.bits > cut.block / 2)
+  if (cut.k == 0 || cut.l == 0 || (cut.block != 64 && cut.block != 512) ||
+      (cut.bits != 4 && cut.bits != 8))
     throw BadParameters(
-        "--set: give all of k, l, B and b: blocks of B bits, 8 to 512 and a power of two, of b "
-        "lanes that divide it, two bits or more each");
+        "--set: give all of k, l, B and b: blocks of B = 64 or 512 bits, b = 4 or 8 of them a key");
   return cut;
 }
 
@@ -372,7 +370,7 @@ Result run_table4(const Context& context) {
     least = std::min(least, made), most = std::max(most, made);
     swamp_least = std::min(swamp_least, swamp_bits), swamp_most = std::max(swamp_most, swamp_bits);
     const auto x = static_cast<double>(names.size());
-    names.push_back(fmt::format("{:.1e}", model::apbbf_fpr(cut.k, cut.l, shape)));
+    names.push_back(error_name(model::apbbf_fpr(cut.k, cut.l, shape)));
     apbbf.points.push_back({x, made});
     swamp.points.push_back({x, swamp_bits});
     paper.points.push_back({x, printed("table4." + name + ".bits")});
