@@ -156,10 +156,10 @@ Figure figure_of(const std::string& title, const std::string& figure,
     ratios.curves.insert(ratios.curves.end(), {ratio, ours});
     errors.curves.insert(errors.curves.end(), {error, ours_error});
     priors.curves.insert(priors.curves.end(), {inferred, standard});
-    if (Curve paper = expected_of(id, "", series.name + ", expected", colour);
+    if (Curve paper = expected_of(id, "", series.name + ", recomputed", colour);
         !paper.points.empty())
       ratios.curves.push_back(std::move(paper));
-    if (Curve paper = expected_of(id, ".error", series.name + ", expected", colour);
+    if (Curve paper = expected_of(id, ".error", series.name + ", recomputed", colour);
         !paper.points.empty())
       errors.curves.push_back(std::move(paper));
     ++colour;

@@ -130,7 +130,7 @@ Panel rises(const Context& context, const std::vector<Trace>& traces, double fro
   const double length = 5e5 * context.scale();
   Panel panel{fmt::format("since record {:.3g}", from),
               {"records since then (millions at the paper's size)", false, 0.0, 0.5},
-              {"rise of repeats let through (points of %)", false, 0.0},
+              {"rise of repeats let through (percentage points)", false, 0.0},
               {}};
   for (const Trace& trace : traces) {
     Curve curve{trace.name, Curve::Style::line, {}, trace.colour};

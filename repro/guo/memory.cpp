@@ -252,7 +252,7 @@ Panel by_error(const Context& context, bool as_share) {
   for (std::size_t shape = 0; shape < kCount; ++shape)
     sizes.push_back(sizes_of(context, shape, bound));
   Panel panel{fmt::format("N = {}", bound),
-              {"false positives ε allowed", true},
+              {"false positives ε allowed (share)", true, 1e-4, 0.1},
               {as_share ? "memory over that of a standard filter" : "least expected memory (kbit)",
                false, as_share ? 0.5 : 0.0},
               {}};
