@@ -14,6 +14,8 @@ namespace sluice::repro {
 namespace {
 
 constexpr std::size_t kColumns = 7;
+constexpr const char* kChanceOrModel =
+    "chance, if it goes away with another --seed or a larger --scale; otherwise our model is off";
 constexpr const char* kOtherRun = "this run has other parameters or data than the paper's";
 
 [[noreturn]] void refuse(std::size_t line, std::string_view what) {
@@ -198,7 +200,7 @@ void Rows::predicted(std::string_view where, std::string_view what, double model
   row.difference = difference_of(model, ours);
   const bool allowed = tolerance.allows(model, ours);
   row.verdict = allowed ? Row::Verdict::predicted : Row::Verdict::outside;
-  if (!allowed) row.why = why;
+  if (!allowed) row.why = why.empty() ? kChanceOrModel : why;
   add(std::move(row));
 }
 

@@ -72,7 +72,8 @@ class Rows {
   void claim(std::string_view id, bool holds, const std::string& numbers);
   // A statement that no run can show; its `why` says so.
   void remark(std::string_view id);
-  // A measurement beside what our model says of these parameters; judged in every run.
+  // A measurement beside what our model says of these parameters; judged in every run. Without a
+  // `why` it says how to tell chance from a wrong model.
   void predicted(std::string_view where, std::string_view what, double model, double ours,
                  Tolerance tolerance, const std::string& why = "");
 

@@ -61,6 +61,7 @@ TEST(Rows, ClaimsAndPredictions) {
   rows.claim("claim.f", false, "0.3 against 0.2");
   rows.predicted("Fig. 9", "errors", 0.5, 0.51, {0.05, true}, "chance");
   rows.predicted("Fig. 9", "errors", 0.5, 0.6, {0.05, true}, "chance");
+  rows.predicted("Fig. 9", "errors", 0.5, 0.6, {0.05, true});
   using enum Row::Verdict;
   EXPECT_EQ(rows.all()[0].verdict, within);
   EXPECT_EQ(rows.all()[1].verdict, outside);
@@ -68,6 +69,8 @@ TEST(Rows, ClaimsAndPredictions) {
   EXPECT_EQ(rows.all()[2].verdict, predicted);
   EXPECT_EQ(rows.all()[2].paper, "[0.5]");
   EXPECT_EQ(rows.all()[3].verdict, outside);
+  EXPECT_EQ(rows.all()[3].why, "chance");
+  EXPECT_NE(rows.all()[4].why.find("--seed"), std::string::npos);
 }
 
 // Of other parameters the paper says nothing; our models do.
