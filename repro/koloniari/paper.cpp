@@ -211,6 +211,8 @@ std::vector<std::string> notes() {
       "positives.",
       "Windows and streams of figures 9 to 11 have one event a time unit, and so many more in a "
       "burst.",
+      "Full size: all of this is the paper's own by default; --scale 1 is the same run, of half a "
+      "minute.",
   };
 }
 
