@@ -141,7 +141,7 @@ void add_repro(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   add("--scale", flags->scale,
       "Streams, universes and memory as a share of the paper's; 1 is its own size [each "
-      "experiment's own: all together take about ten minutes]",
+      "experiment's own: all together take less than ten minutes]",
       "F");
   add("--seed", flags->seed, "The same seed gives the same files", "S")->capture_default_str();
   add("--input", flags->input,
