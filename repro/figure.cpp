@@ -62,8 +62,15 @@ bool drawable(const Panel& panel, const Point& point) {
          (!panel.y.log || point.y > 0);
 }
 
+bool within(const Axis& axis, double value) {
+  return value >= axis.from.value_or(-HUGE_VAL) && value <= axis.to.value_or(HUGE_VAL);
+}
+
+// Nothing of it can be seen. gnuplot refuses to draw a panel of such curves.
 bool empty(const Panel& panel, const Curve& curve) {
-  return std::ranges::none_of(curve.points, [&](const Point& p) { return drawable(panel, p); });
+  return std::ranges::none_of(curve.points, [&](const Point& p) {
+    return drawable(panel, p) && within(panel.x, p.x) && within(panel.y, p.y);
+  });
 }
 
 struct Extent {
@@ -306,6 +313,13 @@ class Layout {
 };
 
 }  // namespace
+
+void remove_published(Figure& figure) {
+  for (Panel& panel : figure.panels)
+    std::erase_if(panel.curves, [](const Curve& curve) {
+      return curve.style == Curve::Style::points && !curve.follows;
+    });
+}
 
 std::string script_of(const Figure& figure) {
   const Layout layout(figure);

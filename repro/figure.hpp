@@ -27,6 +27,7 @@ struct Curve {
   // Curves of one colour belong together: a measurement, its model and the paper's points, which
   // stand over the bar of their colour. Without one, each has its own.
   std::optional<unsigned> colour = {};
+  bool follows = false;  // points that go with the parameters: a formula of the paper's
 };
 
 struct Axis {
@@ -49,6 +50,9 @@ struct Figure {
   std::vector<Panel> panels;
   unsigned columns = 1;
 };
+
+// Without the paper's values, which are not those of other parameters or data.
+void remove_published(Figure& figure);
 
 // For gnuplot, which then writes an SVG.
 std::string script_of(const Figure& figure);

@@ -233,7 +233,10 @@ std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Pr
       moved();
     };
     const auto start = std::chrono::steady_clock::now();
-    results[at] = tasks[at].experiment->run(Context(std::move(settings)));
+    const bool published = !settings.changed && settings.input.empty();
+    Result result = tasks[at].experiment->run(Context(std::move(settings)));
+    if (!published) remove_published(result.figure);
+    results[at] = std::move(result);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const std::lock_guard lock(mutex);
     ++finished;

@@ -217,6 +217,30 @@ TEST(ReproFigure, PowersAreRaised) {
     EXPECT_NE(script.find(text), std::string::npos) << text;
 }
 
+TEST(ReproFigure, WhatCannotBeSeenIsNotDrawn) {
+  Panel panel{"panel",
+              {"x", false, 0.0, 1.0},
+              {"y", true, 1e-3},
+              {{"outside", Curve::Style::line, {{2, 0.1}, {3, 0.1}}},
+               {"below", Curve::Style::points, {{0.5, 1e-5}}}}};
+  EXPECT_EQ(script_of({"figure", {panel}}).find("plot '-'"), std::string::npos);
+  panel.curves.push_back({"seen", Curve::Style::line, {{0.5, 0.1}, {2, 0.1}}});
+  const std::string script = script_of({"figure", {panel}});
+  EXPECT_NE(script.find("title 'seen'"), std::string::npos);
+  EXPECT_EQ(script.find("title 'outside'"), std::string::npos);
+}
+
+TEST(ReproFigure, ThePapersValuesAreNotDrawnOverOtherParameters) {
+  const auto printed = [](std::vector<std::string> settings) {
+    const std::vector<Task> tasks =
+        tasks_of({.papers = {"koloniari"}, .only = {"fig1a"}, .settings = std::move(settings)});
+    const std::vector<Done> done = run(tasks, 1, {});
+    return script_of(done[0].result.figure).find("recomputed") != std::string::npos;
+  };
+  EXPECT_TRUE(printed({}));
+  EXPECT_FALSE(printed({"k=6"}));
+}
+
 TEST(ReproFigure, PointsStandOverTheirBarAndLegendsThatAreAlikeAreOne) {
   const Panel panel{"panel",
                     {"class", false, -0.5, 1.5, {"a", "b"}},

@@ -125,6 +125,13 @@ Share real_share(const SetSizes& sizes, double fpr, unsigned sets, SplitMix64& r
   return share;
 }
 
+// From one half on, unless something is below.
+void show_all(Panel& panel) {
+  for (const Curve& curve : panel.curves)
+    for (const Point& point : curve.points)
+      if (point.y < 0.5) panel.y.from = 0;
+}
+
 Curve standard_curve(const std::vector<double>& xs, const std::vector<double>& ys) {
   Curve curve{"one standard filter", Curve::Style::model, {}, 7};
   for (std::size_t i = 0; i < xs.size(); ++i) curve.points.push_back({xs[i], ys[i]});
@@ -208,6 +215,7 @@ Result run_fig12(const Context& context) {
   panel.curves = curves_of(bounds, [&](std::size_t shape, double bound) {
     return 1 - model::least_memory(sizes_of(context, shape, whole(bound)), fpr).saving();
   });
+  show_all(panel);
   SplitMix64 random(context.seed());
   const unsigned sets = context.whole("sets");
   double savings[kCount];
@@ -260,6 +268,7 @@ Panel by_error(const Context& context, bool as_share) {
     const BoundedPlan plan = model::least_memory(sizes[shape], fpr);
     return as_share ? 1 - plan.saving() : kilobits(plan.expected_bits);
   });
+  if (as_share) show_all(panel);
   std::vector<double> standard;
   for (const double fpr : errors())
     standard.push_back(as_share ? 1

@@ -106,7 +106,8 @@ Sweep sweep(const Context& context, const DataSet& data) {
       measured[vertical] = {name, vertical ? Curve::Style::pale : Curve::Style::line, {}, colour};
       streams[vertical] = measured[vertical];
     }
-    even = {fmt::format("the paper's eq. 4, P = {}", target), Curve::Style::points, {}, colour};
+    even = {
+        fmt::format("the paper's eq. 4, P = {}", target), Curve::Style::points, {}, colour, true};
     binomial = {fmt::format("uneven slices, P = {}", target), Curve::Style::model, {}, colour};
     for (const unsigned slices : counts) {
       Landmark mark{target, slices, {}, {}, 0, 0, 0};

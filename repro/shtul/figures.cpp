@@ -30,7 +30,7 @@ double mean(std::span<const double> values) {
 
 // The paper's (i + 1)/2k, up to one half.
 Curve linear_fills(unsigned k, unsigned all, unsigned slices, unsigned colour) {
-  Curve curve{"printed formula", Curve::Style::points, {}, colour};
+  Curve curve{"printed formula", Curve::Style::points, {}, colour, true};
   for (unsigned i = 0; i < all * slices; ++i)
     curve.points.push_back({static_cast<double>(i), std::min(i / slices + 1, k) / (2.0 * k)});
   return curve;
@@ -95,7 +95,7 @@ Result run_fig4(const Context& context) {
     context.progress((i + 1.0) / kFilters);
   }
   Curve ours{"measured", Curve::Style::line, {}, 0}, by_model{"model", Curve::Style::model, {}, 0};
-  Curve paper{"1, 1/2, 1/4 … (paper)", Curve::Style::points, {}, 1};
+  Curve paper{"1, 1/2, 1/4 … (paper)", Curve::Style::points, {}, 1, true};
   const std::vector<double> fills = model::slice_matches(k, l, Fills::exact);
   Result result{context.rows(), {}};
   double reported_past = 0, expected_past = 0;
