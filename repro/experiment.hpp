@@ -42,7 +42,7 @@ struct Parameter {
   double standard;
   std::string meaning;
   // What --set may say.
-  double least = 1, most = 1e9;
+  double least, most;
 };
 
 class Context {
@@ -79,8 +79,8 @@ class Context {
   Rows rows() const {
     return Rows(*settings_.published, !settings_.changed && input().empty(),
                 settings_.smaller
-                    ? "smaller than usual: streams, universes and memory, but not k or "
-                      "the number of slices"
+                    ? "a smaller run than usual: few events, so more chance, and tables of few "
+                      "bits for the same k and number of slices"
                     : "");
   }
   // How much is done, 0 to 1.
@@ -105,16 +105,24 @@ struct Result {
   std::string note = {};            // a sentence or two below the rows
 };
 
+// What an experiment does.
+using Run = Result(const Context& context);
+
 struct Experiment {
   std::string name;   // "fig5a": of its files
   std::string where;  // "Figure 5(a)"
   std::string title;  // what is measured
-  Result (*run)(const Context& context);
+  Run* run;
   std::vector<Parameter> parameters = {};
   // Unless --scale says another: what lets all papers finish in ten minutes on two cores.
   double scale = 1;
   // Rough share of the work: long ones are started first.
   double cost = 1;
+  // Figures that are part of it and may be asked for by name: "fig8".
+  std::vector<std::string> also = {};
+  // Whether --input can stand in for its stream.
+  bool reads_input = false;
+  bool scales = true;  // --scale changes its sizes
 };
 
 struct Paper {

@@ -14,6 +14,8 @@ struct Point {
 struct Curve {
   enum class Style {
     line,    // ours, measured: a line with a small point at every value
+    pale,    // the same, the second of a pair of one colour
+    marks,   // ours, over classes that have no order: no line between them
     model,   // a formula: dashed
     points,  // the paper's values: large open points over the lines
     bars,    // ours, over classes
@@ -22,9 +24,10 @@ struct Curve {
   std::string name;
   Style style = Style::line;
   std::vector<Point> points;
-  // Curves of one colour belong together: a measurement, its model and the paper's points. Without
-  // one, each has its own.
+  // Curves of one colour belong together: a measurement, its model and the paper's points, which
+  // stand over the bar of their colour. Without one, each has its own.
   std::optional<unsigned> colour = {};
+  bool follows = false;  // points that go with the parameters: a formula of the paper's
 };
 
 struct Axis {
@@ -47,6 +50,9 @@ struct Figure {
   std::vector<Panel> panels;
   unsigned columns = 1;
 };
+
+// Without the paper's values, which are not those of other parameters or data.
+void remove_published(Figure& figure);
 
 // For gnuplot, which then writes an SVG.
 std::string script_of(const Figure& figure);

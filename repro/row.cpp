@@ -14,6 +14,9 @@ namespace sluice::repro {
 namespace {
 
 constexpr std::size_t kColumns = 7;
+constexpr const char* kChanceOrModel =
+    "chance, if it goes away with another --seed or a larger --scale; otherwise our model is off";
+constexpr const char* kOtherRun = "this run has other parameters or data than the paper's";
 
 [[noreturn]] void refuse(std::size_t line, std::string_view what) {
   throw BadParameters(fmt::format("published values, line {}: {}", line, what));
@@ -161,18 +164,32 @@ void Rows::value(std::string_view id, double ours, const std::string& why) {
                 : as_corrected ? Row::Verdict::corrected
                                : Row::Verdict::outside;
   if (!as_printed && (value.kind != PublishedValue::Kind::none || !as_corrected)) row.why = why;
-  if (!judged_) row.verdict = Row::Verdict::shown;
+  // Of other parameters or data the paper says nothing.
+  if (!judged_) row.verdict = Row::Verdict::shown, row.difference = "", row.why = kOtherRun;
   add(std::move(row));
 }
 
 void Rows::claim(std::string_view id, bool holds, const std::string& numbers) {
   const PublishedValue& value = (*published_)[id];
   Row row{value.id, value.where, value.what, value.printed_text, numbers, "", {}, ""};
-  row.verdict = holds     ? Row::Verdict::within
-                : judged_ ? Row::Verdict::outside
-                          : Row::Verdict::shown;
-  if (!holds) row.why = value.why;
+  row.verdict = !judged_ ? Row::Verdict::shown
+                : holds  ? Row::Verdict::within
+                         : Row::Verdict::outside;
+  if (!judged_)
+    row.why = kOtherRun;
+  else if (!holds)
+    row.why = value.why;
   add(std::move(row));
+}
+
+void Rows::remark(std::string_view id) {
+  const PublishedValue& value = (*published_)[id];
+  add({value.id, value.where, value.what, value.printed_text, "", "", Row::Verdict::shown,
+       value.why});
+}
+
+void Rows::measured(std::string_view where, std::string_view what, double ours) {
+  add({"", std::string(where), std::string(what), "", shown(ours), "", Row::Verdict::shown, ""});
 }
 
 void Rows::predicted(std::string_view where, std::string_view what, double model, double ours,
@@ -183,7 +200,7 @@ void Rows::predicted(std::string_view where, std::string_view what, double model
   row.difference = difference_of(model, ours);
   const bool allowed = tolerance.allows(model, ours);
   row.verdict = allowed ? Row::Verdict::predicted : Row::Verdict::outside;
-  if (!allowed) row.why = why;
+  if (!allowed) row.why = why.empty() ? kChanceOrModel : why;
   add(std::move(row));
 }
 

@@ -70,10 +70,18 @@ class Rows {
   // Whether a statement of the paper's holds here, with the numbers that show it. Its `printed` is
   // the statement.
   void claim(std::string_view id, bool holds, const std::string& numbers);
-  // A measurement beside what our model says of these parameters; judged in every run.
+  // A statement that no run can show; its `why` says so.
+  void remark(std::string_view id);
+  // A measurement beside what our model says of these parameters; judged in every run. Without a
+  // `why` it says how to tell chance from a wrong model.
   void predicted(std::string_view where, std::string_view what, double model, double ours,
                  Tolerance tolerance, const std::string& why = "");
 
+  // A measurement that nothing is known of.
+  void measured(std::string_view where, std::string_view what, double ours);
+
+  // Whether the run has the paper's parameters and data.
+  bool judged() const { return judged_; }
   const std::vector<Row>& all() const { return rows_; }
 
  private:

@@ -61,6 +61,7 @@ TEST(Rows, ClaimsAndPredictions) {
   rows.claim("claim.f", false, "0.3 against 0.2");
   rows.predicted("Fig. 9", "errors", 0.5, 0.51, {0.05, true}, "chance");
   rows.predicted("Fig. 9", "errors", 0.5, 0.6, {0.05, true}, "chance");
+  rows.predicted("Fig. 9", "errors", 0.5, 0.6, {0.05, true});
   using enum Row::Verdict;
   EXPECT_EQ(rows.all()[0].verdict, within);
   EXPECT_EQ(rows.all()[1].verdict, outside);
@@ -68,6 +69,8 @@ TEST(Rows, ClaimsAndPredictions) {
   EXPECT_EQ(rows.all()[2].verdict, predicted);
   EXPECT_EQ(rows.all()[2].paper, "[0.5]");
   EXPECT_EQ(rows.all()[3].verdict, outside);
+  EXPECT_EQ(rows.all()[3].why, "chance");
+  EXPECT_NE(rows.all()[4].why.find("--seed"), std::string::npos);
 }
 
 // Of other parameters the paper says nothing; our models do.
@@ -77,9 +80,13 @@ TEST(Rows, AreNotJudgedByThePaperWithOtherParameters) {
   rows.value("a", 0.5);
   rows.predicted("", "errors", 0.5, 0.51, {0.05, true});
   rows.claim("claim.f", false, "0.3 against 0.2");
-  EXPECT_EQ(rows.all()[0].verdict, Row::Verdict::shown);
+  rows.claim("claim.f", true, "0.1 against 0.2");
   EXPECT_EQ(rows.all()[1].verdict, Row::Verdict::predicted);
-  EXPECT_EQ(rows.all()[2].verdict, Row::Verdict::shown);
+  for (const std::size_t i : {0u, 2u, 3u}) {
+    EXPECT_EQ(rows.all()[i].verdict, Row::Verdict::shown) << i;
+    EXPECT_EQ(rows.all()[i].difference, "") << i;
+    EXPECT_NE(rows.all()[i].why.find("other parameters"), std::string::npos) << i;
+  }
 }
 
 TEST(Rows, HaveTheRunsExcuse) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -38,6 +39,50 @@ std::string names_of(const Items& items) {
 
 bool wanted(const std::vector<std::string>& names, const std::string& name) {
   return names.empty() || std::ranges::find(names, name) != names.end();
+}
+
+// "Figure 5(a)" and "Fig. 5a" are fig5a.
+std::string plain_name(const std::string& text) {
+  std::string name;
+  for (const char c : text)
+    if (const int small = std::tolower(static_cast<unsigned char>(c)); std::isalnum(small) != 0)
+      name += static_cast<char>(small);
+  return name.starts_with("figure") ? "fig" + name.substr(6) : name;
+}
+
+// Whether one is the other and a letter: fig5 and fig5a.
+bool is_part(std::string_view part, std::string_view whole) {
+  return part.size() == whole.size() + 1 && part.starts_with(whole) &&
+         std::isalpha(static_cast<unsigned char>(part.back())) != 0;
+}
+
+bool has_experiment(const Paper& paper, const std::string& name) {
+  return std::ranges::find(paper.experiments, name, &Experiment::name) != paper.experiments.end();
+}
+
+// Whether a name of Wish::only means this experiment, first of all one of that very name.
+bool is_meant(const Paper& paper, const Experiment& experiment, const std::string& name) {
+  if (name == experiment.name) return true;
+  if (has_experiment(paper, name)) return false;
+  return std::ranges::find(experiment.also, name) != experiment.also.end() ||
+         is_part(experiment.name, name) || is_part(name, experiment.name) ||
+         std::ranges::any_of(experiment.also,
+                             [&](const std::string& also) { return is_part(name, also); });
+}
+
+std::string known_names(const Wish& wish) {
+  std::string text;
+  for (const Paper& paper : papers()) {
+    if (!wanted(wish.papers, paper.name)) continue;
+    text += fmt::format("{}of {}: ", text.empty() ? "" : "; ", paper.name);
+    const char* comma = "";
+    for (const Experiment& experiment : paper.experiments) {
+      text += comma + experiment.name;
+      for (const std::string& also : experiment.also) text += ", " + also;
+      comma = ", ";
+    }
+  }
+  return text;
 }
 
 struct Setting {
@@ -107,35 +152,56 @@ unsigned Context::whole(std::string_view parameter) const {
   return static_cast<unsigned>(value);
 }
 
+namespace {
+
+Task task_of(const Wish& wish, const Paper& paper, const Experiment& experiment,
+             std::vector<Setting>& settings) {
+  Context::Settings context = with_settings(experiment, settings);
+  if (experiment.scales) context.scale = wish.scale.value_or(experiment.scale);
+  context.smaller = experiment.scales && context.scale < experiment.scale;
+  context.seed = seed_of(wish.seed, paper, experiment);
+  if (experiment.reads_input) context.input = wish.input;
+  context.published = &paper.published;
+  return {&paper, &experiment, std::move(context)};
+}
+
+}  // namespace
+
 std::vector<Task> tasks_of(const Wish& wish) {
   check_names(wish);
   std::vector<Setting> settings = settings_of(wish.settings);
-  std::vector<std::string> known;
+  std::vector<std::string> only;
+  for (const std::string& name : wish.only) only.push_back(plain_name(name));
+  std::vector<bool> found(only.size());
   std::vector<Task> tasks;
   for (const Paper& paper : papers()) {
     if (!wanted(wish.papers, paper.name)) continue;
     for (const Experiment& experiment : paper.experiments) {
-      known.push_back(experiment.name);
-      if (!wanted(wish.only, experiment.name)) continue;
-      Context::Settings context = with_settings(experiment, settings);
-      context.scale = wish.scale.value_or(experiment.scale);
-      context.smaller = context.scale < experiment.scale;
-      context.seed = seed_of(wish.seed, paper, experiment);
-      context.input = wish.input;
-      context.published = &paper.published;
-      tasks.push_back({&paper, &experiment, std::move(context)});
+      bool meant = only.empty();
+      std::string asked_as;
+      for (std::size_t i = 0; i < only.size(); ++i) {
+        if (!is_meant(paper, experiment, only[i])) continue;
+        found[i] = meant = true;
+        if (only[i] != experiment.name) asked_as = only[i];
+      }
+      if (!meant) continue;
+      tasks.push_back(task_of(wish, paper, experiment, settings));
+      tasks.back().asked_as = asked_as;
     }
   }
-  for (const std::string& name : wish.only)
-    if (std::ranges::find(known, name) == known.end())
-      throw BadParameters(
-          fmt::format("there is no experiment '{}': choose from {}", name, fmt::join(known, ", ")));
+  for (std::size_t i = 0; i < only.size(); ++i)
+    if (!found[i])
+      throw BadParameters(fmt::format("there is no experiment '{}': choose from those {}",
+                                      wish.only[i], known_names(wish)));
   for (const Setting& setting : settings)
     if (!setting.used)
       throw BadParameters(fmt::format(
           "--set {}: no experiment chosen has this parameter; --list shows which have which",
           setting.name));
-  if (tasks.empty()) throw BadParameters("nothing to run: the papers chosen have no experiments");
+  if (!wish.input.empty() &&
+      std::ranges::none_of(tasks, [](const Task& task) { return task.experiment->reads_input; }))
+    throw BadParameters(
+        "--input: no experiment chosen reads a stream of your own; --list marks those that do");
   return tasks;
 }
 
@@ -167,7 +233,10 @@ std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Pr
       moved();
     };
     const auto start = std::chrono::steady_clock::now();
-    results[at] = tasks[at].experiment->run(Context(std::move(settings)));
+    const bool published = !settings.changed && settings.input.empty();
+    Result result = tasks[at].experiment->run(Context(std::move(settings)));
+    if (!published) remove_published(result.figure);
+    results[at] = std::move(result);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const std::lock_guard lock(mutex);
     ++finished;

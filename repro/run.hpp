@@ -10,8 +10,10 @@ namespace sluice::repro {
 
 struct Wish {
   std::vector<std::string> papers = {};  // none: all
-  std::vector<std::string> only = {};    // names of experiments; none: all
-  std::optional<double> scale = {};      // none: each experiment's own
+  // Names of experiments, or of what they contain: "fig9", "Figure 9", "fig9c" and "Table 1"; of
+  // all parts of a figure: "fig5". None: all.
+  std::vector<std::string> only = {};
+  std::optional<double> scale = {};  // none: each experiment's own
   std::uint64_t seed = 1;
   std::string input = {};
   std::vector<std::string> settings = {};  // "k=6"
@@ -22,10 +24,11 @@ struct Task {
   const Paper* paper;
   const Experiment* experiment;
   Context::Settings settings;
+  std::string asked_as = {};  // the name in Wish::only, where it is not the experiment's own
 };
 
 // What there is to do, in the order of the page. Throws BadParameters: a paper, experiment or
-// parameter that there is not.
+// parameter that there is not, or an --input that none of them reads.
 std::vector<Task> tasks_of(const Wish& wish);
 
 struct Done {

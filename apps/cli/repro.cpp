@@ -41,10 +41,11 @@ void print_list(const std::vector<repro::Task>& tasks) {
       fmt::print("{}{}: {}\n", paper == nullptr ? "" : "\n", task.paper->name, task.paper->title);
     paper = task.paper;
     const repro::Experiment& experiment = *task.experiment;
-    fmt::print("  {:<10} {}: {}\n", experiment.name, experiment.where, experiment.title);
+    fmt::print("  {:<10} {}: {}{}\n", experiment.name, experiment.where, experiment.title,
+               experiment.reads_input ? " (--input)" : "");
     for (const repro::Parameter& parameter : experiment.parameters)
-      fmt::print("             {}={:g}  {}\n", parameter.name, parameter.standard,
-                 parameter.meaning);
+      fmt::print("             {}={:g}  {} ({:g} to {:g})\n", parameter.name, parameter.standard,
+                 parameter.meaning, parameter.least, parameter.most);
   }
 }
 
@@ -106,6 +107,10 @@ int run(const Flags& flags) {
   }
   if (!flags.no_plot) need_gnuplot("drawing figures", "give --no-plot");
   repro::make_folder(flags.out);
+  for (const repro::Task& task : tasks)
+    if (!task.asked_as.empty())
+      say(fmt::format("{} of {} is in {}, {}\n", task.asked_as, task.paper->name,
+                      task.experiment->name, task.experiment->where));
   Bar bar(tasks.size());
   const std::vector<repro::Done> done = repro::run(tasks, wish.threads, bar.progress());
   bar.clear();
@@ -136,12 +141,13 @@ void add_repro(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   add("--scale", flags->scale,
       "Streams, universes and memory as a share of the paper's; 1 is its own size [each "
-      "experiment's own: all together take about ten minutes]",
+      "experiment's own: all together take less than ten minutes]",
       "F");
   add("--seed", flags->seed, "The same seed gives the same files", "S")->capture_default_str();
   add("--input", flags->input,
       "A stream of your own instead of a generated one: a key a line, or source, tab, key", "FILE");
-  add("--only", flags->only, "This experiment alone, such as fig5a; may repeat", "NAME")
+  add("--only", flags->only,
+      "This experiment alone, such as fig5a, or fig5 for all its parts; may repeat", "NAME")
       ->allow_extra_args(false);
   add("--set", flags->settings, "Another value for a parameter of the experiments; may repeat",
       "NAME=NUMBER")

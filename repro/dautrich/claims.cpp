@@ -82,7 +82,7 @@ void claim_penalties(Rows& rows, const Stream& stream, const Truth& truth, Bars&
       inferred += cost(judgement.verdict == Verdict::duplicate);
     }
     never_more &= inferred <= standard;
-    bars.add(fmt::format("{:g}:{:g}", costs.lost, costs.duplicate), inferred / standard);
+    bars.add(fmt::format("timing {:g}:{:g}", costs.lost, costs.duplicate), inferred / standard);
     numbers += fmt::format("{}{:.3f}", numbers.empty() ? "" : ", ", inferred / standard);
   }
   rows.claim("claim.penalties", never_more, numbers);
@@ -169,10 +169,10 @@ Result run_claims(const Context& context) {
   result.table = std::move(table);
   result.figure = {
       "Penalty of inferential filters over that of the filters themselves",
-      {{"penalties of a lost event and of a duplicate: 10:1, 1:1, 1:10; then from 1 to 10",
-        {"timing filter three times, and other filters", false, -0.6, 5.6, bars.names},
-        {"penalty ratio", false, 0.0, 1.1},
-        {bars.curve}}}};
+      {{"timing filter by penalty of a lost event : of a duplicate; others by random penalties",
+        {"filter", false, -0.6, 5.6, bars.names},
+        {"penalty with inference over without (ratio)", false, 0.0, 1.1},
+        {bars.curve, {"as without", Curve::Style::model, {{-0.6, 1}, {5.6, 1}}, 7}}}}};
   return result;
 }
 

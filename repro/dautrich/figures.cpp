@@ -48,8 +48,8 @@ std::vector<double> sizes_of(const Context& context) {
 std::vector<Series> run_series(const Context& context, const Stream& stream,
                                const Windows& windows) {
   std::vector<Series> all = {
-      {"even", fmt::format("w = {}", windows.even), windows.even},
-      {"large", fmt::format("w = {}", windows.large), windows.large},
+      {"even", "w = " + window_name(windows.even), windows.even},
+      {"large", "w = " + window_name(windows.large), windows.large},
   };
   const std::vector<double> sizes = sizes_of(context);
   const double most = most_penalty(context);
@@ -156,10 +156,10 @@ Figure figure_of(const std::string& title, const std::string& figure,
     ratios.curves.insert(ratios.curves.end(), {ratio, ours});
     errors.curves.insert(errors.curves.end(), {error, ours_error});
     priors.curves.insert(priors.curves.end(), {inferred, standard});
-    if (Curve paper = expected_of(id, "", series.name + ", expected", colour);
+    if (Curve paper = expected_of(id, "", series.name + ", recomputed", colour);
         !paper.points.empty())
       ratios.curves.push_back(std::move(paper));
-    if (Curve paper = expected_of(id, ".error", series.name + ", expected", colour);
+    if (Curve paper = expected_of(id, ".error", series.name + ", recomputed", colour);
         !paper.points.empty())
       errors.curves.push_back(std::move(paper));
     ++colour;
@@ -192,18 +192,14 @@ Table table_of(const std::vector<Series>& all) {
   return table;
 }
 
-bool printed_size(double bits) {
-  return bits >= 2 && bits <= 32 && std::exp2(std::round(std::log2(bits))) == bits;
-}
-
 bool telling(const Measured& measured) {
-  return printed_size(measured.bits) && measured.best.inferred.errors >= kFewErrors;
+  return measured.bits >= 2 && measured.best.inferred.errors >= kFewErrors;
 }
 
 void add_ratio_rows(Rows& rows, const std::string& figure, const std::vector<Series>& all) {
   for (const Series& series : all)
     for (const Measured& each : series.all)
-      if (telling(each))
+      if (std::isfinite(ratio_of(each)))
         rows.value(fmt::format("{}.{}.{:g}", figure, series.id, each.bits), ratio_of(each),
                    chance_of(each, series));
 }
@@ -211,9 +207,8 @@ void add_ratio_rows(Rows& rows, const std::string& figure, const std::vector<Ser
 void add_error_rows(Rows& rows, const std::string& figure, const std::vector<Series>& all) {
   for (const Series& series : all)
     for (const Measured& each : series.all)
-      if (printed_size(each.bits))
-        rows.value(fmt::format("{}.{}.{:g}.error", figure, series.id, each.bits),
-                   each.best.inferred.posterior_error);
+      rows.value(fmt::format("{}.{}.{:g}.error", figure, series.id, each.bits),
+                 each.best.inferred.posterior_error);
 }
 
 template <class F>
@@ -241,10 +236,21 @@ void claim_ten(Rows& rows, const std::string& id, const std::vector<Series>& all
              fmt::format("{}, {}, {}, {}", within, more, less, dearer));
 }
 
+// Of other windows, sizes or streams there is nothing to compare with.
+void show(Rows& rows, const std::vector<Series>& all) {
+  for (const Series& series : all)
+    for (const Measured& each : series.all) {
+      const std::string of = fmt::format("{}, {:g} bits an item", series.name, each.bits);
+      rows.measured("", "penalty, inferential over standard: " + of, ratio_of(each));
+      rows.measured("", "posterior error: " + of, each.best.inferred.posterior_error);
+    }
+}
+
 Result result_of(const Context& context, const std::string& title, const std::string& figure,
                  const std::vector<Series>& all) {
   Result result{context.rows(), figure_of(title, figure, all)};
   result.table = table_of(all);
+  if (!result.rows.judged()) show(result.rows, all);
   return result;
 }
 
@@ -264,8 +270,9 @@ void claim_skewed(Rows& rows, const Windows& windows, const std::vector<Series>&
   const double least = greatest_of(all, [](const Measured& m) {
     return m.best.inferred.errors < kFewErrors ? -1 : -ratio_of(m);
   });
-  rows.claim("claim.seventy", -least < 0.3,
-             fmt::format("{:.0f} % (power law, w = {})", 100 * (1 + least), windows.even));
+  rows.claim(
+      "claim.seventy", -least < 0.3,
+      fmt::format("{:.0f} % (power law, w = {})", 100 * (1 + least), window_name(windows.even)));
   double small = 0, large = 1;
   std::string alone;
   bool worse = true;
@@ -311,6 +318,7 @@ Result run_fig7(const Context& context) {
                                        length_of(context, windows.greatest()), context.seed());
   const std::vector<Series> all = run_series(context, stream, windows);
   Result result = result_of(context, "Uniform stream", "fig7", all);
+  if (!result.rows.judged()) return result;
   add_ratio_rows(result.rows, "fig7", all);
   double sum = 0, count = 0;
   for (const Series& series : all)
@@ -319,10 +327,8 @@ Result run_fig7(const Context& context) {
   if (count > 1) result.rows.value("fig7.mean", sum / count);
   add_error_rows(result.rows, "fig7", all);
   result.rows.value("fig7.error", greatest_posterior_error(all));
-  if (all[0].all.size() > 1) {
-    claim_ten(result.rows, "claim.ten.uniform", all);
-    claim_optimal(result.rows, "claim.optimal.uniform", all);
-  }
+  claim_ten(result.rows, "claim.ten.uniform", all);
+  claim_optimal(result.rows, "claim.optimal.uniform", all);
   return result;
 }
 
@@ -332,11 +338,11 @@ Result run_fig9(const Context& context) {
                                      length_of(context, windows.greatest()), context.seed());
   const std::vector<Series> all = run_series(context, stream, windows);
   Result result = result_of(context, "Power-law stream", "fig9", all);
+  if (!result.rows.judged()) return result;
   add_ratio_rows(result.rows, "fig9", all);
   add_error_rows(result.rows, "fig9", all);
   result.rows.value("fig9.error", greatest_posterior_error(all));
-  // Of one size only there is nothing to compare.
-  if (all[0].all.size() > 1) claim_skewed(result.rows, windows, all);
+  claim_skewed(result.rows, windows, all);
   return result;
 }
 
@@ -347,8 +353,7 @@ Result run_fig11(const Context& context) {
   Result result = result_of(
       context, context.input().empty() ? "Source addresses, generated" : "Source addresses",
       "fig11", all);
-  // Of other data, or of one size, they say nothing.
-  if (context.input().empty() && all[0].all.size() > 1) claim_bursts(result.rows, all);
+  if (result.rows.judged()) claim_bursts(result.rows, all);
   return result;
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+#include <string>
+
 #include "repro/papers.hpp"
 #include "sluice/base/error.hpp"
 
@@ -17,6 +20,11 @@ std::uint64_t whole_from(const Context& context, const char* name, unsigned leas
   if (value < least || value > (1u << 26))
     throw BadParameters(fmt::format("--set {}: give a number from {} to 2^26", name, least));
   return value;
+}
+
+std::string window_name(std::uint64_t window) {
+  if (window < 16 || !std::has_single_bit(window)) return std::to_string(window);
+  return fmt::format("2^{}", std::countr_zero(window));
 }
 
 Windows windows_of(const Context& context, const char* even, const char* large) {

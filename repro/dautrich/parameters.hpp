@@ -12,6 +12,8 @@ struct Windows {
   std::uint64_t even, large;  // [Pos ≈ Neg] and [Pos > Neg]
   std::uint64_t greatest() const { return even > large ? even : large; }
 };
+// 2^16 for 65536.
+std::string window_name(std::uint64_t window);
 Windows windows_of(const Context& context, const char* even, const char* large);
 
 // The user's file, or what stands in for the trace.

@@ -31,17 +31,17 @@ Result run_table3(const Context& context) {
       const double model = inside / (1 - inside);
       Panel& panel = figure.panels[table.lines.size() % 2];
       const auto x = static_cast<double>(panel.x.classes.size());
-      panel.x.classes.push_back(fmt::format("{}, {}", name, window));
+      panel.x.classes.push_back(fmt::format("{}, {}", name, window_name(window)));
       panel.curves[0].points.push_back({x, truth.odds()});
       panel.curves[1].points.push_back(
           {x, published()[fmt::format("table3.{}.{}", id, condition)].printed});
       result.rows.value(fmt::format("table3.{}.{}", id, condition), truth.odds());
       // The fewer are outside, the more chance has to say.
       const double outside = static_cast<double>(truth.in_window.size() - truth.positives);
-      if (stationary)
-        result.rows.predicted("Table 3",
-                              fmt::format("the same by the priors: {}, w = {}", name, window),
-                              model, truth.odds(), {0.01 + 4 / std::sqrt(std::max(1.0, outside))});
+      if (stationary && outside > 0)
+        result.rows.predicted(
+            "Table 3", fmt::format("the same by the priors: {}, w = {}", name, window_name(window)),
+            model, truth.odds(), {0.01 + 4 / std::sqrt(std::max(1.0, outside))});
       table.lines.push_back({name, fmt::format("{}", window), fmt::format("{:.4f}", truth.odds()),
                              fmt::format("{:.4f}", model)});
     }

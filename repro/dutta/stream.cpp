@@ -90,8 +90,10 @@ double percent(std::uint64_t part, std::uint64_t whole) {
 
 // Whole words.
 std::uint64_t table_bits(const Context& context, double bits, std::uint64_t words_least) {
-  if (!(bits >= 1 && bits <= 1e15))
-    throw BadParameters(fmt::format("a table of {:g} bits: give 1 to 1e15", bits));
+  constexpr double kMost = 6.4e10;  // 8 GB
+  if (!(bits >= 1 && bits * context.scale() <= kMost))
+    throw BadParameters(fmt::format("a table of {:g} bits at scale {:g}: give 1 to {:g} in all",
+                                    bits, context.scale(), kMost));
   return std::max((context.scaled(bits) + 32) / 64, words_least) * 64;
 }
 
@@ -106,7 +108,7 @@ std::uint64_t universe_of(double records, double share) {
     const double middle = std::sqrt(low * high);
     (middle * -std::expm1(-records / middle) < share * records ? low : high) = middle;
   }
-  if (high > 1e12)
+  if (high > 6.4e10)
     throw BadParameters(fmt::format(
         "{:g} records of which a share of {} is distinct need a universe of {:.1e} keys, and its "
         "truth a bit for each: give fewer records or a lower share",
@@ -170,11 +172,12 @@ double Subject::cells() const {
 }
 
 std::vector<Parameter> filter_parameters(unsigned reservoir_filters, const char* meaning) {
-  return {{"k", static_cast<double>(reservoir_filters), meaning},
-          {"p", 0.03, "threshold p* of the reservoir"},
-          {"K", 2, "probes of stable"},
-          {"P", 4, "cells that stable reduces a record"},
-          {"Max", 1, "what stable sets a cell to"}};
+  return {
+      {"k", static_cast<double>(reservoir_filters), meaning, reservoir_filters == 0 ? 0.0 : 1, 64},
+      {"p", 0.03, "threshold p* of the reservoir", 1e-6, 0.999},
+      {"K", 2, "probes of stable", 1, 64},
+      {"P", 4, "cells that stable reduces a record", 1, 1e6},
+      {"Max", 1, "what stable sets a cell to", 1, 255}};
 }
 
 std::uint64_t count_of(const Context& context, const char* parameter, std::uint64_t least) {

@@ -190,6 +190,11 @@ Outcome run_table(const Context& context, const Spec& spec) {
   outcome.result.table = table_of(outcome.all);
   if (!as_printed) {
     const Measured& one = outcome.all.front();
+    const std::string bits = fmt::format("{:.0f} bits", one.line.bits);
+    rows.measured(spec.where, "stable, " + bits + ": FNR (%)", one.stable.fnr());
+    rows.measured(spec.where, "reservoir, " + bits + ": FNR (%)", one.reservoir.fnr());
+    rows.measured(spec.where, "stable, " + bits + ": FPR (%)", one.stable.fpr());
+    rows.measured(spec.where, "reservoir, " + bits + ": FPR (%)", one.reservoir.fpr());
     outcome.result.note = fmt::format(
         "{:.0f} bits at the paper's size, k = {}: FNR {:.4g} % (stable) and {:.4g} % (reservoir), "
         "FPR "

@@ -5,24 +5,8 @@
 
 namespace sluice::repro::guo {
 
-Result run_table1(const Context& context);
-Result run_fig1(const Context& context);
-Result run_fig2(const Context& context);
-Result run_fig3(const Context& context);
-Result run_fig4(const Context& context);
-Result run_fig5(const Context& context);
-Result run_fig6(const Context& context);
-Result run_fig7(const Context& context);
-Result run_fig8(const Context& context);
-Result run_fig9(const Context& context);
-Result run_fig10(const Context& context);
-Result run_fig11(const Context& context);
-Result run_fig12(const Context& context);
-Result run_fig13(const Context& context);
-Result run_fig14(const Context& context);
-Result run_fig15(const Context& context);
-Result run_fig16(const Context& context);
-Result run_rebuild(const Context& context);
-Result run_nodes(const Context& context);
+Run run_table1, run_fig1, run_fig2, run_fig3, run_fig4, run_fig5, run_fig6, run_fig7, run_fig8,
+    run_fig9, run_fig10, run_fig11, run_fig12, run_fig13, run_fig14, run_fig15, run_fig16,
+    run_rebuild, run_nodes;
 
 }  // namespace sluice::repro::guo

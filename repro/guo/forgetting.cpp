@@ -145,8 +145,10 @@ Result run_table1(const Context& context) {
     result.rows.value(fmt::format("table1.{}.several", filters), each.twice);
     result.rows.value(fmt::format("table1.{}.left", filters), each.left);
     result.rows.value(fmt::format("table1.{}.fpr", filters), each.fpr);
-    result.rows.predicted("§3.4", fmt::format("n = {} c: share left after forgetting all", filters),
-                          left, each.left, {0.15, true});
+    result.rows.predicted(
+        "§3.4", fmt::format("n = {} c: share left after forgetting all", filters), left, each.left,
+        {std::max(0.15, 3 / std::sqrt(left * shape.capacity * 10 * rounds_of(context))), true},
+        kLuck);
   }
   result.table = std::move(table);
   result.figure = figure_of(context, shape, all);
@@ -240,6 +242,10 @@ Result run_fig7(const Context& context) {
     panel.curves.push_back(std::move(curve));
   }
   panel.curves.push_back({"one filter wasted", Curve::Style::model, {{2, 1}, {20, 1}}, 7});
+  panel.curves.push_back({"recomputed (the paper: below 1)",
+                          Curve::Style::points,
+                          {{10, context.point("fig7.ten")}, {20, context.point("fig7.twenty")}},
+                          5});
   result.rows.value("fig7.ten", ten);
   result.rows.value("fig7.twenty", twenty);
   result.figure = {"When to ask before writing (§3.5.1)", {panel}};

@@ -28,7 +28,9 @@ TEST(GuoFormulas, OtherParametersAreShownAndNotJudged) {
   Wish wish{.papers = {"guo"}, .only = {"fig2"}};
   wish.settings = {"c=100"};
   const std::vector<Task> tasks = tasks_of(wish);
-  EXPECT_EQ(score_of(run_guo(tasks)).shown, 2u);
+  const Score score = score_of(run_guo(tasks));
+  EXPECT_EQ(score.shown, 3u);
+  EXPECT_EQ(score.within + score.explained + score.unexplained, 0u);
 }
 
 TEST(GuoFormulas, RefuseWhatCannotBe) {

@@ -6,23 +6,25 @@ namespace sluice::repro {
 
 Paper guo_paper() {
   using namespace sluice::repro::guo;
-  const Parameter m{"m", 1280, "bits of one filter"};
-  const Parameter k{"k", 7, "hash functions"};
-  const Parameter c{"c", 133, "keys of one filter"};
+  const Parameter m{"m", 1280, "bits of one filter", 64, 1e7};
+  const Parameter k{"k", 7, "hash functions", 1, 24};
+  const Parameter c{"c", 133, "keys of one filter", 1, 1e5};
   const Parameter rounds{"rounds", 100,
-                         "series of ten filters that a value is the mean of; of shorter ones more"};
-  const Parameter bound{"N", 1330, "bound of the set"};
-  const Parameter fpr{"fpr", 0.0098, "false positives allowed"};
-  const Parameter exponent{"a", 0.4, "exponent of the Zipf law"};
-  const Parameter sigma{"sigma", 20, "deviation of the normal distribution"};
-  const Parameter beta{"beta", 0.05, "false positives that may not be passed"};
+                         "series of ten filters that a value is the mean of; of shorter ones more",
+                         1, 1e5};
+  const Parameter bound{"N", 1330, "bound of the set", 10, 1e5};
+  const Parameter fpr{"fpr", 0.0098, "false positives allowed", 1e-9, 0.5};
+  const Parameter exponent{"a", 0.4, "exponent of the Zipf law", 0, 4};
+  const Parameter sigma{"sigma", 20, "deviation of the normal distribution", 0.1, 1e6};
+  const Parameter beta{"beta", 0.05, "false positives that may not be passed", 1e-8, 0.9};
   const std::vector<Parameter> shape = {m, k, c};
   const std::vector<Parameter> measured = {
-      m, k, c, {"rounds", 200, "series that each value is the mean of"}};
+      m, k, c, {"rounds", 200, "series that each value is the mean of", 1, 1e5}};
   const std::vector<Parameter> forgetting = {m, k, c, rounds};
   const std::vector<Parameter> sizes = {bound, fpr, exponent, sigma};
-  const std::vector<Parameter> by_error = {{"N", 13300, bound.meaning}, exponent, sigma};
-  return {
+  const std::vector<Parameter> by_error = {
+      {"N", 13300, bound.meaning, bound.least, bound.most}, exponent, sigma};
+  Paper paper{
       .name = "guo",
       .title = "Guo, Wu, Chen, Yuan & Luo 2010, The Dynamic Bloom Filters",
       .published = Published::parse(published_csv("guo")),
@@ -41,7 +43,7 @@ Paper guo_paper() {
                "Figure 6",
                "false positives with keys left behind",
                run_fig6,
-               {m, k, c, {"rounds", 60, "series that each value is the mean of"}},
+               {m, k, c, {"rounds", 60, "series that each value is the mean of", 1, 1e5}},
                1,
                3},
               {"fig7", "Figure 7", "when to ask before writing", run_fig7, {c}, 1, 0.1},
@@ -55,7 +57,11 @@ Paper guo_paper() {
                "Figure 12",
                "what a dynamic filter saves, by the bound",
                run_fig12,
-               {bound, fpr, exponent, sigma, {"sets", 2000, "real series measured; 0: none"}},
+               {bound,
+                fpr,
+                exponent,
+                sigma,
+                {"sets", 2000, "real series measured; 0: none", 0, 1e6}},
                1,
                1},
               {"fig13", "Figure 13", "least expected memory by the error allowed", run_fig13,
@@ -90,8 +96,8 @@ Paper guo_paper() {
                {c,
                 fpr,
                 beta,
-                {"nodes", 100, "nodes"},
-                {"growth", 1000, "how much larger than c the largest set becomes"}},
+                {"nodes", 100, "nodes", 1, 1e5},
+                {"growth", 1000, "how much larger than c the largest set becomes", 1, 1e6}},
                1,
                0.2},
           },
@@ -121,6 +127,8 @@ Paper guo_paper() {
               "1, which asks nobody.",
           },
   };
+  for (Experiment& each : paper.experiments) each.scales = false;
+  return paper;
 }
 
 }  // namespace sluice::repro

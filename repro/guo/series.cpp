@@ -23,6 +23,11 @@ model::DynamicShape shape_of(const Context& context) {
     throw BadParameters(fmt::format("--set k={}: give 1 to 24", shape.probes));
   if (shape.capacity < 1 || shape.capacity > kMostKeys)
     throw BadParameters(fmt::format("--set c={:.0f}: give 1 to 100000", shape.capacity));
+  if (!(model::filter_fpr(shape, shape.capacity) < 0.999))
+    throw BadParameters(
+        fmt::format("--set: {:.0f} keys with k = {} set all of {:.0f} bits; give a larger m or a "
+                    "smaller c",
+                    shape.capacity, shape.probes, shape.bits));
   return shape;
 }
 
@@ -47,6 +52,13 @@ Bloom standard_of(double bits, unsigned probes, double keys) {
                       .probes = probes,
                       .capacity = static_cast<std::uint64_t>(std::max(keys, 1.0)),
                       .target_fpr = 0.01});
+}
+
+Tolerance of_formula(double expected, unsigned rounds) {
+  constexpr double kAsked = 2000, kSpread = 0.15;
+  const double p = std::clamp(expected, 1e-6, 1.0);
+  const double variance = ((1 - p) / (p * kAsked) + kSpread * kSpread) / rounds;
+  return {std::max(0.05, 3 * std::sqrt(variance)), true};
 }
 
 Digest next_key(SplitMix64& random) {

@@ -21,6 +21,16 @@ Dynamic dynamic_of(const model::DynamicShape& shape, bool forget);
 // A standard filter of so many bits.
 Bloom standard_of(double bits, unsigned probes, double keys);
 
+// How far a mean over rounds may be from a formula that takes all filters for equally full: 5 %, or
+// three standard errors of the keys asked for and of filters of a few hundred bits.
+Tolerance of_formula(double expected, unsigned rounds);
+inline constexpr const char* kLuck =
+    "filters of few bits differ by luck, and the formula takes all for equally full: --set rounds "
+    "takes the mean of more";
+inline constexpr const char* kAsks =
+    "where the rule of §3.5.1 says so our filter asks before it writes, and a key that is found is "
+    "not written: fewer filters err less; or few rounds (--set rounds)";
+
 Digest next_key(SplitMix64& random);
 template <class F>
 void write(F& filter, SplitMix64& random, double keys) {

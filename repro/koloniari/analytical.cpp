@@ -64,14 +64,23 @@ Result run_fig1a(const Context& context) {
                    {{"what is out of reach counts as set",
                      {"failed sites (%)"},
                      {"false positives (share of the distinct)", false, 0.0},
-                     {horizontal, vertical}}}};
+                     {horizontal,
+                      vertical,
+                      {"recomputed, horizontal",
+                       Curve::Style::points,
+                       {{10, context.point("fig1a.horizontal")}},
+                       0},
+                      {"recomputed, vertical",
+                       Curve::Style::points,
+                       {{10, context.point("fig1a.vertical")}},
+                       1}}}}};
   return result;
 }
 
 Result run_fig1b(const Context& context) {
   Result result{context.rows(), {}};
   Panel panel{"slices so that f failed ones keep false positives at a limit",
-              {"limit of false positives"},
+              {"limit of false positives (share of the distinct)"},
               {"slices needed", true},
               {}};
   unsigned colour = 0;
@@ -81,7 +90,7 @@ Result run_fig1b(const Context& context) {
       const bool vertical = slicing == Slicing::vertical;
       const SlicedFilter filter = filter_of(context, slicing, 1);
       Curve curve{fmt::format("{}, f = {}", vertical ? "vertical" : "horizontal", failed),
-                  vertical ? Curve::Style::line : Curve::Style::model,
+                  vertical ? Curve::Style::pale : Curve::Style::line,
                   {},
                   colour};
       for (double most = 0.03; most < 0.505; most += 0.01)
@@ -93,6 +102,11 @@ Result run_fig1b(const Context& context) {
     }
     ++colour;
   }
+  panel.curves.push_back({"paper, f = 4: above 30 and below 20",
+                          Curve::Style::points,
+                          {{0.15, context.published("fig1b.horizontal").printed},
+                           {0.15, context.published("fig1b.vertical").printed}},
+                          1});
   result.figure = {"Fault tolerance: slices needed (Definition 3)", {panel}};
   return result;
 }

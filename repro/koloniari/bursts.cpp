@@ -20,8 +20,7 @@ namespace {
 using cluster::SliceParams;
 using cluster::Slicing;
 
-constexpr std::array kWindows = {100u, 500u, 1000u};
-constexpr std::array kBursts = {2u, 5u};
+constexpr std::size_t kWindows = 3, kBursts = 2;
 constexpr std::size_t kSamples = 300;  // over the stream
 constexpr std::size_t kProbes = 1000;  // keys never seen, at each
 
@@ -174,7 +173,7 @@ Run run_burst(const Context& context, const std::vector<Event>& events, std::uin
 
 struct Sweep {
   std::vector<Panel> filters, errors;
-  Run runs[2][kWindows.size()][kBursts.size()];  // by density first
+  Run runs[2][kWindows][kBursts];  // by density first
 };
 
 // A burst is one of new events; `new` 0 takes the web log, where repeats do not add to the filters.
@@ -187,22 +186,28 @@ std::vector<Event> stream_of(const Context& context) {
   return events;
 }
 
+std::array<unsigned, kWindows> windows_of(const Context& context) {
+  return {context.whole("w1"), context.whole("w2"), context.whole("w3")};
+}
+
 Sweep sweep(const Context& context) {
+  const std::array windows = windows_of(context);
+  const std::array bursts = {context.whole("b1"), context.whole("b2")};
   const std::vector<Event> events = stream_of(context);
   Sweep result;
   double done = 0;
   for (const bool by_density : {true, false})
-    for (std::size_t w = 0; w < kWindows.size(); ++w) {
-      const auto window = static_cast<std::uint32_t>(context.scaled(kWindows[w], 10));
+    for (std::size_t w = 0; w < kWindows; ++w) {
+      const auto window = static_cast<std::uint32_t>(context.scaled(windows[w], 10));
       const std::string title =
           fmt::format("by {}, window {}", by_density ? "density" : "cardinality", window);
       const Axis x{"time (% of the stream's)", false, 0.0, 100.0};
       Panel filters{title, x, {"filters", false, 0.0, {}, {}, 1.0}, {}};
       Panel errors{title, x, {"false positives (share of the distinct)", false, 0.0}, {}};
-      for (std::size_t b = 0; b < kBursts.size(); ++b) {
-        Run run = run_burst(context, events, window, kBursts[b], by_density);
-        run.filters.name = run.errors.name = fmt::format("burst {}x", kBursts[b]);
-        run.ours.name = fmt::format("burst {}x, budget shared", kBursts[b]);
+      for (std::size_t b = 0; b < kBursts; ++b) {
+        Run run = run_burst(context, events, window, bursts[b], by_density);
+        run.filters.name = run.errors.name = fmt::format("burst {}x", bursts[b]);
+        run.ours.name = fmt::format("burst {}x, budget shared", bursts[b]);
         run.ours.style = Curve::Style::model;
         run.filters.style = Curve::Style::steps;
         run.filters.colour = run.errors.colour = run.ours.colour = static_cast<unsigned>(b);
@@ -210,7 +215,7 @@ Sweep sweep(const Context& context) {
         errors.curves.push_back(run.errors);
         errors.curves.push_back(run.ours);
         result.runs[!by_density][w][b] = std::move(run);
-        context.progress(++done / (2.0 * kWindows.size() * kBursts.size()));
+        context.progress(++done / (2.0 * kWindows * kBursts));
       }
       const double target = context.number("P");
       errors.curves.push_back({"target", Curve::Style::model, {{0, target}, {100, target}}, 7u});
@@ -226,37 +231,40 @@ Result run_fig10(const Context& context) {
   Sweep found = sweep(context);
   Result result{context.rows(),
                 {"Filters that live, through a burst in the second third", found.filters, 2}};
+  const std::array windows = windows_of(context);
   const auto& density = found.runs[0];
   const auto& cardinality = found.runs[1];
   bool one = true, two = true, more = true, fluctuates = true;
   std::string numbers, changes;
-  for (std::size_t w = 0; w < kWindows.size(); ++w) {
+  for (std::size_t w = 0; w < kWindows; ++w) {
     const Run &by_density = density[w][1], &by_cardinality = cardinality[w][1];
     one &= by_density.quiet_most == 1;
     two &= by_cardinality.quiet_least == 1 && by_cardinality.quiet_most == 2;
     more &= by_density.burst_most > 1 && by_cardinality.burst_most > 1;
     fluctuates &= by_cardinality.changes > by_density.changes;
     const char* comma = w == 0 ? "" : "; ";
-    numbers += fmt::format("{}window {}: {} and {}", comma, kWindows[w], by_density.burst_most,
+    numbers += fmt::format("{}window {}: {} and {}", comma, windows[w], by_density.burst_most,
                            by_cardinality.burst_most);
-    changes += fmt::format("{}window {}: {} and {}", comma, kWindows[w], by_cardinality.changes,
+    changes += fmt::format("{}window {}: {} and {}", comma, windows[w], by_cardinality.changes,
                            by_density.changes);
   }
   const Run &wide = density[2][1], &narrow = cardinality[2][1];
   result.rows.claim(
       "fig10.quiet.density", one,
-      fmt::format("{} to {} filters, window {}", wide.quiet_least, wide.quiet_most, kWindows[2]));
+      fmt::format("{} to {} filters, window {}", wide.quiet_least, wide.quiet_most, windows[2]));
   result.rows.claim("fig10.quiet.cardinality", two,
                     fmt::format("{} to {} filters, window {}", narrow.quiet_least,
-                                narrow.quiet_most, kWindows[2]));
-  result.rows.claim("fig10.fluctuates", fluctuates,
-                    "changes of the number outside a five-fold burst: " + changes);
+                                narrow.quiet_most, windows[2]));
+  result.rows.claim(
+      "fig10.fluctuates", fluctuates,
+      fmt::format("changes of the number outside a burst of {}: {}", context.whole("b2"), changes));
   result.rows.claim("claim.bursts", more,
-                    "most filters by density and cardinality, five-fold burst: " + numbers);
+                    fmt::format("most filters by density and cardinality, burst of {}: {}",
+                                context.whole("b2"), numbers));
   // Windows side by side: density in the left column.
   std::vector<Panel> ordered;
-  for (std::size_t w = 0; w < kWindows.size(); ++w)
-    ordered.insert(ordered.end(), {found.filters[w], found.filters[w + kWindows.size()]});
+  for (std::size_t w = 0; w < kWindows; ++w)
+    ordered.insert(ordered.end(), {found.filters[w], found.filters[w + kWindows]});
   result.figure.panels = ordered;
   return result;
 }
@@ -264,9 +272,9 @@ Result run_fig10(const Context& context) {
 Result run_fig11(const Context& context) {
   Sweep found = sweep(context);
   Result result{context.rows(), {"False positives through a burst in the second third", {}, 2}};
-  for (std::size_t w = 0; w < kWindows.size(); ++w)
+  for (std::size_t w = 0; w < kWindows; ++w)
     result.figure.panels.insert(result.figure.panels.end(),
-                                {found.errors[w], found.errors[w + kWindows.size()]});
+                                {found.errors[w], found.errors[w + kWindows]});
   double worst = 0, ours = 0;
   for (const auto& by : found.runs)
     for (const auto& window : by) {
@@ -275,9 +283,9 @@ Result run_fig11(const Context& context) {
     }
   result.rows.value("fig11.burst.density", found.runs[0][2][1].burst_fpr);
   result.rows.value("fig11.burst.cardinality", found.runs[1][2][1].burst_fpr);
-  result.rows.claim(
-      "claim.bound", worst <= context.number("P"),
-      fmt::format("up to {:.3f} in a five-fold burst, against {}", worst, context.number("P")));
+  result.rows.claim("claim.bound", worst <= context.number("P"),
+                    fmt::format("up to {:.3f} in a burst of {} times the events, against {}", worst,
+                                context.whole("b2"), context.number("P")));
   result.rows.claim("fig11.ours", ours <= context.number("P"),
                     fmt::format("at most {:.3f}, on average over the burst", ours));
   return result;

@@ -6,31 +6,20 @@
 namespace sluice::repro::koloniari {
 
 // analytical.cpp
-Result run_fig1a(const Context& context);
-Result run_fig1b(const Context& context);
+Run run_fig1a, run_fig1b;
 // slicing.cpp
-Result run_fig5a(const Context& context);
-Result run_fig7a(const Context& context);
-Result run_fig7b(const Context& context);
-Result run_prop2(const Context& context);
+Run run_fig5a, run_fig7a, run_fig7b, run_prop2;
 // load.cpp
-Result run_fig5b(const Context& context);
-Result run_fig5c(const Context& context);
-Result run_fig8(const Context& context);
-Result run_fig7c(const Context& context);
+Run run_fig5b, run_fig5c, run_fig8, run_fig7c;
 // faults.cpp
-Result run_fig5d(const Context& context);
+Run run_fig5d;
 // failed_sites.cpp
-Result run_eq7(const Context& context);
+Run run_eq7;
 // timers.cpp
-Result run_fig9(const Context& context);
+Run run_fig9;
 // bursts.cpp
-Result run_fig10(const Context& context);
-Result run_fig11(const Context& context);
+Run run_fig10, run_fig11;
 // trees.cpp
-Result run_table1(const Context& context);
-Result run_fig12a(const Context& context);
-Result run_fig12b(const Context& context);
-Result run_fig12c(const Context& context);
+Run run_table1, run_fig12a, run_fig12b, run_fig12c;
 
 }  // namespace sluice::repro::koloniari

@@ -213,6 +213,18 @@ Result run_fig7c(const Context& context) {
       if (slices == mark) {
         result.rows.value(fmt::format("fig7c.{}", percent), messages);
         saved[stream_number] = messages;
+        const model::SlicedFilter filter{model::Slicing::vertical,
+                                         static_cast<double>(bits),
+                                         k,
+                                         static_cast<double>(stream.distinct()),
+                                         slices,
+                                         1};
+        result.rows.predicted(
+            "Fig. 7(c)",
+            fmt::format("messages a lookup, {} % distinct, {} slices", percent, slices),
+            std::lerp(model::sites_of_key(filter), model::pipelined_sites_filling(filter),
+                      percent / 100.0),
+            messages, {0.03, true}, "chance: one draw of the hash functions");
       }
       context.progress(++done / (3 * static_cast<double>(counts.size())));
     }

@@ -21,6 +21,15 @@ const Parameter kNew{"new", 1, "1: every event is a new one; 0: as in the web lo
 const Parameter kLevels{"levels", 5, "levels of the tree, the root's included", 1, 20};
 const Parameter kChildren{"children", 3, "children of a node", 1, 65536};
 
+std::vector<Parameter> burst_parameters() {
+  std::vector<Parameter> all = {kProbes, kBurstTarget, kHeadroom, kNew};
+  for (const auto& [name, window] : {std::pair{"w1", 100}, {"w2", 500}, {"w3", 1000}})
+    all.push_back({name, double(window), "time units of a window", 10, 10000});
+  for (const auto& [name, burst] : {std::pair{"b1", 2}, {"b2", 5}})
+    all.push_back({name, double(burst), "events a time unit in a burst", 1, 100});
+  return all;
+}
+
 std::vector<Experiment> experiments() {
   return {
       {"fig1a",
@@ -118,19 +127,9 @@ std::vector<Experiment> experiments() {
         {"twice", 1, "1: two probes on one timer count as two equal ones; 0: as one", 0, 1}},
        1,
        2},
-      {"fig10",
-       "Figure 10",
-       "filters that live through a burst",
-       run_fig10,
-       {kProbes, kBurstTarget, kHeadroom, kNew},
-       1,
+      {"fig10", "Figure 10", "filters that live through a burst", run_fig10, burst_parameters(), 1,
        6},
-      {"fig11",
-       "Figure 11",
-       "false positives through a burst",
-       run_fig11,
-       {kProbes, kBurstTarget, kHeadroom, kNew},
-       1,
+      {"fig11", "Figure 11", "false positives through a burst", run_fig11, burst_parameters(), 1,
        6},
       {"table1",
        "Table 1",
@@ -161,6 +160,14 @@ std::vector<Experiment> experiments() {
        1,
        5},
   };
+}
+
+// All but formulas, and streams that are made for a figure.
+std::vector<Experiment> with_input(std::vector<Experiment> all) {
+  for (Experiment& each : all)
+    each.reads_input =
+        each.name != "fig1a" && each.name != "fig1b" && each.name != "eq7" && each.name != "fig7c";
+  return all;
 }
 
 std::vector<std::string> notes() {
@@ -204,6 +211,8 @@ std::vector<std::string> notes() {
       "positives.",
       "Windows and streams of figures 9 to 11 have one event a time unit, and so many more in a "
       "burst.",
+      "Full size: all of this is the paper's own by default; --scale 1 is the same run, of half a "
+      "minute.",
   };
 }
 
@@ -216,7 +225,7 @@ Paper koloniari_paper() {
           "Koloniari, Ntarmos, Pitoura & Souravlias 2011, One is Enough: Distributed "
           "Filtering for Duplicate Elimination",
       .published = Published::parse(published_csv("koloniari")),
-      .experiments = experiments(),
+      .experiments = with_input(experiments()),
       .notes = notes(),
   };
 }

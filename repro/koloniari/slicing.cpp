@@ -103,10 +103,11 @@ Sweep sweep(const Context& context, const DataSet& data) {
     for (const bool vertical : {false, true}) {
       const std::string name =
           fmt::format("{}, P = {}", vertical ? "vertical" : "horizontal", target);
-      measured[vertical] = {name, Curve::Style::line, {}, colour + vertical};
+      measured[vertical] = {name, vertical ? Curve::Style::pale : Curve::Style::line, {}, colour};
       streams[vertical] = measured[vertical];
     }
-    even = {fmt::format("eq. 4, P = {}", target), Curve::Style::points, {}, colour};
+    even = {
+        fmt::format("the paper's eq. 4, P = {}", target), Curve::Style::points, {}, colour, true};
     binomial = {fmt::format("uneven slices, P = {}", target), Curve::Style::model, {}, colour};
     for (const unsigned slices : counts) {
       Landmark mark{target, slices, {}, {}, 0, 0, 0};
@@ -137,7 +138,7 @@ Sweep sweep(const Context& context, const DataSet& data) {
     }
     result.full.curves.push_back(binomial);
     result.full.curves.push_back(even);
-    colour += 2;
+    ++colour;
   }
   return result;
 }
@@ -204,7 +205,8 @@ Result run_prop2(const Context& context) {
   const unsigned k = context.whole("k"), slices = context.whole("slices");
   const std::uint64_t bits = bits_for(n, k, context.number("P"));
   Result result{context.rows(), {}};
-  Curve measured{"measured", Curve::Style::bars, {}}, predicted{"model", Curve::Style::points, {}};
+  Curve measured{"measured", Curve::Style::bars, {}},
+      predicted{"model", Curve::Style::marks, {}, 4};
   Panel panel{"k1 slices a key, k2 bits in each; diced filters",
               {"slicing"},
               {"false positives (share of the distinct)", false, 0.0},

@@ -5,16 +5,7 @@
 
 namespace sluice::repro::shtul {
 
-Result run_table1(const Context& context);
-Result run_table2(const Context& context);
-Result run_table3(const Context& context);
-Result run_table4(const Context& context);
-Result run_table5(const Context& context);
-Result run_fig2(const Context& context);
-Result run_fig4(const Context& context);
-Result run_fig6(const Context& context);
-Result run_fig7(const Context& context);
-Result run_fig8(const Context& context);
-Result run_fig9(const Context& context);
+Run run_table1, run_table2, run_table3, run_table4, run_table5, run_fig2, run_fig4, run_fig6,
+    run_fig7, run_fig8, run_fig9;
 
 }  // namespace sluice::repro::shtul

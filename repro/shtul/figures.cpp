@@ -30,7 +30,7 @@ double mean(std::span<const double> values) {
 
 // The paper's (i + 1)/2k, up to one half.
 Curve linear_fills(unsigned k, unsigned all, unsigned slices, unsigned colour) {
-  Curve curve{"printed formula", Curve::Style::points, {}, colour};
+  Curve curve{"printed formula", Curve::Style::points, {}, colour, true};
   for (unsigned i = 0; i < all * slices; ++i)
     curve.points.push_back({static_cast<double>(i), std::min(i / slices + 1, k) / (2.0 * k)});
   return curve;
@@ -64,7 +64,7 @@ Result run_fig2(const Context& context) {
   result.rows.value("fig2.middle", fills[(k - 1) / 2]);
   result.rows.value("fig2.full", full);
   result.rows.predicted("Fig. 2", "share of set bits of the youngest slice", model[0], fills[0],
-                        {0.04});
+                        {0.04}, "chance: one slice of one filter");
   result.figure = {fmt::format("How full slices are just before a shift, k = {}, l = {}", k, l),
                    {{"written are the first k; all are asked",
                      {"slice, youngest first", false, -0.5, k + l - 0.5},
@@ -95,7 +95,7 @@ Result run_fig4(const Context& context) {
     context.progress((i + 1.0) / kFilters);
   }
   Curve ours{"measured", Curve::Style::line, {}, 0}, by_model{"model", Curve::Style::model, {}, 0};
-  Curve paper{"1, 1/2, 1/4 … (paper)", Curve::Style::points, {}, 1};
+  Curve paper{"1, 1/2, 1/4 … (paper)", Curve::Style::points, {}, 1, true};
   const std::vector<double> fills = model::slice_matches(k, l, Fills::exact);
   Result result{context.rows(), {}};
   double reported_past = 0, expected_past = 0;
@@ -113,7 +113,8 @@ Result run_fig4(const Context& context) {
       result.rows.value(fmt::format("fig4.past{}", age - l), shares[age]);
       result.rows.predicted("Fig. 4",
                             fmt::format("the same, {} generations past the window", age - l), model,
-                            shares[age], {0.06});
+                            shares[age], {0.04 + 3 / std::sqrt(written * model)},
+                            "chance: few of the keys are still reported");
     }
   }
   result.rows.value("fig4.npws", reported_past / l);

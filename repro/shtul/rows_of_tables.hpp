@@ -45,4 +45,11 @@ inline constexpr std::array<BlockCut, 16> kTable3 = {{{2, 3, 64, 4},
 inline constexpr std::array<BlockCut, 4> kTable4 = {
     {{2, 5, 512, 4}, {3, 8, 512, 4}, {2, 5, 512, 8}, {3, 8, 512, 8}}};
 
+// 1.2·10^-4, for an axis.
+inline std::string error_name(double error) {
+  const std::string text = fmt::format("{:.1e}", error);
+  const std::size_t e = text.find('e');
+  return fmt::format("{}·10^{}", text.substr(0, e), std::stoi(text.substr(e + 1)));
+}
+
 }  // namespace sluice::repro::shtul

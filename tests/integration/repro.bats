@@ -42,11 +42,32 @@ load helper
   grep -q 'not judged' out/reproduction.md
 }
 
+@test "shares below one can be set, and what is out of range is said" {
+  sluice repro dutta --only table2 --set distinct=0.5 --set bits=65536 --set streams=1 --scale 0.1 --no-plot --out out
+  grep -q 'distinct 0.5' out/reproduction.md
+  grep -q '^65536 bits at the paper' out/reproduction.md
+  sluice repro guo --only fig10 --set fpr=0.001 --set a=0.7 --no-plot --out guo
+  ! grep -q '| yes |' guo/reproduction.md || fail "the paper is held to other parameters"
+  run -2 sluice repro dutta --only table2 --set distinct=1.5 --no-plot
+  [[ ${lines[-1]} == *'distinct=1.5'*'give 1e-06 to 0.999'* ]]
+  run -2 sluice repro shtul --only table3 --set k=3 --no-plot
+  [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a figure is found by its own name" {
+  sluice repro dautrich --only fig12 --scale 0.01 --set bits=4 --set a2=1024 --set senders=100 --no-plot --out out 2>err
+  grep -qx 'fig12 of dautrich is in fig11, Figures 11 and 12' err
+  grep -q '^| .*posterior error: w = 2^10, 4 bits an item' out/reproduction.md
+  run -2 sluice repro dautrich --only fig99 --no-plot
+  [[ ${lines[-1]} == *'fig7, fig8'* ]]
+}
+
 @test "what there is not is refused" {
   run -2 sluice repro newton
   run -2 sluice repro koloniari --only fig99 --no-plot
   run -2 sluice repro koloniari --set zeta=1 --no-plot
   run -2 sluice repro koloniari --scale 0 --no-plot
+  run -2 sluice repro guo --input log --no-plot
   run -1 sluice repro koloniari --only table1 --input nowhere --no-plot
   touch file
   run -1 sluice repro koloniari --only fig1a --no-plot --out file/below
