@@ -10,23 +10,31 @@
 namespace sluice {
 namespace {
 
-// The values of /a and /b, or nothing when a full parser is to be asked.
-std::optional<std::vector<std::string>> glance(const std::string& text) {
-  // Behind the text stands what would go on with it.
-  for (const char* behind : {"\"", "}", "]", "0", " ", ",\"a\":1}", "ue}"}) {
-    std::string padded = text;
-    while (padded.size() < text.size() + kPaddingBytes) padded += behind;
-    const std::vector<GlanceName> names = {GlanceName("a"), GlanceName("b")};
-    std::vector<std::string_view> values(2);
-    const bool sure = glance_at_json(json_marker(), std::string_view(padded).substr(0, text.size()),
-                                     names, values);
-    if (behind[0] != 'u') {
-      if (sure) continue;
-      return {};
+using Seen = std::optional<std::vector<std::string>>;
+
+Seen read(JsonGlance& reader, const std::string& text, const std::string& behind) {
+  std::string padded = text;
+  while (padded.size() < text.size() + kPaddingBytes) padded += behind;
+  std::vector<std::string_view> values(2);
+  if (!reader.read(std::string_view(padded).substr(0, text.size()), values)) return {};
+  return std::vector<std::string>(values.begin(), values.end());
+}
+
+// The values of /a and /b, or nothing when a full parser is to be asked: the same whatever stands
+// behind the text, and whatever was read before.
+Seen glance(const std::string& text) {
+  JsonGlance first({"a", "b"});
+  const Seen seen = read(first, text, "\n");
+  for (const char* behind : {"\"", "}", "]", "0", " ", ",\"a\":1}", "ue}", "\":1}"}) {
+    for (const char* before :
+         {R"({"a":1,"b":"x"})", R"({"a":"x","b":2} )", R"({"a":true})", "{}"}) {
+      JsonGlance reader({"a", "b"});
+      EXPECT_TRUE(read(reader, before, "\n"));
+      EXPECT_EQ(read(reader, text, behind), seen) << text << " before " << behind;
+      EXPECT_EQ(read(reader, text, behind), seen) << text << " twice before " << behind;
     }
-    if (sure) return std::vector<std::string>(values.begin(), values.end());
   }
-  return {};
+  return seen;
 }
 
 using Values = std::vector<std::string>;
@@ -50,6 +58,28 @@ TEST(JsonGlance, SeesTokensThatCrossWords) {
               (Values{digits, "\"" + name + "\""}))
         << shift;
   }
+}
+
+// What stood between the values before must stand there again, to the byte and to the end.
+TEST(JsonGlance, FollowsTheObjectBefore) {
+  JsonGlance reader({"a", "b"});
+  const auto next = [&](const std::string& text) { return read(reader, text, "}"); };
+  EXPECT_EQ(next(R"({"a":"x","some name in between":-1.5,"b":7})"), (Values{"\"x\"", "7"}));
+  EXPECT_EQ(next(R"({"a":"","some name in between":0,"b":true})"), (Values{"\"\"", "true"}));
+  EXPECT_EQ(next(R"({"a":"","some name in between":"","b":"x"})"), (Values{"\"\"", "\"x\""}));
+  for (const char* broken :
+       {R"({"a":"x","some name in between":1,"b":7)",
+        R"({"a":"x","some name in between":1,"b":7}})",
+        R"({"a":"x","some name in between":,"b":7})", R"({"a":"x","some name in between":1,"b":})",
+        R"({"a":"x","some name in between":1.,"b":7})", R"({"a":"x)", R"({"a":")",
+        R"({"a":"x","some name in between":01,"b":7})"}) {
+    EXPECT_EQ(next(broken), std::nullopt) << broken;
+    EXPECT_EQ(next(R"({"a":"y","some name in between":3,"b":9})"), (Values{"\"y\"", "9"}));
+  }
+  EXPECT_EQ(next(R"({"a":"y","some name in BETWEEN":3,"b":9})"), (Values{"\"y\"", "9"}));
+  EXPECT_EQ(next(R"({"b":"y","some name in BETWEEN":3,"a":9})"), (Values{"9", "\"y\""}));
+  EXPECT_EQ(next(R"({"b":"y","some name in BETWEEN":3,"b":9})"), (Values{"", "\"y\""}));
+  EXPECT_EQ(next(R"({"b":"y","some name in BETWEEN":3,"b":[9]})"), (Values{"", "\"y\""}));
 }
 
 TEST(JsonGlance, LeavesTheRestToAParser) {

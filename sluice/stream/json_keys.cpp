@@ -90,20 +90,22 @@ class DomValue {
 class JsonKeys final : public KeyExtractor {
  public:
   explicit JsonKeys(std::vector<JsonPointer> pointers) : pointers_(std::move(pointers)) {
+    std::vector<std::string> names;
     for (const JsonPointer& pointer : pointers_)
-      if (pointer.tokens.size() == 1) names_.emplace_back(pointer.tokens[0]);
-    if (names_.size() < pointers_.size()) names_.clear();
-    values_.resize(names_.size());
+      if (pointer.tokens.size() == 1) names.push_back(pointer.tokens[0]);
+    if (names.size() < pointers_.size()) return;
+    values_.resize(names.size());
+    glance_.emplace(std::move(names));
   }
 
   std::size_t extract(std::span<const Record> records, std::span<std::string_view> keys,
                       std::span<KeyStatus> status) override {
     buffer_.clear();
-    const MarkJson mark = json_marker();
+    if (glance_) glance_->start();
     std::size_t keyed = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       keys[i] = {};
-      const auto glanced = names_.empty() ? std::nullopt : glance(mark, records[i].text(), i);
+      const auto glanced = glance_ ? glance(records[i].text(), i) : std::nullopt;
       status[i] = glanced ? *glanced : read(records[i].text(), i);
       keyed += status[i] == KeyStatus::keyed;
     }
@@ -113,8 +115,8 @@ class JsonKeys final : public KeyExtractor {
 
  private:
   // Nothing: only a full parser knows.
-  std::optional<KeyStatus> glance(MarkJson mark, std::string_view text, std::size_t record) {
-    if (!glance_at_json(mark, text, names_, values_)) return {};
+  std::optional<KeyStatus> glance(std::string_view text, std::size_t record) {
+    if (!glance_->read(text, values_)) return {};
     std::size_t most = 0;
     for (const std::string_view value : values_) {
       if (value.empty()) return KeyStatus::missing;
@@ -186,7 +188,7 @@ class JsonKeys final : public KeyExtractor {
   static constexpr std::size_t kMostDecimalExtra = 24;
 
   std::vector<JsonPointer> pointers_;
-  std::vector<GlanceName> names_;  // of members, when all pointers are of one token
+  std::optional<JsonGlance> glance_;  // when all pointers are of one token
   std::vector<std::string_view> values_;
   std::string decimal_;
   simdjson::dom::parser parser_;
