@@ -72,6 +72,8 @@ TEST(JsonGlance, FollowsTheObjectBefore) {
         R"({"a":"x","some name in between":1,"b":7}})",
         R"({"a":"x","some name in between":,"b":7})", R"({"a":"x","some name in between":1,"b":})",
         R"({"a":"x","some name in between":1.,"b":7})", R"({"a":"x)", R"({"a":")",
+        R"({"a":"x","some name in between":1x,"b":7})",
+        R"({"a":"x"y,"some name in between":1,"b":7})",
         R"({"a":"x","some name in between":01,"b":7})"}) {
     EXPECT_EQ(next(broken), std::nullopt) << broken;
     EXPECT_EQ(next(R"({"a":"y","some name in between":3,"b":9})"), (Values{"\"y\"", "9"}));
