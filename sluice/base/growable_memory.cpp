@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "sluice/base/error.hpp"
@@ -16,10 +17,13 @@ namespace {
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // a multiple of every page size in use
 // From here on huge pages, and only whole ones: a page that is not all ours when it is first
-// touched is given in small ones. The last is in part unused, at most 1/16 of the block.
+// touched is given in small ones. The last is in part unused, at most 1/16 of the block, and one
+// more may be on its way.
 constexpr std::size_t kHugeFromBytes = std::size_t{32} << 20;
 constexpr std::size_t kFirstReservation = std::size_t{4} << 20;
-constexpr std::size_t kReserveAhead = 4;  // times what is needed
+// Times what is needed. Addresses cost nothing, and a move of many small pages takes as long as
+// dozens of batches of keys.
+constexpr std::size_t kReserveAhead = 16;
 
 // As for a fixed table (memory.cpp): what the machine does not have is refused, not promised.
 std::uint64_t most_bytes() {
@@ -36,7 +40,7 @@ std::size_t round_up(std::size_t bytes, std::size_t to) {
 std::size_t with_margin(std::size_t bytes) {
   if (bytes >= kHugeFromBytes) return round_up(bytes, kHugePageBytes);
   const std::size_t step = std::max(bytes / 64 / kStepBytes * kStepBytes, kStepBytes);
-  return round_up(bytes, step);
+  return std::min(round_up(bytes, step), kHugeFromBytes);
 }
 
 [[noreturn]] void refuse(std::uint64_t bytes) {
@@ -68,14 +72,49 @@ std::uint64_t GrowableMemory::given_for(std::uint64_t bytes) noexcept {
 void GrowableMemory::grow(std::uint64_t wanted) {
   if (wanted <= bytes_) return;
   if (wanted > most_bytes()) refuse(wanted);
+  wait_for_page();
   const std::size_t bytes = with_margin(static_cast<std::size_t>(wanted));
-  if (bytes > reserved_) reserve(bytes);
-  if (mprotect(data_ + bytes_, bytes - bytes_, PROT_READ | PROT_WRITE) != 0) refuse(bytes);
-#ifdef MADV_HUGEPAGE
-  // Advice only. All of the block, so that it stays one mapping.
-  if (bytes >= kHugeFromBytes) madvise(data_, bytes, MADV_HUGEPAGE);
-#endif
+  if (bytes > taken_) {
+    if (bytes > reserved_) reserve(bytes);
+    if (mprotect(data_ + taken_, bytes - taken_, PROT_READ | PROT_WRITE) != 0) refuse(bytes);
+  }
+  if (bytes >= kHugeFromBytes) {
+    // A step is small enough to come in small pages, and the next one is asked for in time; what is
+    // taken at once is touched all over anyway.
+    const bool step = bytes_ > 0 && bytes - bytes_ <= 2 * kHugePageBytes;
+    advise_huge(0, step ? taken_ : bytes);
+    taken_ = std::max(taken_, bytes);
+    if (step) fetch_page();
+  }
+  taken_ = std::max(taken_, bytes);
   bytes_ = bytes;
+}
+
+void GrowableMemory::advise_huge(std::size_t from, std::size_t until) noexcept {
+#ifdef MADV_HUGEPAGE
+  if (from < until) madvise(data_ + from, until - from, MADV_HUGEPAGE);
+#endif
+}
+
+// Has the system clear the huge page behind what is taken, on a thread of its own: that takes it up
+// to milliseconds, as long as a hundred batches of keys. Where any of this fails, the page comes
+// when it is touched.
+void GrowableMemory::fetch_page() noexcept {
+#ifdef MADV_POPULATE_WRITE
+  if (reserved_ - taken_ < kHugePageBytes) return;
+  std::byte* const page = data_ + taken_;
+  if (mprotect(page, kHugePageBytes, PROT_READ | PROT_WRITE) != 0) return;
+  advise_huge(taken_, taken_ + kHugePageBytes);
+  taken_ += kHugePageBytes;
+  try {
+    fetching_ = std::thread([page] { madvise(page, kHugePageBytes, MADV_POPULATE_WRITE); });
+  } catch (const std::system_error&) {
+  }
+#endif
+}
+
+void GrowableMemory::wait_for_page() noexcept {
+  if (fetching_.joinable()) fetching_.join();
 }
 
 // A larger reservation, and what we have at its front. Where the address space is limited, less
@@ -94,7 +133,9 @@ void GrowableMemory::reserve(std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(mapping);
   std::byte* const data =
       static_cast<std::byte*>(mapping) + (round_up(address, kHugePageBytes) - address);
-  if (!move_pages(data_, bytes_, data)) {
+  // Only what is one mapping can be moved, and advice divides.
+  if (taken_ >= kHugeFromBytes) advise_huge(0, taken_);
+  if (!move_pages(data_, taken_, data)) {
     munmap(mapping, mapping_bytes);
     refuse(bytes);
   }
@@ -102,7 +143,7 @@ void GrowableMemory::reserve(std::size_t bytes) {
   auto* const front = static_cast<std::byte*>(mapping_);
   if (front != nullptr) {
     if (front < data_) munmap(front, static_cast<std::size_t>(data_ - front));
-    munmap(data_ + bytes_, mapping_bytes_ - static_cast<std::size_t>(data_ - front) - bytes_);
+    munmap(data_ + taken_, mapping_bytes_ - static_cast<std::size_t>(data_ - front) - taken_);
   }
   mapping_ = mapping;
   mapping_bytes_ = mapping_bytes;
@@ -112,11 +153,13 @@ void GrowableMemory::reserve(std::size_t bytes) {
 
 void GrowableMemory::reset(std::uint64_t bytes) noexcept {
   if (bytes_ == 0) return;
+  wait_for_page();
   const std::size_t keep =
       std::min(bytes_, with_margin(std::min<std::size_t>(static_cast<std::size_t>(bytes), bytes_)));
-  if (madvise(data_, bytes_, MADV_DONTNEED) != 0) std::memset(data_, 0, bytes_);
+  if (madvise(data_, taken_, MADV_DONTNEED) != 0) std::memset(data_, 0, taken_);
   // Should the system refuse, the rest stays ours, and zero.
-  if (keep < bytes_ && mprotect(data_ + keep, bytes_ - keep, PROT_NONE) == 0) bytes_ = keep;
+  if (keep < taken_ && mprotect(data_ + keep, taken_ - keep, PROT_NONE) == 0)
+    bytes_ = taken_ = keep;
 }
 
 GrowableMemory::GrowableMemory(GrowableMemory&& other) noexcept {
@@ -126,13 +169,16 @@ GrowableMemory::GrowableMemory(GrowableMemory&& other) noexcept {
 GrowableMemory& GrowableMemory::operator=(GrowableMemory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(taken_, other.taken_);
   std::swap(reserved_, other.reserved_);
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
+  std::swap(fetching_, other.fetching_);
   return *this;
 }
 
 GrowableMemory::~GrowableMemory() {
+  wait_for_page();
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 

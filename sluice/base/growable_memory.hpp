@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
 
 #include "sluice/base/memory.hpp"
 
@@ -12,7 +13,8 @@ namespace sluice {
 // A block of zeroed bytes, owned, movable, aligned to cache lines, that can be made longer and
 // shorter. Address space is reserved some way ahead and given memory as the block grows; when the
 // reservation ends, the pages (not their bytes) move to a larger one, so data() may change.
-// Large blocks ask for huge pages.
+// Large blocks ask for huge pages, each before it is needed, and let a short-lived thread wait for
+// it. Nothing else of a block may be used by two threads at once.
 class GrowableMemory {
  public:
   GrowableMemory() noexcept = default;
@@ -33,17 +35,24 @@ class GrowableMemory {
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return bytes_; }
+  // With the page that is there, or on its way, for the next grow().
+  std::size_t taken() const noexcept { return taken_; }
   // The size after grow(bytes), of one that was smaller.
   static std::uint64_t given_for(std::uint64_t bytes) noexcept;
 
  private:
   void reserve(std::size_t bytes);
+  void advise_huge(std::size_t from, std::size_t until) noexcept;
+  void fetch_page() noexcept;
+  void wait_for_page() noexcept;
 
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;     // that may be used, from data_ on
+  std::size_t taken_ = 0;     // the same and the page behind, if there is one
   std::size_t reserved_ = 0;  // from data_ on
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;
+  std::thread fetching_;  // of the page behind
 };
 
 }  // namespace sluice

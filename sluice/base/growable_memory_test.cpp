@@ -33,6 +33,34 @@ TEST(GrowableMemory, KeepsItsBytesAndAddsZeros) {
   }
 }
 
+// In small steps across the size from which the next huge page is fetched ahead, through the end of
+// the first reservation, with a move on the way.
+TEST(GrowableMemory, StepsFindTheirPagesZero) {
+  GrowableMemory memory;
+  memory.grow(std::size_t{5} << 20);
+  std::memset(memory.data(), 0xAB, memory.size());
+  bool ahead = false;
+  while (memory.size() < std::size_t{90} << 20) {
+    const std::size_t before = memory.size();
+    memory.grow(before + 1);
+    ASSERT_GT(memory.size(), before);
+    ASSERT_TRUE(all_are(memory, before, memory.size(), std::byte{0})) << before;
+    ASSERT_TRUE(all_are(memory, before - 64, before, std::byte{0xAB})) << before;
+    std::memset(memory.data() + before, 0xAB, memory.size() - before);
+    ASSERT_GE(memory.taken(), memory.size());
+    ASSERT_LE(memory.taken(), memory.size() + (2 << 20));
+    ASSERT_TRUE(memory.taken() == memory.size() || memory.taken() % (2 << 20) == 0);
+    ahead = ahead || memory.taken() > memory.size();
+    GrowableMemory other(std::move(memory));
+    memory = std::move(other);
+  }
+  EXPECT_TRUE(ahead);
+  EXPECT_TRUE(all_are(memory, 0, memory.size(), std::byte{0xAB}));
+  memory.reset(1000);
+  EXPECT_EQ(memory.taken(), memory.size());
+  EXPECT_TRUE(all_are(memory, 0, memory.size(), std::byte{0}));
+}
+
 TEST(GrowableMemory, ResetGivesBackAndZeroes) {
   GrowableMemory memory;
   memory.grow(1000);

@@ -288,7 +288,7 @@ bool Growing::forget(const Digest& digest) noexcept {
 FilterStats Growing::stats() const {
   return {.keys = keys_,
           .capacity = 0,
-          .bytes = memory_[0].size() + memory_[1].size() + sizeof(Growing),
+          .bytes = memory_[0].taken() + memory_[1].taken() + sizeof(Growing),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = model::growing_fpr(table_.shape.tag_bits, table_.by_bits),
           .planned_fpr = bound(table_.shape, params_.expected_keys),

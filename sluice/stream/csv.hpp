@@ -4,10 +4,14 @@
 // newlines are data. Anywhere else a quote is a byte like any other.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sluice/kernels/marks.hpp"
 #include "sluice/stream/record.hpp"
 
 namespace sluice {
@@ -37,6 +41,28 @@ bool next_field(std::string_view record, char delimiter, std::size_t& at, CsvFie
 // is not closed or is followed by something else than a delimiter.
 bool split_fields(std::string_view record, char delimiter, std::size_t most,
                   std::vector<CsvField>& fields);
+
+// The same for records in a read buffer, by the places of delimiters and quotes: fills the first of
+// `fields` and returns how many, or kMalformedRecord. The record is followed by kPaddingBytes that
+// may be read.
+inline constexpr std::size_t kMalformedRecord = static_cast<std::size_t>(-1);
+class CsvCutter {
+ public:
+  explicit CsvCutter(char delimiter);
+  // Before each batch: chooses the instruction set.
+  void start() noexcept;
+  std::size_t cut(std::string_view record, std::span<CsvField> fields);
+
+ private:
+  std::size_t cut_plain(std::string_view record, std::span<CsvField> fields) const;
+  std::size_t cut_quoted(std::string_view record, std::span<CsvField> fields) const;
+  std::size_t take_quoted(std::string_view record, std::size_t start, CsvField& field) const;
+
+  char delimiter_;
+  MarkNeedles mark_;
+  std::size_t words_ = 0;
+  std::vector<std::uint64_t> delimiters_, quotes_;
+};
 
 // Appends what the field says, "" folded to one quote.
 void append_value(const CsvField& field, std::string& out);

@@ -28,24 +28,26 @@ void append_plainest(const CsvField& field, char delimiter, std::string& out) {
 class CsvKeys final : public KeyExtractor {
  public:
   CsvKeys(const Format& format, std::span<const std::string> keys)
-      : delimiter_(csv_delimiter(format)), keys_(keys.begin(), keys.end()) {
+      : delimiter_(csv_delimiter(format)), keys_(keys.begin(), keys.end()), cutter_(delimiter_) {
     if (!format.header) resolve();
   }
 
   void set_header(const Record& header) override {
     std::string_view text = header.text();
     if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    if (!split_fields(text, delimiter_, kMostFields, fields_))
+    std::vector<CsvField> fields;
+    if (!split_fields(text, delimiter_, kMostFields, fields))
       throw BadParameters("the header has a quote that is not closed before a delimiter: '" +
                           std::string(text) + "'");
     names_.clear();
-    for (const CsvField& field : fields_) append_value(field, names_.emplace_back());
+    for (const CsvField& field : fields) append_value(field, names_.emplace_back());
     resolve();
   }
 
   std::size_t extract(std::span<const Record> records, std::span<std::string_view> keys,
                       std::span<KeyStatus> status) override {
     buffer_.clear();
+    cutter_.start();
     std::size_t keyed = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       keys[i] = {};
@@ -77,23 +79,33 @@ class CsvKeys final : public KeyExtractor {
   }
 
   KeyStatus column_key(std::string_view text, std::size_t record, std::string_view& key) {
-    if (!split_fields(text, delimiter_, highest_ + 1, fields_)) return KeyStatus::malformed;
-    if (columns_.empty() || fields_.size() <= highest_) return KeyStatus::missing;
-    if (columns_.size() == 1 && !fields_[columns_[0]].doubled) {
-      key = fields_[columns_[0]].text;
+    const std::size_t count = cutter_.cut(text, fields_);
+    if (count == kMalformedRecord) return KeyStatus::malformed;
+    if (columns_.empty() || count <= highest_) return KeyStatus::missing;
+    if (columns_.size() == 1) {
+      const CsvField& field = fields_[highest_];
+      if (!field.doubled) {
+        key = field.text;
+      } else {
+        append_value(field, buffer_.bytes());
+        buffer_.keep(record);
+      }
       return KeyStatus::keyed;
     }
-    if (columns_.size() == 1) {
-      append_value(fields_[columns_[0]], buffer_.bytes());
-    } else {
-      for (const std::size_t column : columns_) {
-        value_.clear();
-        append_value(fields_[column], value_);
-        append_part(value_, buffer_.bytes());
-      }
-    }
-    buffer_.keep(record);
+    std::size_t most = 0;
+    for (const std::size_t column : columns_) most += most_part_bytes(fields_[column].text.size());
+    char* to = buffer_.room(most);
+    for (const std::size_t column : columns_) to = put_value(fields_[column], to);
+    buffer_.keep(record, to);
     return KeyStatus::keyed;
+  }
+
+  char* put_value(const CsvField& field, char* to) {
+    if (!field.doubled) return put_part(field.text, to);
+    value_.clear();
+    append_value(field, value_);
+    value_.resize(value_.size() + kShortPart);  // as behind a record
+    return put_part(std::string_view(value_).substr(0, value_.size() - kShortPart), to);
   }
 
   void resolve() {
@@ -107,6 +119,7 @@ class CsvKeys final : public KeyExtractor {
         columns_.push_back(resolve_part(key, part));
     }
     highest_ = columns_.empty() ? 0 : *std::max_element(columns_.begin(), columns_.end());
+    fields_.resize(highest_ + 1);
   }
 
   std::optional<std::size_t> find_name(std::string_view name) const {
@@ -137,8 +150,9 @@ class CsvKeys final : public KeyExtractor {
   std::vector<std::string> names_;    // of the columns, when there is a header
   std::vector<std::size_t> columns_;  // that the key takes, in its order
   std::size_t highest_ = 0;           // of columns_
-  std::vector<CsvField> fields_;      // of one record
-  std::string value_;                 // of one field
+  CsvCutter cutter_;
+  std::vector<CsvField> fields_;  // of one record, up to the highest
+  std::string value_;             // of one field
   KeyBuffer buffer_;
 };
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "sluice/stream/csv.hpp"
 #include "tests/support/key_test_util.hpp"
 
 namespace sluice {
@@ -84,6 +85,29 @@ TEST(CsvKeys, TabsAndOtherDelimiters) {
   const Format semicolon{.kind = Format::Kind::csv, .header = false, .delimiter = ';'};
   EXPECT_EQ(key_of(*make_key_extractor(semicolon, second), "a,b;c").bytes, "c");
   bad_parameters([&] { make_key_extractor({.kind = Format::Kind::csv, .delimiter = '"'}, {}); });
+}
+
+// The cutter of padded records against the plain reader: the same fields, and the same verdict on
+// broken ones, however long the record is.
+RC_GTEST_PROP(CsvKeysProperty, CuttersEqualTheReader, ()) {
+  const auto piece = rc::gen::element<std::string>("a", ",", "\"", "\"\"", ",\"", "\",", "\n",
+                                                   std::string(61, 'b'), std::string(130, 'c'));
+  std::string record;
+  for (const std::string& part : *rc::gen::container<std::vector<std::string>>(piece))
+    record += part;
+  const auto most = *rc::gen::inRange<std::size_t>(1, 9);
+  std::vector<CsvField> expected, fields(most);
+  const bool sound = split_fields(record, ',', most, expected);
+  const std::string padded = record + std::string(kPaddingBytes, '"');
+  const std::size_t count =
+      CsvCutter(',').cut(std::string_view(padded).substr(0, record.size()), fields);
+  RC_ASSERT((count != kMalformedRecord) == sound);
+  if (!sound) return;
+  RC_ASSERT(count == expected.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    RC_ASSERT(fields[i].text == expected[i].text);
+    RC_ASSERT(fields[i].doubled == expected[i].doubled);
+  }
 }
 
 // However fields are quoted, records have one key if and only if their fields are the same.

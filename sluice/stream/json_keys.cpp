@@ -1,9 +1,12 @@
-// Keys of JSON records: simdjson reads the document; where its numbers are not exact, JsonTree
-// reads it again (json_tree.hpp says why both exist).
+// Keys of JSON records. Members of a plain object are found at a glance (json_glance.hpp); else
+// simdjson reads the document; where its numbers are not exact, JsonTree reads it again
+// (json_tree.hpp says why both exist).
 #include <simdjson.h>
 
+#include <cstring>
 #include <new>
 
+#include "sluice/stream/json_glance.hpp"
 #include "sluice/stream/json_key.hpp"
 #include "sluice/stream/json_tree.hpp"
 #include "sluice/stream/key_extractors.hpp"
@@ -86,32 +89,79 @@ class DomValue {
 
 class JsonKeys final : public KeyExtractor {
  public:
-  explicit JsonKeys(std::vector<JsonPointer> pointers) : pointers_(std::move(pointers)) {}
+  explicit JsonKeys(std::vector<JsonPointer> pointers) : pointers_(std::move(pointers)) {
+    std::vector<std::string> names;
+    for (const JsonPointer& pointer : pointers_)
+      if (pointer.tokens.size() == 1) names.push_back(pointer.tokens[0]);
+    if (names.size() < pointers_.size()) return;
+    values_.resize(names.size());
+    glance_.emplace(std::move(names));
+  }
 
   std::size_t extract(std::span<const Record> records, std::span<std::string_view> keys,
                       std::span<KeyStatus> status) override {
     buffer_.clear();
+    if (glance_) glance_->start();
     std::size_t keyed = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       keys[i] = {};
-      std::optional<KeyStatus> known = append_fast(records[i].text());
-      if (!known) {
-        buffer_.drop();
-        known = append_exact(records[i].text());
-      }
-      status[i] = *known;
-      if (status[i] == KeyStatus::keyed) {
-        buffer_.keep(i);
-        ++keyed;
-      } else {
-        buffer_.drop();
-      }
+      const auto glanced = glance_ ? glance(records[i].text(), i) : std::nullopt;
+      status[i] = glanced ? *glanced : read(records[i].text(), i);
+      keyed += status[i] == KeyStatus::keyed;
     }
     buffer_.place(keys);
     return keyed;
   }
 
  private:
+  // Nothing: only a full parser knows.
+  std::optional<KeyStatus> glance(std::string_view text, std::size_t record) {
+    if (!glance_->read(text, values_)) return {};
+    std::size_t most = 0;
+    for (const std::string_view value : values_) {
+      if (value.empty()) return KeyStatus::missing;
+      if (value.front() == '{' || value.front() == '[') return {};
+      most += most_scalar_form(value.size());
+    }
+    char* to = buffer_.room(most);
+    for (const std::string_view value : values_) to = put_scalar(value, to);
+    buffer_.keep(record, to);
+    return KeyStatus::keyed;
+  }
+
+  KeyStatus read(std::string_view text, std::size_t record) {
+    std::optional<KeyStatus> known = append_fast(text);
+    if (!known) {
+      buffer_.drop();
+      known = append_exact(text);
+    }
+    if (*known == KeyStatus::keyed)
+      buffer_.keep(record);
+    else
+      buffer_.drop();
+    return *known;
+  }
+
+  static constexpr std::size_t most_scalar_form(std::size_t size) {
+    return most_part_bytes(size) + kMostDecimalExtra;
+  }
+
+  // The key form of a scalar as it is written, without escapes.
+  char* put_scalar(std::string_view value, char* to) {
+    if (value.front() == '"') {
+      *to++ = 's';
+      return put_part(value.substr(1, value.size() - 2), to);
+    }
+    if (value.front() >= 'f') {
+      *to++ = value.front();
+      return to;
+    }
+    decimal_.clear();
+    append_decimal(value, decimal_);
+    std::memcpy(to, decimal_.data(), decimal_.size());
+    return to + decimal_.size();
+  }
+
   // Nothing: only the slow path knows.
   std::optional<KeyStatus> append_fast(std::string_view text) {
     if (text.size() > kFastMostBytes) return {};
@@ -134,7 +184,13 @@ class JsonKeys final : public KeyExtractor {
     return *tree_writer_.append_key(tree_.root(), pointers_, buffer_.bytes());
   }
 
+  // What a number's form may be longer than its text: d, e, ;, and an exponent it had not.
+  static constexpr std::size_t kMostDecimalExtra = 24;
+
   std::vector<JsonPointer> pointers_;
+  std::optional<JsonGlance> glance_;  // when all pointers are of one token
+  std::vector<std::string_view> values_;
+  std::string decimal_;
   simdjson::dom::parser parser_;
   JsonKeyWriter<DomValue> dom_writer_;
   JsonTree tree_;

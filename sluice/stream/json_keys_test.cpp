@@ -84,6 +84,12 @@ TEST(JsonKeys, TheFirstOfARepeatedNameWins) {
   EXPECT_EQ(key_of(*json({"/a"}), "{\"a\":0.5,\"a\":2}"), whole("0.5"));
 }
 
+TEST(JsonKeys, APointerMayComeTwice) {
+  const auto twice = json({"/a,/b,/a"});
+  const std::string text = R"({"a":"x","b":2})";
+  for (const Key& key : keys_of(*twice, {text, text})) EXPECT_EQ(key.bytes, "s\1xd2;s\1x");
+}
+
 TEST(JsonKeys, PointersChoose) {
   const std::string text = R"({"user":{"id":7,"~/":null},"ad":"x","a,b":[1,[2.5,true]],"":3})";
   EXPECT_EQ(key_of(*json({"/user/id"}), text), whole("7"));
@@ -185,6 +191,7 @@ rc::Gen<std::string> any_document(int depth) {
 
 RC_GTEST_PROP(JsonKeysProperty, FastEqualsExact, ()) {
   std::string text = *any_document(4);
+  const std::string sound = text;
   // Half of the documents are broken somewhere: both paths must agree on what is no JSON.
   if (!text.empty() && *rc::gen::arbitrary<bool>()) {
     const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
@@ -206,6 +213,12 @@ RC_GTEST_PROP(JsonKeysProperty, FastEqualsExact, ()) {
   RC_ASSERT(key_of(*json({"/a"}), text) == exact(text, {{{"a"}}}));
   RC_ASSERT(key_of(*json({"/a/b,/b"}), text) == exact(text, {{{"a", "b"}}, {{"b"}}}));
   RC_ASSERT(key_of(*json({"/1/a"}), text) == exact(text, {{{"1", "a"}}}));
+  // Records of one batch: what was seen of one must not show in another.
+  const std::string object = "{\"a\":" + sound + ",\"b\":1}";
+  const std::vector<std::string> batch = {sound, text, sound, object, object, text};
+  const std::vector<Key> keys = keys_of(*json({"/a,/b"}), batch);
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    RC_ASSERT(keys[i] == exact(batch[i], {{{"a"}}, {{"b"}}}));
 }
 
 }  // namespace

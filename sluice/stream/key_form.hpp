@@ -4,12 +4,17 @@
 // every state file forgets what it has seen. The tests pin them.
 #pragma once
 
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sluice/stream/record.hpp"
 
 namespace sluice {
 
@@ -26,27 +31,57 @@ inline void append_part(std::string_view part, std::string& out) {
   out += part;
 }
 
+// The same to a place with room for most_part_bytes bytes; returns where it ends. `part` stands
+// in a record, so that the padding behind that may be read: a short copy has then one length.
+inline constexpr std::size_t kShortPart = 32;
+constexpr std::size_t most_part_bytes(std::size_t size) noexcept {
+  return size + 10 + kShortPart;
+}
+inline char* put_part(std::string_view part, char* to) noexcept {
+  std::size_t length = part.size();
+  for (; length >= 0x80; length >>= 7) *to++ = static_cast<char>(length | 0x80);
+  *to++ = static_cast<char>(length);
+  if (part.size() <= kShortPart)
+    std::memcpy(to, part.data(), kShortPart);
+  else
+    std::memcpy(to, part.data(), part.size());
+  return to + part.size();
+}
+
 // The built keys of a batch, one behind the other in one block that is used again and again. The
 // block may move while it grows, so that keys become views only when the batch is done.
 class KeyBuffer {
  public:
-  void clear() {
-    bytes_.clear();
-    built_.clear();
+  void clear() noexcept {
+    used_ = 0;
+    count_ = 0;
+    building_.clear();
   }
-  // The end of these bytes is the key that is being built.
-  std::string& bytes() { return bytes_; }
-  // What was appended since the last key is the key of this record.
+  // A key is built here, and then kept or dropped.
+  std::string& bytes() noexcept { return building_; }
+  // What was built is the key of this record.
   void keep(std::size_t record) {
-    const std::size_t begin = begin_of_next();
-    built_.push_back({record, begin, bytes_.size()});
+    char* const to = room(building_.size());
+    std::memcpy(to, building_.data(), building_.size());
+    keep(record, to + building_.size());
+    building_.clear();
   }
-  // What was appended since the last key is no key.
-  void drop() { bytes_.resize(begin_of_next()); }
+  void drop() noexcept { building_.clear(); }
+  // Or where a key of at most so many bytes can be written; keep() then takes its end.
+  char* room(std::size_t most) {
+    if (block_.size() - used_ < most) block_.resize(2 * (used_ + most));
+    return block_.data() + used_;
+  }
+  void keep(std::size_t record, const char* end) noexcept {
+    const auto until = static_cast<std::size_t>(end - block_.data());
+    assert(count_ < built_.size() && until <= block_.size());
+    built_[count_++] = {record, used_, until};
+    used_ = until;
+  }
   // The batch is done. The views live until the next clear().
-  void place(std::span<std::string_view> keys) const {
-    for (const Built& key : built_)
-      keys[key.record] = std::string_view(bytes_).substr(key.begin, key.end - key.begin);
+  void place(std::span<std::string_view> keys) const noexcept {
+    for (const Built& key : std::span(built_).first(count_))
+      keys[key.record] = {block_.data() + key.begin, key.end - key.begin};
   }
 
  private:
@@ -55,10 +90,12 @@ class KeyBuffer {
     std::size_t begin;
     std::size_t end;
   };
-  std::size_t begin_of_next() const { return built_.empty() ? 0 : built_.back().end; }
 
-  std::string bytes_;
-  std::vector<Built> built_;
+  std::string building_;
+  std::vector<char> block_ = std::vector<char>(kShortPart);  // views of no bytes point somewhere
+  std::size_t used_ = 0;
+  std::array<Built, kBatchRecords> built_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace sluice
