@@ -90,10 +90,11 @@ inline auto with_format(const CohortTable& table, Run run) {
   }
 }
 
-// What two buckets say together. Slot i is bit i + kFreeBit of the target at hand.
+// What two buckets say together. Slot i of the first is bit i + kFreeBit of `free`, of the second
+// kApart bits above it.
 struct CohortPair {
   bool match;
-  std::uint64_t free_first, free_second;
+  std::uint64_t free;
 };
 
 inline bool is_stray(const CohortTable& table, const CohortBatch& batch, const std::byte* first,
@@ -159,11 +160,13 @@ CohortPair probe_pair(const CohortTable& table, const Ages<F>& ages, const std::
                       const std::byte* second, std::uint64_t fingerprint) {
   const CohortMatch one = probe<F>(table, ages, first, fingerprint);
   const CohortMatch two = probe<F>(table, ages, second, fingerprint);
-  return {(one.match | two.match) != 0, one.free, two.free};
+  return {(one.match | two.match) != 0, one.free | std::uint64_t{two.free} << 32};
 }
 
 template <class F>
 constexpr unsigned kFreeBit = 0;
+template <class F>
+constexpr unsigned kApart = 32;
 
 #else
 
@@ -225,6 +228,8 @@ template <class F>
 constexpr unsigned kFreeBit = kSharedVector<F>
                                   ? (F::kUpperByte - kBucketBytes / 2) / sizeof(typename F::Upper)
                                   : 0;
+template <class F>
+constexpr unsigned kApart = kSharedVector<F> ? kBucketBytes / 2 / sizeof(typename F::Upper) : 32;
 
 // Both candidate buckets at once. Where a vector is a whole line, the upper planes of two-plane
 // formats, which lie in the lines' second halves, share one.
@@ -238,11 +243,8 @@ HWY_INLINE CohortPair probe_pair(const CohortTable& table, const Ages<F>& ages,
     using Lower = typename F::Lower;
     constexpr unsigned kHalf = kBucketBytes / 2;
     static_assert(F::kUpperByte >= kHalf);
-    // Bits of the first bucket's slots, and how far above them those of the second lie.
-    constexpr unsigned kOne = kFreeBit<F>;
-    constexpr unsigned kApart = kHalf / sizeof(Upper);
-    constexpr std::uint64_t kSlots = (std::uint64_t{F::kAll} | std::uint64_t{F::kAll} << kApart)
-                                     << kOne;
+    constexpr std::uint64_t kSlots =
+        (std::uint64_t{F::kAll} | std::uint64_t{F::kAll} << kApart<F>) << kFreeBit<F>;
     const D d;
     const hn::Half<D> half;
     const auto load = [&](const std::byte* line) HWY_ATTR {
@@ -257,14 +259,13 @@ HWY_INLINE CohortPair probe_pair(const CohortTable& table, const Ages<F>& ages,
         return hn::Eq(v, hn::Set(dl, static_cast<Lower>(fingerprint)));
       });
     };
-    const std::uint64_t lowers = lower(first) << kOne | lower(second) << (kOne + kApart);
-    const std::uint64_t free = kSlots & ~bits_of(d, live);
+    const std::uint64_t lowers = (lower(first) | lower(second) << kApart<F>) << kFreeBit<F>;
     const std::uint64_t match = kSlots & lowers & bits_of(d, hn::And(live, equal));
-    return {match != 0, free & ((std::uint64_t{1} << kApart) - 1), free >> kApart};
+    return {match != 0, kSlots & ~bits_of(d, live)};
   } else {
     const CohortMatch one = probe<F>(table, ages, first, fingerprint);
     const CohortMatch two = probe<F>(table, ages, second, fingerprint);
-    return {(one.match | two.match) != 0, one.free, two.free};
+    return {(one.match | two.match) != 0, one.free | std::uint64_t{two.free} << 32};
   }
 }
 
@@ -303,47 +304,68 @@ struct Lines {
   std::uint64_t fingerprint;
 };
 
-// The lines of keys, computed a group of keys at a time, and asked for so far ahead that they are
-// near when they are needed. That pays in cache as well: a key's work is long enough that
-// out-of-order execution alone sees no more than three keys at once.
+// The lines of keys, computed a group of keys at a time and, where `kFetch`, asked for so far ahead
+// that they are near when they are needed.
+template <bool kFetch>
 class Places {
  public:
-  HWY_INLINE Places(const CohortTable& table, const Digest* digests, std::size_t count)
-      : digests_(digests), count_(count) {
-    for (std::size_t i = 0; i < kAhead; i += kGroup) fetch(table, i);
+  static constexpr std::size_t kGroup = 8;
+
+  // `spare` is a line that may be touched in place of any other.
+  HWY_INLINE Places(const CohortTable& table, const Digest* digests, std::size_t count,
+                    std::byte* spare)
+      : digests_(digests), count_(count), spare_(reinterpret_cast<std::uintptr_t>(spare)) {
+    for (std::size_t i = 0; i < kRing; ++i) rows_[2][i] = rows_[3][i] = spare_;
+    for (std::size_t i = 0; i < kAhead; i += kGroup) {
+      fetch(table, i);
+      if constexpr (kFetch)
+        for (std::size_t j = i; j < i + kGroup; ++j) {
+          __builtin_prefetch(reinterpret_cast<const void*>(rows_[0][j]), 0, kPrefetchLocality);
+          __builtin_prefetch(reinterpret_cast<const void*>(rows_[1][j]), 0, kPrefetchLocality);
+        }
+    }
   }
-  // For i = 0, 1, 2 and so on.
-  HWY_INLINE Lines next(const CohortTable& table, std::size_t i) {
-    if (i % kGroup == 0) fetch(table, i + kAhead);
-    const std::size_t at = i % kRing;
-    return {reinterpret_cast<std::byte*>(first_[at]), reinterpret_cast<std::byte*>(second_[at]),
-            fingerprint_[at]};
+  // For i = 0, 8, 16 and so on, before the keys from i on are asked for.
+  HWY_INLINE void start_group(const CohortTable& table, std::size_t i) {
+    fetch(table, i + kAhead);
+    at_ = i % kRing;
+    next_at_ = (i + kAhead) % kRing;
+  }
+  // Key j of the group.
+  HWY_INLINE Lines get(std::size_t j) const {
+    if constexpr (kFetch) {
+      __builtin_prefetch(reinterpret_cast<const void*>(rows_[0][next_at_ + j]), 0,
+                         kPrefetchLocality);
+      __builtin_prefetch(reinterpret_cast<const void*>(rows_[1][next_at_ + j]), 0,
+                         kPrefetchLocality);
+    }
+    return {reinterpret_cast<std::byte*>(rows_[0][at_ + j]),
+            reinterpret_cast<std::byte*>(rows_[1][at_ + j]), fingerprint_[at_ + j]};
+  }
+  // Its first line, its second, or, where `which` is 2 or 3, the spare one.
+  HWY_INLINE std::byte* line(std::size_t j, std::size_t which) const {
+    return reinterpret_cast<std::byte*>(rows_[which][at_ + j]);
   }
 
  private:
-  static constexpr std::size_t kGroup = 8;
-  static constexpr std::size_t kAhead = kPrefetchDistance;
+  static constexpr std::size_t kAhead = kFetch ? kPrefetchDistance : kGroup;
   static constexpr std::size_t kRing = 32;
   static_assert(kAhead % kGroup == 0 && kAhead + kGroup <= kRing);
 
   HWY_INLINE void fetch(const CohortTable& table, std::size_t i) {
     const std::size_t at = i % kRing;
-    if (!SLUICE_PORTABLE_TARGET && i + kGroup <= count_ && table.buckets < kFewBuckets) {
+    if (HWY_LIKELY(!SLUICE_PORTABLE_TARGET && i + kGroup <= count_ &&
+                   table.buckets < kFewBuckets)) {
       compute_group(table, digests_ + i, at);
-      HWY_UNROLL(8)
-      for (std::size_t j = at; j < at + kGroup; ++j) {
-        __builtin_prefetch(reinterpret_cast<const void*>(first_[j]), 1);
-        __builtin_prefetch(reinterpret_cast<const void*>(second_[j]), 1);
-      }
       return;
     }
-    for (std::size_t j = i; j < std::min(i + kGroup, count_); ++j) {
-      const CohortPlace place = place_of(table, digests_[j]);
-      __builtin_prefetch(line_of(table, place.first), 1);
-      __builtin_prefetch(line_of(table, place.second), 1);
-      first_[j % kRing] = reinterpret_cast<std::uintptr_t>(line_of(table, place.first));
-      second_[j % kRing] = reinterpret_cast<std::uintptr_t>(line_of(table, place.second));
-      fingerprint_[j % kRing] = place.fingerprint;
+    for (std::size_t j = 0; j < kGroup; ++j) {
+      rows_[0][at + j] = rows_[1][at + j] = spare_;
+      if (i + j >= count_) continue;
+      const CohortPlace place = place_of(table, digests_[i + j]);
+      rows_[0][at + j] = reinterpret_cast<std::uintptr_t>(line_of(table, place.first));
+      rows_[1][at + j] = reinterpret_cast<std::uintptr_t>(line_of(table, place.second));
+      fingerprint_[at + j] = place.fingerprint;
     }
   }
 
@@ -390,8 +412,8 @@ class Places {
       const auto apart = hn::BitCast(d32, hn::Sub(offset, first));
       const auto wrapped = hn::Add(apart, hn::BitCast(d32, buckets));
       const V second = hn::And(hn::BitCast(d, hn::Min(apart, wrapped)), hn::Set(d, 0xFFFFFFFF));
-      hn::Store(hn::Add(base, hn::ShiftLeft<6>(first)), d, first_ + at + j);
-      hn::Store(hn::Add(base, hn::ShiftLeft<6>(second)), d, second_ + at + j);
+      hn::Store(hn::Add(base, hn::ShiftLeft<6>(first)), d, rows_[0] + at + j);
+      hn::Store(hn::Add(base, hn::ShiftLeft<6>(second)), d, rows_[1] + at + j);
       hn::Store(fingerprint, d, fingerprint_ + at + j);
     }
   }
@@ -399,15 +421,31 @@ class Places {
 
   const Digest* digests_;
   std::size_t count_;
+  std::uintptr_t spare_;
+  std::size_t at_ = 0, next_at_ = 0;
   // One array a member: read back in the pieces that the store buffer can forward.
-  alignas(64) std::uint64_t first_[kRing], second_[kRing], fingerprint_[kRing];
+  alignas(64) std::uint64_t rows_[4][kRing], fingerprint_[kRing];
 };
 
-// A choice without a branch: verdicts and loads are as good as random, and a misprediction costs
-// more than both sides. `which` is all ones for yes, zero for no: with a bool the compiler would
-// rather jump.
-HWY_INLINE std::uint64_t choose(std::uint64_t which, std::uint64_t yes, std::uint64_t no) {
-  return no ^ ((yes ^ no) & which);
+// Calls each(places, i, j) for all keys in order, i being the number of a key and j its place in
+// its group, until that returns false. Returns the number of the key where it did, or `count`.
+template <bool kFetch, class Each>
+HWY_INLINE std::size_t for_each(const CohortTable& table, const Digest* digests, std::size_t count,
+                                Each each) {
+  alignas(64) std::byte spare[kBucketBytes];
+  using P = Places<kFetch>;
+  P places(table, digests, count, spare);
+  std::size_t i = 0;
+  for (; i + P::kGroup <= count; i += P::kGroup) {
+    places.start_group(table, i);
+    HWY_UNROLL(8)
+    for (std::size_t j = 0; j < P::kGroup; ++j)
+      if (HWY_UNLIKELY(!each(places, i + j, j))) return i + j;
+  }
+  places.start_group(table, i);
+  for (std::size_t j = 0; i + j < count; ++j)
+    if (HWY_UNLIKELY(!each(places, i + j, j))) return i + j;
+  return count;
 }
 
 template <class F>
@@ -426,54 +464,53 @@ HWY_INLINE void refresh_slot(const CohortTable& table, const Ages<F>& ages, cons
 
 // kGeneral: with strays or refresh; without, the loop has no branch that depends on the keys. The
 // budget is not looked at. Stops before a distinct key for which there is no room.
-template <class F, bool kGeneral>
+template <class F, bool kGeneral, bool kFetch>
 HWY_NOINLINE std::size_t admit_run(const CohortTable& given, const CohortBatch& batch,
                                    const Digest* digests, Verdict* verdicts, std::size_t count) {
   // A copy that nothing else can point at stays in registers while slots are written.
   const CohortTable table = given;
   const Ages<F> ages(table);
-  Places places(table, digests, count);
-  alignas(64) std::byte unused[kBucketBytes];  // where the slot of a duplicate is written
+  constexpr std::uint64_t kSlots = std::uint64_t{F::kAll} << kFreeBit<F>;
   constexpr std::uint64_t kLastSlot = std::uint64_t{1} << (F::kSlots - 1 + kFreeBit<F>);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Lines place = places.next(table, i);
-    const CohortPair pair =
-        probe_pair<F>(table, ages, place.first, place.second, place.fingerprint);
-    bool duplicate = pair.match;
-    if (kGeneral) {
-      if (!duplicate && is_stray(table, batch, place.first, place.fingerprint)) {
-        if (batch.refresh) return i;
-        duplicate = true;
-      } else if (duplicate && batch.refresh) {
-        refresh_slot<F>(table, ages, place, batch.refreshed_from);
-      }
-    }
-    // The emptier bucket takes the key: all ones where that is the second.
-    const auto to_second = static_cast<std::uint64_t>(
-        (__builtin_popcountll(pair.free_first) - __builtin_popcountll(pair.free_second)) >> 31);
-    const std::uint64_t free = choose(to_second, pair.free_second, pair.free_first);
-    if (HWY_UNLIKELY((free | std::uint64_t{duplicate}) == 0)) return i;
-    const std::uint64_t bucket = choose(to_second, reinterpret_cast<std::uintptr_t>(place.second),
-                                        reinterpret_cast<std::uintptr_t>(place.first));
-    const std::uint64_t line =
-        choose(std::uint64_t{0} - duplicate, reinterpret_cast<std::uintptr_t>(unused), bucket);
-    const auto slot = static_cast<std::size_t>(__builtin_ctzll(free | kLastSlot)) - kFreeBit<F>;
-    put<F>(table, reinterpret_cast<std::byte*>(line), slot, place.fingerprint, table.now);
-    verdicts[i] = static_cast<Verdict>(duplicate);
-  }
-  return count;
+  return for_each<kFetch>(
+      table, digests, count, [&](const auto& places, std::size_t i, std::size_t j) HWY_ATTR {
+        const Lines place = places.get(j);
+        const CohortPair pair =
+            probe_pair<F>(table, ages, place.first, place.second, place.fingerprint);
+        bool duplicate = pair.match;
+        if (kGeneral) {
+          if (!duplicate && is_stray(table, batch, place.first, place.fingerprint)) {
+            if (batch.refresh) return false;
+            duplicate = true;
+          } else if (duplicate && batch.refresh) {
+            refresh_slot<F>(table, ages, place, batch.refreshed_from);
+          }
+        }
+        // The emptier bucket takes the key.
+        const std::size_t to_second =
+            __builtin_popcountll(pair.free & kSlots) < __builtin_popcountll(pair.free >> kApart<F>);
+        const std::uint64_t free = pair.free >> (kApart<F> * to_second) & kSlots;
+        if (HWY_UNLIKELY((free | std::uint64_t{duplicate}) == 0)) return false;
+        std::byte* const line = places.line(j, to_second + 2 * std::size_t{duplicate});
+        const auto slot = static_cast<std::size_t>(__builtin_ctzll(free | kLastSlot)) - kFreeBit<F>;
+        put<F>(table, line, slot, place.fingerprint, table.now);
+        verdicts[i] = static_cast<Verdict>(duplicate);
+        return true;
+      });
 }
 
 // A key takes at most one from the budget, so as many keys as there is budget need no watching.
 template <class F, bool kGeneral>
 HWY_INLINE std::size_t admit_all(const CohortTable& table, CohortBatch& batch) {
+  const auto run = table.buckets * kBucketBytes >= kPrefetchFromBytes
+                       ? admit_run<F, kGeneral, true>
+                       : admit_run<F, kGeneral, false>;
   std::size_t judged = 0;
   while (judged < batch.count && batch.written < batch.budget) {
     const std::size_t count = static_cast<std::size_t>(
         std::min<std::uint64_t>(batch.count - judged, batch.budget - batch.written));
     Verdict* const verdicts = batch.verdicts + judged;
-    const std::size_t done =
-        admit_run<F, kGeneral>(table, batch, batch.digests + judged, verdicts, count);
+    const std::size_t done = run(table, batch, batch.digests + judged, verdicts, count);
     batch.written +=
         static_cast<std::uint64_t>(std::count(verdicts, verdicts + done, Verdict::distinct));
     judged += done;
@@ -494,14 +531,16 @@ template <class F>
 HWY_NOINLINE void ask_all(const CohortTable& given, const CohortBatch& batch) {
   const CohortTable table = given;
   const Ages<F> ages(table);
-  Places places(table, batch.digests, batch.count);
-  for (std::size_t i = 0; i < batch.count; ++i) {
-    const Lines place = places.next(table, i);
-    const bool match =
-        probe_pair<F>(table, ages, place.first, place.second, place.fingerprint).match;
-    batch.verdicts[i] =
-        static_cast<Verdict>(match || is_stray(table, batch, place.first, place.fingerprint));
-  }
+  for_each<true>(
+      table, batch.digests, batch.count,
+      [&](const auto& places, std::size_t i, std::size_t j) HWY_ATTR {
+        const Lines place = places.get(j);
+        const bool match =
+            probe_pair<F>(table, ages, place.first, place.second, place.fingerprint).match;
+        batch.verdicts[i] =
+            static_cast<Verdict>(match || is_stray(table, batch, place.first, place.fingerprint));
+        return true;
+      });
 }
 
 void ask(const CohortTable& table, const CohortBatch& batch) {
@@ -531,26 +570,24 @@ HWY_NOINLINE void ages_of(const CohortTable& given, const Digest* digests, std::
                           std::uint8_t* found) {
   const CohortTable table = given;
   const Ages<F> shared(table);
-  Places places(table, digests, count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto [first, second, fingerprint] = places.next(table, i);
-    const std::uint64_t one = probe<F>(table, shared, first, fingerprint).match;
-    const std::uint64_t two = probe<F>(table, shared, second, fingerprint).match;
-    const std::uint64_t both = one | two << 32;
-    if (HWY_UNLIKELY(both == 0 || (both & (both - 1)) != 0)) {
-      found[i] =
-          static_cast<std::uint8_t>(std::min(youngest<F>(table, shared, first, fingerprint),
-                                             youngest<F>(table, shared, second, fingerprint)));
-      continue;
-    }
-    const std::uint64_t in_second = std::uint64_t{0} - (one == 0);
-    const auto* line = reinterpret_cast<const std::byte*>(
-        choose(in_second, reinterpret_cast<std::uintptr_t>(second),
-               reinterpret_cast<std::uintptr_t>(first)));
-    const auto slot = static_cast<unsigned>(__builtin_ctzll(one | two));
-    found[i] = static_cast<std::uint8_t>((table.now - get<F>(table, line, slot).generation) &
-                                         table.generation_mask());
-  }
+  for_each<true>(
+      table, digests, count, [&](const auto& places, std::size_t i, std::size_t j) HWY_ATTR {
+        const auto [first, second, fingerprint] = places.get(j);
+        const std::uint64_t one = probe<F>(table, shared, first, fingerprint).match;
+        const std::uint64_t two = probe<F>(table, shared, second, fingerprint).match;
+        const std::uint64_t both = one | two << 32;
+        if (HWY_UNLIKELY(both == 0 || (both & (both - 1)) != 0)) {
+          found[i] =
+              static_cast<std::uint8_t>(std::min(youngest<F>(table, shared, first, fingerprint),
+                                                 youngest<F>(table, shared, second, fingerprint)));
+          return true;
+        }
+        const std::byte* line = places.line(j, one == 0);
+        const auto slot = static_cast<unsigned>(__builtin_ctzll(one | two));
+        found[i] = static_cast<std::uint8_t>((table.now - get<F>(table, line, slot).generation) &
+                                             table.generation_mask());
+        return true;
+      });
 }
 
 void ages(const CohortTable& table, const Digest* digests, std::size_t count, std::uint8_t* found) {
