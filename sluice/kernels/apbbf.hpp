@@ -15,7 +15,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sluice/kernels/age_partition.hpp"
+#include "sluice/kernels/age_blocks.hpp"
 #include "sluice/kernels/blocked.hpp"
 
 namespace sluice::kernels {
@@ -58,6 +58,8 @@ class BlockSegments {
   static constexpr unsigned kWords = kBlock / 64;
   static constexpr unsigned kLane = kBlock / kBits;
   static constexpr unsigned kPositionBits = static_cast<unsigned>(std::countr_zero(kLane));
+  static constexpr bool kUnitIsBlock = kColumn || kBlock == 512;
+  static constexpr bool kOneUnit = kColumn;
 
   struct Place {
     std::uint64_t* block;
@@ -72,7 +74,11 @@ class BlockSegments {
 
   static constexpr unsigned parts() noexcept { return 1; }
   Place place(const Digest& digest, unsigned physical, unsigned) const noexcept {
-    const std::uint64_t hash = slice_hash(digest, physical);
+    return hashed_place(digest, physical, slice_hash(digest, physical));
+  }
+  // With the hash of that slice.
+  Place hashed_place(const Digest& digest, std::uint64_t physical,
+                     std::uint64_t hash) const noexcept {
     if constexpr (kColumn) {
       const std::uint64_t column = scale_to(digest.lo, blocks_);
       return {words_ + (column * segments_ + physical) * kWords, column, hash};
@@ -93,6 +99,10 @@ class BlockSegments {
   }
   void set(const Place& place) const noexcept {
     for (unsigned i = 0; i < kWords; ++i) place.block[i] |= mask(place.positions, i);
+  }
+  void set(const Place& place, std::uint64_t keep, std::uint64_t* to) const noexcept {
+    for (unsigned i = 0; i < kWords; ++i)
+      to[i] = (place.block[i] & keep) | mask(place.positions, i);
   }
   void empty(unsigned physical, std::uint64_t unit) const noexcept {
     if constexpr (kColumn)
