@@ -20,13 +20,14 @@ namespace sluice::kernels {
 struct AgeTable {
   struct Age {
     std::uint64_t salt_low, salt_high;  // of its slice
-    std::uint64_t physical;
-    std::uint64_t counts[2];  // 1 if a match is one: in a fresh unit, in a stale one
+    std::uint64_t offset;               // of its segment
+    std::uint64_t counts[2];            // 1 if a match is one: in a fresh unit, in a stale one
   };
   // Ages below 0, which nothing has, down to this: they spare a question.
   static constexpr int kBelow = 32;
 
-  explicit AgeTable(const AgeRing& ring) noexcept {
+  // `stride`: from one segment to the next.
+  AgeTable(const AgeRing& ring, std::uint64_t stride) noexcept {
     const auto k = static_cast<int>(ring.k), l = static_cast<int>(ring.l);
     none = l % k - k;
     for (int age = none - k; age < k + l; ++age) {
@@ -35,7 +36,7 @@ struct AgeTable {
       const unsigned physical = ring.physical(static_cast<unsigned>(real));
       ages[age + kBelow] = {kSliceSalts.lo[physical],
                             kSliceSalts.hi[physical],
-                            physical,
+                            physical * stride,
                             {std::uint64_t{age >= 0}, std::uint64_t{age > 0}}};
     }
   }
@@ -47,7 +48,8 @@ struct AgeTable {
 
 // kFixed is k where it is known to the compiler, else 0. Beside what AgePartition asks of it,
 // Segments has parts() = 1 and
-//   hashed_place(digest, physical, hash)   a place, with the hash of the slice at hand
+//   hashed_place(digest, offset, hash)   a place, with the segment's offset and the slice's hash
+//   stride()               the offset of the second segment
 //   set(place, keep, to)   writes what `keep` leaves of the place's block, with the key's bits, to
 //                          the words `to`
 //   kWords                 of a block
@@ -138,7 +140,7 @@ class AgeBlocks {
   [[gnu::always_inline]] int k() const noexcept { return kFixed != 0 ? kFixed : k_; }
   [[gnu::always_inline]] Place place(const Digest& digest, const Age& age) const noexcept {
     return segments_.hashed_place(
-        digest, age.physical, fold_multiply(digest.lo ^ age.salt_low, digest.hi ^ age.salt_high));
+        digest, age.offset, fold_multiply(digest.lo ^ age.salt_low, digest.hi ^ age.salt_high));
   }
   [[gnu::always_inline]] std::uint64_t matches(const Digest& digest, const Age& age,
                                                std::uint64_t stale) const noexcept {

@@ -233,8 +233,9 @@ template <unsigned kBlock, unsigned kBits, bool kColumn, bool kRefresh, int kFix
 HWY_NOINLINE std::uint64_t admit_run(const ApbbfTable& table, const Digest* digests,
                                      std::size_t count, Verdict* verdicts) {
   using S = Segments<kBlock, kBits, kColumn>;
-  const AgeTable ages(table.ring);
-  const AgeBlocks<S, kFixed> blocks(S(table), table.ring, table.stale, ages);
+  const S segments(table);
+  const AgeTable ages(table.ring, segments.stride());
+  const AgeBlocks<S, kFixed> blocks(segments, table.ring, table.stale, ages);
   return table.total_bytes() >= kPrefetchFromBytes
              ? blocks.template admit<kRefresh, true>(digests, count, verdicts)
              : blocks.template admit<kRefresh, false>(digests, count, verdicts);
@@ -254,8 +255,9 @@ template <unsigned kBlock, unsigned kBits, bool kColumn>
 HWY_NOINLINE void ask_blocks(const ApbbfTable& table, const Digest* digests, std::size_t count,
                              Verdict* verdicts) {
   using S = Segments<kBlock, kBits, kColumn>;
-  const AgeTable ages(table.ring);
-  const AgeBlocks<S, 0> blocks(S(table), table.ring, table.stale, ages);
+  const S segments(table);
+  const AgeTable ages(table.ring, segments.stride());
+  const AgeBlocks<S, 0> blocks(segments, table.ring, table.stale, ages);
   table.total_bytes() >= kPrefetchFromBytes ? blocks.template ask<true>(digests, count, verdicts)
                                             : blocks.template ask<false>(digests, count, verdicts);
 }
