@@ -182,7 +182,8 @@ void ages(const CohortTable& table, const Digest* digests, std::size_t count, st
 }
 
 void sweep(const CohortTable& table, std::uint64_t bucket, std::uint64_t count) {
-  with_format(table, [&](auto format) HWY_ATTR {
+  // By value: what is captured by reference would be read again after every store.
+  with_format(table, [table, bucket, count](auto format) HWY_ATTR {
     using F = decltype(format);
     const CohortAges<F> ages(table);
     for (std::uint64_t i = 0; i < count; ++i)
