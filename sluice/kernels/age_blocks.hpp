@@ -1,15 +1,14 @@
-// An age partition of blocks, a batch at a time: what apbbf's `segment` and `column` layouts do.
+// An age partition of blocks in columns, a batch at a time: what apbbf's `column` layout does.
 //
 // The same answers as AgePartition, in straight code: verdicts are as good as random, and a wrong
 // guess costs more than the work it saves. Of k ages in a row exactly one is l, l − k, l − 2k or so
 // on. These posts are asked first. Where none matches there is no run, and where one does, a run
 // must hold it, so the k − 1 ages on either side of it decide.
 //
-// A key's steps wait for one another, so in columns keys are taken in groups, and a step for all
-// keys of a group before the next one: first the posts, then what is beside them, then the writing.
+// A key's steps wait for one another, so keys are taken in groups, and a step for all keys of a
+// group before the next one: first the posts, then what is beside them, then the writing.
 // That is the same as key by key as long as no two keys write in the same column. Where they do,
 // which is rare in a table of some size, and where two posts match, keys are judged the plain way.
-// Where each segment has a unit of its own to compare, that costs more than it saves.
 #pragma once
 
 #include "sluice/kernels/age_partition.hpp"
@@ -53,8 +52,7 @@ struct AgeTable {
 //   set(place, keep, to)   writes what `keep` leaves of the place's block, with the key's bits, to
 //                          the words `to`
 //   kWords                 of a block
-//   kUnitIsBlock           whether a unit is one block
-//   kOneUnit               whether a key's units have the same number in all segments
+// and its units are single blocks, a key's with the same number in all segments.
 template <class Segments, int kFixed>
 class AgeBlocks {
  public:
@@ -74,23 +72,12 @@ class AgeBlocks {
   [[gnu::always_inline]] std::uint64_t admit(const Digest* digests, std::size_t count,
                                              Verdict* verdicts) const noexcept {
     std::uint64_t written = 0;
-    for_each_group<kPrefetch, true>(
+    for_each_group<kPrefetch>(
         digests, count, [&](Group & group, std::size_t from) __attribute__((always_inline)) {
           Verdict* const judged = verdicts + from;
           if (__builtin_expect(group.crowded, 0)) {
             written += admit_plainly<kRefresh>(segments_, ring_, stale_words_, digests + from,
                                                group.count, judged);
-            return;
-          }
-          if constexpr (!Segments::kOneUnit) {
-            for (std::size_t j = 0; j < group.count; ++j) {
-              find_posts(group, j);
-              const std::uint64_t duplicate = finds(group, j);
-              const std::uint64_t write = (kRefresh ? stands_in_youngest(group, j) : duplicate) ^ 1;
-              judged[j] = static_cast<Verdict>(duplicate);
-              this->write(group, j, write);
-              written += write;
-            }
             return;
           }
           std::uint64_t write[kGroup];
@@ -110,7 +97,7 @@ class AgeBlocks {
   template <bool kPrefetch>
   [[gnu::always_inline]] void ask(const Digest* digests, std::size_t count,
                                   Verdict* verdicts) const noexcept {
-    for_each_group<kPrefetch, true>(
+    for_each_group<kPrefetch>(
         digests, count, [&](Group & group, std::size_t from) __attribute__((always_inline)) {
           for (std::size_t j = 0; j < group.count; ++j)
             verdicts[from + j] = static_cast<Verdict>(finds(group, j));
@@ -204,10 +191,8 @@ class AgeBlocks {
     };
     const Place young = place(group.digests[j], *youngest_);
     const std::uint64_t unit = segments_.unit(young), stale = group.stale[j];
-    if constexpr (!Segments::kUnitIsBlock)
-      if ((stale & write) != 0) segments_.empty(ring_.youngest, unit);
     stale_words_[unit / 64] &= ~(write << (unit % 64));
-    segments_.set(young, Segments::kUnitIsBlock ? stale - 1 : ~std::uint64_t{0}, target(young));
+    segments_.set(young, stale - 1, target(young));
     for (int age = 1; age < k(); ++age) {
       const Place where = place(group.digests[j], youngest_[age]);
       segments_.set(where, ~std::uint64_t{0}, target(where));
@@ -241,7 +226,6 @@ class AgeBlocks {
   // does.
   template <bool kBefore>
   [[gnu::always_inline]] bool is_crowded(const Group& group, Units& units) const noexcept {
-    if (!Segments::kOneUnit) return false;
     if (kBefore)
       for (std::size_t j = 0; j < kGroup; ++j) units[kGroup + j] = units[2 * kGroup + j];
     for (std::size_t j = 0; j < group.count; ++j)
@@ -256,7 +240,7 @@ class AgeBlocks {
 
   // Posts are asked for first, long ahead. When they have come they are looked at, a group ahead of
   // the judgement, and what else it will need is asked for.
-  template <bool kPrefetch, bool kAsk, class Judge>
+  template <bool kPrefetch, class Judge>
   [[gnu::always_inline]] void for_each_group(const Digest* digests, std::size_t count,
                                              Judge judge) const {
     Units units;
@@ -275,8 +259,7 @@ class AgeBlocks {
       looked.count = next < count ? std::min(kGroup, count - next) : 0;
       for (std::size_t j = 0; j < looked.count; ++j) looked.digests[j] = digests[next + j];
       for (std::size_t j = 0; j < looked.count; ++j) {
-        // Where they are looked at again, it is only for the prefetch.
-        if (kPrefetch || kAsk || Segments::kOneUnit) find_posts(looked, j);
+        find_posts(looked, j);
         if constexpr (kPrefetch)
           for (int step = 1; step < k(); ++step) {
             const Age *above = looked.post[j] + step, *below = looked.post[j] - step;

@@ -168,7 +168,7 @@ HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* di
   const ApbbfTable table = given;
   const LineLanes lanes(table.ring, 0);
   std::uint64_t written = 0;
-  with_prefetch(
+  with_prefetch<kNearLocality>(
       count, table.blocks * kLineBytes,
       [&](std::size_t i) { return line_words(table, line_of(table, digests[i])); },
       [&](std::size_t i) HWY_ATTR {
@@ -218,7 +218,7 @@ HWY_NOINLINE void ask_lines(const ApbbfTable& given, const Digest* digests, std:
   const ApbbfTable table = given;
   const LineLanes lanes(table.ring, 0);
   const StaleUnits stale(table.stale);
-  with_prefetch(
+  with_prefetch<kNearLocality>(
       count, table.blocks * kLineBytes,
       [&](std::size_t i) { return line_words(table, line_of(table, digests[i])); },
       [&](std::size_t i) HWY_ATTR {
@@ -229,10 +229,10 @@ HWY_NOINLINE void ask_lines(const ApbbfTable& given, const Digest* digests, std:
       });
 }
 
-template <unsigned kBlock, unsigned kBits, bool kColumn, bool kRefresh, int kFixed>
-HWY_NOINLINE std::uint64_t admit_run(const ApbbfTable& table, const Digest* digests,
-                                     std::size_t count, Verdict* verdicts) {
-  using S = Segments<kBlock, kBits, kColumn>;
+template <unsigned kBlock, unsigned kBits, bool kRefresh, int kFixed>
+HWY_NOINLINE std::uint64_t admit_columns(const ApbbfTable& table, const Digest* digests,
+                                         std::size_t count, Verdict* verdicts) {
+  using S = Segments<kBlock, kBits, true>;
   const S segments(table);
   const AgeTable ages(table.ring, segments.stride());
   const AgeBlocks<S, kFixed> blocks(segments, table.ring, table.stale, ages);
@@ -242,13 +242,18 @@ HWY_NOINLINE std::uint64_t admit_run(const ApbbfTable& table, const Digest* dige
 }
 
 template <unsigned kBlock, unsigned kBits, bool kColumn>
-std::size_t admit_blocks(const ApbbfTable& table, AgeBatch& batch) {
-  const auto run = batch.refresh       ? admit_run<kBlock, kBits, kColumn, true, 0>
-                   : table.ring.k == 2 ? admit_run<kBlock, kBits, kColumn, false, 2>
-                                       : admit_run<kBlock, kBits, kColumn, false, 0>;
-  return admit_runs(batch, [&](const Digest* digests, std::size_t count, Verdict* verdicts) {
-    return run(table, digests, count, verdicts);
-  });
+HWY_NOINLINE std::size_t admit_blocks(const ApbbfTable& table, AgeBatch& batch) {
+  if constexpr (kColumn) {
+    const auto run = batch.refresh       ? admit_columns<kBlock, kBits, true, 0>
+                     : table.ring.k == 2 ? admit_columns<kBlock, kBits, false, 2>
+                                         : admit_columns<kBlock, kBits, false, 0>;
+    return admit_runs(batch, [&](const Digest* digests, std::size_t count, Verdict* verdicts) {
+      return run(table, digests, count, verdicts);
+    });
+  } else {
+    const AgePartition partition(Segments<kBlock, kBits, false>(table), table.ring, table.stale);
+    return partition.admit(batch, table.total_bytes());
+  }
 }
 
 template <unsigned kBlock, unsigned kBits, bool kColumn>
@@ -256,10 +261,16 @@ HWY_NOINLINE void ask_blocks(const ApbbfTable& table, const Digest* digests, std
                              Verdict* verdicts) {
   using S = Segments<kBlock, kBits, kColumn>;
   const S segments(table);
-  const AgeTable ages(table.ring, segments.stride());
-  const AgeBlocks<S, 0> blocks(segments, table.ring, table.stale, ages);
-  table.total_bytes() >= kPrefetchFromBytes ? blocks.template ask<true>(digests, count, verdicts)
-                                            : blocks.template ask<false>(digests, count, verdicts);
+  if constexpr (kColumn) {
+    const AgeTable ages(table.ring, segments.stride());
+    const AgeBlocks<S, 0> blocks(segments, table.ring, table.stale, ages);
+    table.total_bytes() >= kPrefetchFromBytes
+        ? blocks.template ask<true>(digests, count, verdicts)
+        : blocks.template ask<false>(digests, count, verdicts);
+  } else {
+    const AgePartition partition(segments, table.ring, table.stale);
+    partition.ask(digests, count, verdicts, table.total_bytes());
+  }
 }
 
 template <bool kColumn>

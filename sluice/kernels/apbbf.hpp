@@ -58,8 +58,6 @@ class BlockSegments {
   static constexpr unsigned kWords = kBlock / 64;
   static constexpr unsigned kLane = kBlock / kBits;
   static constexpr unsigned kPositionBits = static_cast<unsigned>(std::countr_zero(kLane));
-  static constexpr bool kUnitIsBlock = kColumn || kBlock == 512;
-  static constexpr bool kOneUnit = kColumn;
 
   struct Place {
     std::uint64_t* block;
