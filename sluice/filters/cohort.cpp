@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
-#include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/kernels/room_search.hpp"
 #include "sluice/model/cohort.hpp"
@@ -14,146 +12,17 @@
 namespace sluice {
 namespace {
 
-using kernels::CohortMatch;
 using kernels::CohortPlace;
 using kernels::CohortSlot;
 using kernels::CohortStray;
 using kernels::CohortTable;
 
-constexpr unsigned kSlotBits[] = {16, 24, 32, 40, 48};
-constexpr std::uint64_t kFewestBuckets = 4;
-constexpr std::uint64_t kMostBuckets = std::uint64_t{1} << 40;
-constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
-constexpr unsigned kStandardGenerations = 24;
-constexpr unsigned kStandardGenerations16 = 12;  // 16-bit slots have 4 bits for generations
-
-constexpr ParameterInfo kKnown[] = {
-    {"slot", "bits of a slot: fingerprint and generation", "16, 24, 32, 40 or 48",
-     "the fewest that hold fpr"},
-    {"generations", "generations a window is cut into; slack is one of them", "1 to 61",
-     "24; with 16-bit slots 12"},
-    {"keys", "keys a window holds", "1 to 2^44", "the window, or --rate times the window"},
-    {"bytes", "size of the table", "256 to 64TiB", "what keys need"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
-};
-
-// Numbers must be left for generations that are dead but not yet swept: two, so that the sweep can
-// be spread over one generation at least.
-constexpr unsigned most_generations(unsigned generation_bits) {
-  return (1u << generation_bits) - 3;
-}
-
-unsigned bits_for(unsigned generations) {
-  unsigned bits = 4;
-  while (bits < 6 && most_generations(bits) < generations) ++bits;
-  return bits;
-}
-
-const char* what_is_wrong(const Cohort::Params& params) {
-  if (std::ranges::find(kSlotBits, params.slot_bits) == std::end(kSlotBits))
-    return "filter 'cohort' takes slots of 16, 24, 32, 40 or 48 bits";
-  if (params.generation_bits < 4 || params.generation_bits > 6)
-    return "filter 'cohort' takes 4 to 6 bits for generations";
-  if (params.generations > most_generations(params.generation_bits))
-    return "filter 'cohort' takes at most 61 generations";
-  if (params.buckets < kFewestBuckets || params.buckets > kMostBuckets)
-    return "filter 'cohort' takes a table of 256 bytes to 64 TiB";
-  if (params.capacity == 0 || params.capacity > kMostKeys)
-    return "filter 'cohort' takes 1 to 2^44 keys a window";
-  if (params.live_capacity() >
-      params.buckets * kernels::cohort_slots(params.slot_bits) + Cohort::kMostStrays)
-    return "filter 'cohort' has fewer slots in these bytes than keys in the window: give it more "
-           "bytes, or fewer keys";
-  if (!(params.target_fpr > 0 && params.target_fpr < 1))
-    return "filter 'cohort' takes a target error above 0 and below 1";
-  return nullptr;
-}
-
-double planned_fpr(unsigned slot_bits, unsigned generation_bits) {
-  return model::cohort_fpr(kernels::cohort_slots(slot_bits), slot_bits - generation_bits,
-                           model::cohort_load(slot_bits));
-}
-
-unsigned slot_bits_for(double fpr, unsigned generation_bits) {
-  for (const unsigned bits : kSlotBits)
-    if (planned_fpr(bits, generation_bits) <= fpr) return bits;
-  throw BadParameters(
-      fmt::format("filter 'cohort' cannot reach an error of {}: its widest slots reach {:.1e}", fpr,
-                  planned_fpr(48, generation_bits)));
-}
+constexpr unsigned kSearchAhead = 6;  // buckets on their way while room is searched
 
 }  // namespace
 
-std::span<const ParameterInfo> Cohort::Params::known() {
-  return kKnown;
-}
-
-std::uint64_t Cohort::Params::live_capacity() const {
-  if (generations == 0) return capacity;
-  return (capacity + generations - 1) / generations * (generations + 1);
-}
-
-Cohort::Params Cohort::Params::from(const Wish& wish, const Settings& settings) {
-  const SettingsReader reader("cohort", settings, kKnown);
-  Params params;
-  params.target_fpr = reader.probability("fpr").value_or(wish.fpr);
-  auto generations = reader.count("generations", 0, most_generations(6));
-  if (!generations && wish.generations) generations = *wish.generations;
-  const auto slot = reader.count("slot", 16, 48);
-  // The coarser cut of 16-bit slots is chosen only where they are.
-  const bool small = slot ? *slot == 16 : planned_fpr(16, 4) <= params.target_fpr;
-  params.generations = static_cast<unsigned>(
-      generations.value_or(small ? kStandardGenerations16 : kStandardGenerations));
-  params.generation_bits = bits_for(params.generations);
-  params.slot_bits = slot ? static_cast<unsigned>(*slot)
-                          : slot_bits_for(params.target_fpr, params.generation_bits);
-  const unsigned slots = kernels::cohort_slots(params.slot_bits);
-  const double load = model::cohort_load(params.slot_bits);
-  const auto bytes = reader.size("bytes", kFewestBuckets * 64, std::uint64_t{1} << 46);
-  auto keys = reader.count("keys", 1, kMostKeys);
-  if (!keys) keys = wish.keys;
-  if (bytes) params.buckets = *bytes / kernels::kBucketBytes;
-  if (bytes && !keys) {
-    const double live = static_cast<double>(params.buckets * slots) * load;
-    const double share = params.generations == 0 ? 1 : 1.0 + 1.0 / params.generations;
-    keys = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(live / share));
-  }
-  params.capacity = keys.value_or(kStandardCapacity);
-  if (!bytes)
-    params.buckets = std::max(
-        kFewestBuckets, static_cast<std::uint64_t>(
-                            std::ceil(static_cast<double>(params.live_capacity()) / slots / load)));
-  return params;
-}
-
-Settings Cohort::Params::settings() const {
-  Settings settings;
-  settings.add("slot", std::uint64_t{slot_bits});
-  settings.add("generations", std::uint64_t{generations});
-  settings.add("keys", capacity);
-  settings.add("bytes", buckets * kernels::kBucketBytes);
-  settings.add("fpr", target_fpr);
-  return settings;
-}
-
-Forecast Cohort::Params::forecast() const {
-  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
-  const unsigned slots = kernels::cohort_slots(slot_bits);
-  const double load = static_cast<double>(live_capacity()) / (static_cast<double>(buckets) * slots);
-  return {.keys = capacity,
-          .bytes = buckets * kernels::kBucketBytes + kMostStrays * sizeof(CohortStray),
-          // Small tables have room to spare. What they are planned by is what they promise.
-          .fpr = model::cohort_fpr(slots, slot_bits - generation_bits,
-                                   std::max(load, model::cohort_load(slot_bits))),
-          .lines = 2,
-          .generations = generations,
-          .slack = model::window_slack(generations),
-          .npws = model::window_slack(generations),
-          .settings = settings()};
-}
-
 Cohort Cohort::make(const Params& params) {
-  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
+  if (const char* wrong = params.what_is_wrong()) throw BadParameters(wrong);
   return Cohort(params);
 }
 
@@ -246,13 +115,18 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
     batch.budget = refresh ? room : std::min(room, budget);
     batch.refresh = refresh;
     batch.refreshed_from = refreshed_from.data();
+    batch.owner = this;
+    batch.make_room = [](void* owner, const CohortPlace& place) {
+      auto* const filter = static_cast<Cohort*>(owner);
+      return filter->make_room(place, filter->now_);
+    };
     const std::size_t done = kernels::cohort_admit(table(), batch);
     note_written(now_, batch.written);
     judged += done;
     budget -= refresh ? done : batch.written;
     if (judged == most) break;
     if (budget == 0 || live_keys_ >= params_.live_capacity()) break;
-    // Both buckets are full, or a stray is refreshed: the rare ways.
+    // There is no room but in the stash, or a stray is refreshed: the rare ways.
     if (!judge_one(digests[judged], verdicts[judged], anchor)) break;
     budget -= refresh || verdicts[judged] == Verdict::distinct;
     ++judged;
@@ -352,10 +226,15 @@ bool Cohort::make_room(const CohortPlace& where, unsigned generation) noexcept {
   const auto room = kernels::search_room(
       where.first, where.second,
       [&](std::uint64_t bucket, auto visit) {
+        std::array<std::uint64_t, 32> others;
         for (unsigned slot = 0; slot < slots; ++slot) {
           const CohortSlot held = kernels::cohort_get(table(), bucket, slot);
-          if (visit(slot, kernels::second_bucket(table(), bucket, held.fingerprint))) return;
+          others[slot] = kernels::second_bucket(table(), bucket, held.fingerprint);
+          // About every third has a free slot; the others that are asked for are soon asked again.
+          if (slot < kSearchAhead) __builtin_prefetch(kernels::line_of(table(), others[slot]));
         }
+        for (unsigned slot = 0; slot < slots; ++slot)
+          if (visit(slot, others[slot])) return;
       },
       [&](std::uint64_t bucket) -> std::optional<unsigned> {
         const std::uint32_t free = kernels::cohort_probe(table(), bucket, 0).free;
@@ -463,99 +342,6 @@ FilterStats Cohort::stats() const {
           .stash = strays_.size(),
           .forgotten = forgotten_,
           .forget_misses = forget_misses_};
-}
-
-void Cohort::encode_header(Encoder& to) const {
-  to.u32(params_.slot_bits);
-  to.u32(params_.generation_bits);
-  to.u32(params_.generations);
-  to.u64(params_.buckets);
-  to.u64(params_.capacity);
-  to.f64(params_.target_fpr);
-  to.u32(now_);
-  to.u64(swept_);
-  to.u64(sweep_due_);
-  to.u64(moves_);
-  for (const std::uint64_t written : written_) to.u64(written);
-  to.u32(static_cast<std::uint32_t>(strays_.size()));
-  for (const CohortStray& stray : strays_) {
-    to.u64(stray.bucket);
-    to.u64(stray.fingerprint);
-    to.u32(stray.generation);
-  }
-}
-
-void Cohort::encode_payload(Encoder& to) const {
-  to.bytes(memory_.bytes());
-}
-
-Cohort Cohort::decode(Decoder& header, Decoder& payload) {
-  const auto refuse = [](bool wrong) {
-    if (wrong) throw CorruptSnapshot("no filter 'cohort' has these fields");
-  };
-  Params params;
-  params.slot_bits = header.u32();
-  params.generation_bits = header.u32();
-  params.generations = header.u32();
-  params.buckets = header.u64();
-  params.capacity = header.u64();
-  params.target_fpr = header.f64();
-  if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
-  payload.expect_remaining(params.buckets * kernels::kBucketBytes, "the table of filter 'cohort'");
-  Cohort filter(params);
-  const unsigned mask = filter.table().generation_mask();
-  filter.now_ = header.u32();
-  filter.swept_ = header.u64();
-  filter.sweep_due_ = header.u64();
-  filter.moves_ = header.u64();
-  refuse(filter.now_ > mask || filter.swept_ >= params.buckets ||
-         filter.sweep_due_ > filter.sweep_share());
-  for (unsigned generation = 0; generation < kMostGenerations; ++generation) {
-    filter.written_[generation] = header.u64();
-    const bool live =
-        generation <= mask && filter.age_of_generation(generation) <= params.generations;
-    refuse(filter.written_[generation] > (live ? params.live_capacity() : 0));
-    filter.live_keys_ += filter.written_[generation];
-  }
-  refuse(filter.live_keys_ > params.live_capacity());
-  const std::uint32_t strays = header.u32();
-  refuse(strays > kMostStrays);
-  for (std::uint32_t i = 0; i < strays; ++i) {
-    CohortStray stray{header.u64(), header.u64(), header.u32()};
-    refuse(stray.bucket >= params.buckets || stray.generation > mask ||
-           stray.fingerprint >> (params.slot_bits - params.generation_bits) != 0);
-    filter.strays_.push_back(stray);
-  }
-  payload.bytes(filter.memory_.bytes());
-  refuse(!filter.is_sound());
-  return filter;
-}
-
-// Counts that do not match the table would run below zero as its keys age, and a dead slot that the
-// sweep does not reach in time would come back to life when its number comes round.
-bool Cohort::is_sound() const {
-  std::array<std::uint64_t, kMostGenerations> live{};
-  const std::uint64_t share = sweep_share();
-  const std::uint64_t swept_now = share - sweep_due_;
-  const unsigned slots = kernels::cohort_slots(params_.slot_bits);
-  for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket) {
-    // How many generations ago the sweep was here: what was dead then has been dead no longer.
-    const std::uint64_t back = (swept_ + 2 * params_.buckets - 1 - bucket) % params_.buckets;
-    const std::uint64_t ago = back < swept_now ? 0 : 1 + (back - swept_now) / share;
-    for (unsigned slot = 0; slot < slots; ++slot) {
-      const unsigned generation = kernels::cohort_get(table(), bucket, slot).generation;
-      const unsigned age = age_of_generation(generation);
-      if (age <= params_.generations)
-        ++live[generation];
-      else if (age - params_.generations - 1 > ago)
-        return false;
-    }
-  }
-  for (const CohortStray& stray : strays_) {
-    if (age_of_generation(stray.generation) > params_.generations) return false;
-    ++live[stray.generation];
-  }
-  return live == written_;
 }
 
 static_assert(WindowFilter<Cohort>);

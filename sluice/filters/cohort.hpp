@@ -55,6 +55,7 @@ class Cohort {
     static std::span<const ParameterInfo> known();
     Settings settings() const;
     Forecast forecast() const;
+    const char* what_is_wrong() const;  // a sentence, or nothing
     friend bool operator==(const Params&, const Params&) = default;
   };
 

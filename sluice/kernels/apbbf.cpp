@@ -74,6 +74,13 @@ class VectorSegments : public BlockSegments<kBlock, kBits, kColumn> {
       hn::Store(hn::Or(hn::Load(d, words), mask(place.positions, part)), d, words);
     }
   }
+  void set(const Place& place, std::uint64_t keep, std::uint64_t* to) const noexcept {
+    const Tag64 d;
+    for (std::size_t part = 0; part < kParts; ++part) {
+      const auto held = hn::And(hn::Load(d, place.block + part * kLanes64), hn::Set(d, keep));
+      hn::Store(hn::Or(held, mask(place.positions, part)), d, to + part * kLanes64);
+    }
+  }
 
  private:
   static hn::Vec<Tag64> mask(std::uint64_t positions, std::size_t part) {
@@ -161,7 +168,7 @@ HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* di
   const ApbbfTable table = given;
   const LineLanes lanes(table.ring, 0);
   std::uint64_t written = 0;
-  with_prefetch(
+  with_prefetch<kNearLocality>(
       count, table.blocks * kLineBytes,
       [&](std::size_t i) { return line_words(table, line_of(table, digests[i])); },
       [&](std::size_t i) HWY_ATTR {
@@ -181,19 +188,28 @@ HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* di
   return written;
 }
 
-template <unsigned kSegments>
-std::size_t admit_all_lines(const ApbbfTable& table, AgeBatch& batch) {
+// Judges until the room is used up. A key takes at most one, so as many keys as there is room need
+// no watching.
+template <class Run>
+std::size_t admit_runs(AgeBatch& batch, Run run) {
   std::size_t judged = 0;
   while (judged < batch.count && batch.written < batch.room) {
-    const std::size_t run = static_cast<std::size_t>(
+    const std::size_t count = static_cast<std::size_t>(
         std::min<std::uint64_t>(batch.count - judged, batch.room - batch.written));
-    const auto admit = batch.refresh       ? admit_lines<kSegments, 5, true>
-                       : table.ring.k <= 8 ? admit_lines<kSegments, 3, false>
-                                           : admit_lines<kSegments, 5, false>;
-    batch.written += admit(table, batch.digests + judged, run, batch.verdicts + judged);
-    judged += run;
+    batch.written += run(batch.digests + judged, count, batch.verdicts + judged);
+    judged += count;
   }
   return judged;
+}
+
+template <unsigned kSegments>
+std::size_t admit_all_lines(const ApbbfTable& table, AgeBatch& batch) {
+  const auto admit = batch.refresh       ? admit_lines<kSegments, 5, true>
+                     : table.ring.k <= 8 ? admit_lines<kSegments, 3, false>
+                                         : admit_lines<kSegments, 5, false>;
+  return admit_runs(batch, [&](const Digest* digests, std::size_t count, Verdict* verdicts) {
+    return admit(table, digests, count, verdicts);
+  });
 }
 
 template <unsigned kSegments>
@@ -202,7 +218,7 @@ HWY_NOINLINE void ask_lines(const ApbbfTable& given, const Digest* digests, std:
   const ApbbfTable table = given;
   const LineLanes lanes(table.ring, 0);
   const StaleUnits stale(table.stale);
-  with_prefetch(
+  with_prefetch<kNearLocality>(
       count, table.blocks * kLineBytes,
       [&](std::size_t i) { return line_words(table, line_of(table, digests[i])); },
       [&](std::size_t i) HWY_ATTR {
@@ -213,17 +229,48 @@ HWY_NOINLINE void ask_lines(const ApbbfTable& given, const Digest* digests, std:
       });
 }
 
+template <unsigned kBlock, unsigned kBits, bool kRefresh, int kFixed>
+HWY_NOINLINE std::uint64_t admit_columns(const ApbbfTable& table, const Digest* digests,
+                                         std::size_t count, Verdict* verdicts) {
+  using S = Segments<kBlock, kBits, true>;
+  const S segments(table);
+  const AgeTable ages(table.ring, segments.stride());
+  const AgeBlocks<S, kFixed> blocks(segments, table.ring, table.stale, ages);
+  return table.total_bytes() >= kPrefetchFromBytes
+             ? blocks.template admit<kRefresh, true>(digests, count, verdicts)
+             : blocks.template admit<kRefresh, false>(digests, count, verdicts);
+}
+
 template <unsigned kBlock, unsigned kBits, bool kColumn>
 HWY_NOINLINE std::size_t admit_blocks(const ApbbfTable& table, AgeBatch& batch) {
-  const AgePartition partition(Segments<kBlock, kBits, kColumn>(table), table.ring, table.stale);
-  return partition.admit(batch, table.total_bytes());
+  if constexpr (kColumn) {
+    const auto run = batch.refresh       ? admit_columns<kBlock, kBits, true, 0>
+                     : table.ring.k == 2 ? admit_columns<kBlock, kBits, false, 2>
+                                         : admit_columns<kBlock, kBits, false, 0>;
+    return admit_runs(batch, [&](const Digest* digests, std::size_t count, Verdict* verdicts) {
+      return run(table, digests, count, verdicts);
+    });
+  } else {
+    const AgePartition partition(Segments<kBlock, kBits, false>(table), table.ring, table.stale);
+    return partition.admit(batch, table.total_bytes());
+  }
 }
 
 template <unsigned kBlock, unsigned kBits, bool kColumn>
 HWY_NOINLINE void ask_blocks(const ApbbfTable& table, const Digest* digests, std::size_t count,
                              Verdict* verdicts) {
-  const AgePartition partition(Segments<kBlock, kBits, kColumn>(table), table.ring, table.stale);
-  partition.ask(digests, count, verdicts, table.total_bytes());
+  using S = Segments<kBlock, kBits, kColumn>;
+  const S segments(table);
+  if constexpr (kColumn) {
+    const AgeTable ages(table.ring, segments.stride());
+    const AgeBlocks<S, 0> blocks(segments, table.ring, table.stale, ages);
+    table.total_bytes() >= kPrefetchFromBytes
+        ? blocks.template ask<true>(digests, count, verdicts)
+        : blocks.template ask<false>(digests, count, verdicts);
+  } else {
+    const AgePartition partition(segments, table.ring, table.stale);
+    partition.ask(digests, count, verdicts, table.total_bytes());
+  }
 }
 
 template <bool kColumn>

@@ -15,7 +15,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sluice/kernels/age_partition.hpp"
+#include "sluice/kernels/age_blocks.hpp"
 #include "sluice/kernels/blocked.hpp"
 
 namespace sluice::kernels {
@@ -72,15 +72,21 @@ class BlockSegments {
 
   static constexpr unsigned parts() noexcept { return 1; }
   Place place(const Digest& digest, unsigned physical, unsigned) const noexcept {
-    const std::uint64_t hash = slice_hash(digest, physical);
+    return hashed_place(digest, physical * stride(), slice_hash(digest, physical));
+  }
+  // How many words a segment lies behind the one before.
+  std::uint64_t stride() const noexcept { return kColumn ? kWords : blocks_ * kWords; }
+  // With the hash of the slice, and `offset` words behind the first segment.
+  Place hashed_place(const Digest& digest, std::uint64_t offset,
+                     std::uint64_t hash) const noexcept {
     if constexpr (kColumn) {
       const std::uint64_t column = scale_to(digest.lo, blocks_);
-      return {words_ + (column * segments_ + physical) * kWords, column, hash};
+      return {words_ + column * segments_ * kWords + offset, column, hash};
     }
     // The block's number is the top of the hash, which in a large table leaves too little for the
     // positions: they come from another turn of it.
     const std::uint64_t block = scale_to(hash, blocks_);
-    return {words_ + (physical * blocks_ + block) * kWords, block * kWords / 8,
+    return {words_ + offset + block * kWords, block * kWords / 8,
             fold_multiply(hash, 0xD6E8FEB86659FD93ULL)};
   }
   const void* address(const Place& place) const noexcept { return place.block; }
@@ -93,6 +99,10 @@ class BlockSegments {
   }
   void set(const Place& place) const noexcept {
     for (unsigned i = 0; i < kWords; ++i) place.block[i] |= mask(place.positions, i);
+  }
+  void set(const Place& place, std::uint64_t keep, std::uint64_t* to) const noexcept {
+    for (unsigned i = 0; i < kWords; ++i)
+      to[i] = (place.block[i] & keep) | mask(place.positions, i);
   }
   void empty(unsigned physical, std::uint64_t unit) const noexcept {
     if constexpr (kColumn)

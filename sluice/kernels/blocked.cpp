@@ -35,8 +35,7 @@ std::size_t judge_all(const BlockedTable& table, const Digest* digests, std::siz
 #else
 
 // One vector of a key's mask. `Lane` is the width of a lane of the layout: 64 bits for 8 probes, 32
-// for
-// 16. A block takes 64 / sizeof(vector) of them; `part` is which.
+// for 16. A block takes 64 / sizeof(vector) of them; `part` is which.
 using Tag64 = hn::CappedTag<std::uint64_t, 8>;
 using Tag32 = hn::CappedTag<std::uint32_t, 16>;
 constexpr std::size_t kVectorBytes = hn::MaxLanes(Tag64()) * sizeof(std::uint64_t);
@@ -64,24 +63,31 @@ HWY_INLINE hn::Vec<Tag64> mask16(const Digest& digest, std::uint64_t second, std
   return hn::BitCast(Tag64(), hn::Set(d, 1) << position);
 }
 
+// All is read before anything is written: a load behind a store to who knows where would wait.
 template <unsigned kProbes, bool kRemember>
-HWY_INLINE bool judge_one(const BlockedTable& table, const Digest& digest) {
+HWY_INLINE bool judge_one(const BlockedTable& table, const Digest digest) {
   const Tag64 d;
   std::uint64_t* block = block_of(table, digest);
   const std::uint64_t second = kProbes == 16 ? second_word(digest) : 0;
+  hn::Vec<Tag64> filled[kParts];
   auto missing = hn::Zero(d);
   for (std::size_t part = 0; part < kParts; ++part) {
     const auto mask = kProbes == 8 ? mask8(digest, part) : mask16(digest, second, part);
     const auto words = hn::Load(d, block + part * kLanes64);
     missing = hn::Or(missing, hn::AndNot(words, mask));
-    if (kRemember) hn::Store(hn::Or(words, mask), d, block + part * kLanes64);
+    filled[part] = hn::Or(words, mask);
   }
+  if (kRemember)
+    for (std::size_t part = 0; part < kParts; ++part)
+      hn::Store(filled[part], d, block + part * kLanes64);
   return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
 }
 
 template <unsigned kProbes, bool kRemember>
-std::size_t judge_all(const BlockedTable& table, const Digest* digests, std::size_t count,
+std::size_t judge_all(const BlockedTable& given, const Digest* digests, std::size_t count,
                       Verdict* verdicts) {
+  // A copy that nothing else can point at stays in registers while blocks are written.
+  const BlockedTable table = given;
   std::size_t duplicates = 0;
   with_prefetch(
       count, table.blocks * kBlockBytes, [&](std::size_t i) { return block_of(table, digests[i]); },

@@ -118,10 +118,13 @@ struct CohortBatch {
   bool refresh = false;                     // a duplicate is stamped with the present generation
   std::uint64_t written = 0;                // out: keys written
   std::uint64_t* refreshed_from = nullptr;  // out, with refresh: duplicates by their old generation
+  // Writes a distinct key whose buckets are both full by moving others; false if it cannot.
+  bool (*make_room)(void* owner, const CohortPlace& place) = nullptr;
+  void* owner = nullptr;
 };
 
 // Judges digests in order and returns how many it judged: fewer than `count` when the budget is
-// spent or when a distinct key finds both of its buckets full, which is for the caller to mend.
+// spent or when there is no room for a distinct key, which is for the caller to mend.
 std::size_t cohort_admit(const CohortTable& table, CohortBatch& batch) noexcept;
 
 // Ask only.
