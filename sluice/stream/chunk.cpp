@@ -131,6 +131,7 @@ void ChunkReader::cut(Chunk& chunk, bool last) {
 ChunkKeys::ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool digests)
     : hasher_(hasher),
       digests_(digests),
+      merges_(!options.infer),
       extractor_(naming("--key", [&] { return make_key_extractor(options.format, options.keys); })),
       keys_(kBatchRecords) {
   if (options.event_time)
@@ -172,6 +173,13 @@ void ChunkKeys::prepare_batch(Chunk& chunk, std::size_t begin, std::size_t count
     }
   }
   if (digests_) hasher_.digest(keys.first(keyed), std::span(chunk.digests).subspan(begin, keyed));
+  if (keyed == count && merges_ && !chunk.batches.empty()) {
+    Chunk::Batch& before = chunk.batches.back();
+    if (before.keyed == before.count && before.count + count <= kJudgeRecords) {
+      before.count = before.keyed += count;
+      return;
+    }
+  }
   chunk.batches.push_back({begin, count, keyed});
 }
 

@@ -27,6 +27,10 @@ inline constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 // A chunk has no more records than this, however short they are: they take memory, too.
 inline constexpr std::size_t kChunkRecords = 16 * kBatchRecords;
 
+// Batches without a gap are judged together, up to so many records: filters hide the latency of one
+// key behind others, and every batch begins with nothing to hide behind.
+inline constexpr std::size_t kJudgeRecords = 4 * kBatchRecords;
+
 // Bytes that are not written before they are read into: pages that no record needs stay untouched.
 class ReadBuffer {
  public:
@@ -114,6 +118,7 @@ class ChunkKeys {
 
   const Hasher& hasher_;
   bool digests_;
+  bool merges_;  // inference takes one batch at a time
   std::unique_ptr<KeyExtractor> extractor_;
   std::optional<EventTimes> event_times_;
   std::vector<std::string_view> keys_;

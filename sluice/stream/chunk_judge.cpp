@@ -165,24 +165,25 @@ void ChunkJudge::write(const Batch& batch) {
   }
   // A late record takes the place of a duplicate (drop), of any other record (pass), or neither
   // (mark).
-  const bool late = batch_late_ > 0;
-  const auto duplicate = [&](std::size_t i) {
-    if (late && late_[i]) return options_.late == LatePolicy::drop;
-    return verdicts_[i] == Verdict::duplicate;
-  };
-  const auto other = [&](std::size_t i) {
-    if (late && late_[i]) return options_.late == LatePolicy::pass;
-    return verdicts_[i] != Verdict::duplicate;
-  };
-  if (options_.invert) {
-    write_to(passed_, batch, duplicate);
-    write_to(held_, batch, other);
-  } else {
-    write_to(passed_, batch, other);
-    write_to(held_, batch, duplicate);
+  Outlet& duplicates = options_.invert ? passed_ : held_;
+  Outlet& others = options_.invert ? held_ : passed_;
+  // Not members: the bytes that are copied might be theirs, for all the compiler knows.
+  const Verdict* const verdicts = verdicts_.data();
+  if (batch_late_ == 0) {
+    write_to(others, batch, [=](std::size_t i) { return verdicts[i] != Verdict::duplicate; });
+    write_to(duplicates, batch, [=](std::size_t i) { return verdicts[i] == Verdict::duplicate; });
+    return;
   }
-  if (late && options_.late == LatePolicy::mark)
-    write_to(late_outlet_, batch, [&](std::size_t i) { return late_[i]; });
+  const bool* const late = late_.data();
+  const LatePolicy policy = options_.late;
+  write_to(others, batch, [=](std::size_t i) {
+    return late[i] ? policy == LatePolicy::pass : verdicts[i] != Verdict::duplicate;
+  });
+  write_to(duplicates, batch, [=](std::size_t i) {
+    return late[i] ? policy == LatePolicy::drop : verdicts[i] == Verdict::duplicate;
+  });
+  if (policy == LatePolicy::mark)
+    write_to(late_outlet_, batch, [=](std::size_t i) { return late[i]; });
 }
 
 // Strict: what stands before the bad record is judged and written, then the run ends.

@@ -66,10 +66,10 @@ class ChunkJudge {
   std::uint64_t source_records_ = 0;  // of the present source before this batch
 
   // One batch.
-  std::array<Verdict, kBatchRecords> verdicts_{};
-  std::array<bool, kBatchRecords> late_{};
+  std::array<Verdict, kJudgeRecords> verdicts_{};
+  std::array<bool, kJudgeRecords> late_{};
   std::array<KeyStatus, kBatchRecords> status_{};  // where inference has a say in it
-  std::array<Nanoseconds, kBatchRecords> no_times_{};
+  std::array<Nanoseconds, kJudgeRecords> no_times_{};
   std::size_t batch_late_ = 0;        // how many of the batch are late
   std::size_t batch_duplicates_ = 0;  // and how many are duplicates
 };

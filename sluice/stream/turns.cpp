@@ -1,8 +1,14 @@
 #include "sluice/stream/turns.hpp"
 
+#include <thread>
 #include <utility>
 
 namespace sluice {
+namespace {
+
+constexpr unsigned kYields = 64;
+
+}  // namespace
 
 std::optional<Turns::Ticket> Turns::begin_reading(bool helper) {
   std::unique_lock lock(mutex_);
@@ -41,6 +47,9 @@ void Turns::call_helpers(bool call) {
 }
 
 bool Turns::begin_judging(Ticket ticket) {
+  // The one before is seldom far from its end, and waking up takes longer than that.
+  for (unsigned i = 0; i < kYields && judged_.load(std::memory_order_acquire) != ticket; ++i)
+    std::this_thread::yield();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return failure_ || judged_ == ticket; });
   return !failure_;
