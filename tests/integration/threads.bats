@@ -132,11 +132,11 @@ same() {
     rm -f s s.* out drain
     mkfifo drain
     if [[ $source == file ]]; then
-      "$SLUICE" dedup --threads 2 --stats json --state s input >drain 2>err 3>&- &
+      "$SLUICE" dedup --threads 2 --stats json --fpr 1e-12 --state s input >drain 2>err 3>&- &
       pid=$!
     else
       exec 6< <(cat input)
-      "$SLUICE" dedup --threads 2 --stats json --state s <&6 >drain 2>err 3>&- 6<&- &
+      "$SLUICE" dedup --threads 2 --stats json --fpr 1e-12 --state s <&6 >drain 2>err 3>&- 6<&- &
       pid=$!
     fi
     started+=("$pid")
