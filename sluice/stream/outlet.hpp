@@ -93,10 +93,10 @@ std::size_t Outlet::copy_short(std::span<const Record> records, std::size_t i, c
   char* to = buffer_.get() + filled_;
   char* const last = buffer_.get() + kBufferBytes - kShortBytes;
   for (; i < records.size(); ++i) {
-    const Record record = records[i];
-    if (record.whole > kShortBytes || to > last) break;
-    std::memcpy(to, record.data, kShortBytes);
-    to += keep(i) ? record.whole : 0;
+    const std::size_t whole = records[i].whole;
+    if (whole > kShortBytes || to > last) break;
+    std::memcpy(to, records[i].data, kShortBytes);
+    to += keep(i) ? whole : 0;
   }
   const auto filled = static_cast<std::size_t>(to - buffer_.get());
   bytes_ += filled - filled_;

@@ -1,14 +1,8 @@
 #include "sluice/stream/turns.hpp"
 
-#include <thread>
 #include <utility>
 
 namespace sluice {
-namespace {
-
-constexpr unsigned kYields = 64;
-
-}  // namespace
 
 std::optional<Turns::Ticket> Turns::begin_reading(bool helper) {
   std::unique_lock lock(mutex_);
@@ -20,8 +14,10 @@ std::optional<Turns::Ticket> Turns::begin_reading(bool helper) {
 }
 
 void Turns::end_reading() {
-  const std::lock_guard lock(mutex_);
-  reading_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    reading_ = false;
+  }
   changed_.notify_all();
 }
 
@@ -47,17 +43,16 @@ void Turns::call_helpers(bool call) {
 }
 
 bool Turns::begin_judging(Ticket ticket) {
-  // The one before is seldom far from its end, and waking up takes longer than that.
-  for (unsigned i = 0; i < kYields && judged_.load(std::memory_order_acquire) != ticket; ++i)
-    std::this_thread::yield();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return failure_ || judged_ == ticket; });
   return !failure_;
 }
 
 void Turns::end_judging() {
-  const std::lock_guard lock(mutex_);
-  ++judged_;
+  {
+    const std::lock_guard lock(mutex_);
+    ++judged_;
+  }
   changed_.notify_all();
 }
 

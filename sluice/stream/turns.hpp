@@ -6,7 +6,6 @@
 // often than a few times a chunk.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -53,8 +52,8 @@ class Turns {
   bool helpers_called_ = false;
   bool finished_ = false;
   bool stopped_ = false;
-  Ticket next_ = 0;                 // of the next turn to read
-  std::atomic<Ticket> judged_ = 0;  // all before this are
+  Ticket next_ = 0;    // of the next turn to read
+  Ticket judged_ = 0;  // all before this are
   std::exception_ptr failure_;
 };
 
