@@ -59,16 +59,15 @@ struct Dedup::Parts {
 
   Parts(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
         ByteSink* held, ByteSink* late)
-      : threads(options.threads),
-        own{.chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}},
+      : own{.chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}},
         reader(options.format, options.most_record_bytes),
         judge(options, filter, passed, held, late) {
-    if (threads > 1)
+    // Without digests there is too little to do for two.
+    if (options.threads > 1 && asks_for_digests(options, filter))
       helper.emplace(
           Worker{.chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}});
   }
 
-  unsigned threads;
   Worker own;
   std::optional<Worker> helper;
   ChunkReader reader;
