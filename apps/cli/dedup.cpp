@@ -136,6 +136,12 @@ void add_output_flags(CLI::App& command, DedupFlags& flags) {
       ->type_name("COUNT")
       ->group(group);
   command
+      .add_option("--threads", flags.threads,
+                  "How many may work at once; the second only where the input comes fast enough "
+                  "[2, or 1 where there is one processor]")
+      ->type_name("1|2")
+      ->group(group);
+  command
       .add_option("--stats", flags.stats,
                   "What to say on standard error, at the end and at each SIGUSR1")
       ->type_name("text|json|none")

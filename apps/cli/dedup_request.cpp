@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <sched.h>
+
 #include <algorithm>
 #include <charconv>
+#include <thread>
 
 #include "dedup_infer.hpp"
 #include "dedup_window.hpp"
@@ -38,6 +41,23 @@ DedupRequest::Stats stats_of(const std::string& text) {
   if (text == "json") return DedupRequest::Stats::json;
   if (text == "none") return DedupRequest::Stats::none;
   throw BadParameters(fmt::format("--stats '{}' is not text, json or none", text));
+}
+
+// Processors that we may run on, which may be fewer than there are.
+unsigned processors() {
+#ifdef __linux__
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    return static_cast<unsigned>(CPU_COUNT(&allowed));
+#endif
+  return std::thread::hardware_concurrency();
+}
+
+unsigned threads_of(const std::string& text) {
+  if (text.empty()) return processors() > 1 ? 2 : 1;
+  if (text == "1") return 1;
+  if (text == "2") return 2;
+  throw BadParameters(fmt::format("--threads '{}' is not 1 or 2", text));
 }
 
 void understand_state(const DedupFlags& flags, DedupRequest& request) {
@@ -201,6 +221,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.state = flags.state;
   request.state_previous = flags.state_previous;
   request.stats = stats_of(flags.stats);
+  request.options.threads = threads_of(flags.threads);
   understand_window(flags, request);
   understand_audit(flags, request);
   understand_plan(flags, request);

@@ -30,6 +30,7 @@ struct DedupFlags {
   std::string state, checkpoint_every;
   bool state_previous = false;
   std::string stats = "text";
+  std::string threads;
   std::string audit, audit_memory, audit_ghosts;
   // Windows: see dedup_window.hpp.
   std::string window, event_time, time_format, max_ahead, late, late_output, rate, slack, npws,

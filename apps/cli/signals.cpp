@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 
@@ -11,9 +12,10 @@
 namespace sluice::cli {
 namespace {
 
-// A handler can reach nothing but globals.
-volatile std::sig_atomic_t g_received = 0;
-volatile std::sig_atomic_t g_asked = 0;
+// A handler can reach nothing but globals; any thread may ask for these.
+std::atomic<int> g_received = 0;
+std::atomic<bool> g_asked = false;
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 int g_pipe[2] = {-1, -1};
 
 extern "C" void on_stop_signal(int number) {
@@ -24,7 +26,7 @@ extern "C" void on_stop_signal(int number) {
 }
 
 extern "C" void on_question(int) {
-  g_asked = 1;
+  g_asked = true;
 }
 
 }  // namespace
@@ -43,9 +45,7 @@ StopSignals::StopSignals() {
 }
 
 bool StopSignals::asked() noexcept {
-  if (g_asked == 0) return false;
-  g_asked = 0;
-  return true;
+  return g_asked.exchange(false);
 }
 
 int StopSignals::wake_descriptor() const noexcept {

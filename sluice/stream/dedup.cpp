@@ -2,47 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
 
-#include "sluice/audit/audit.hpp"
 #include "sluice/base/error.hpp"
-#include "sluice/base/quantity.hpp"
+#include "sluice/filters/none.hpp"
+#include "sluice/stream/chunk.hpp"
+#include "sluice/stream/chunk_judge.hpp"
 #include "sluice/stream/csv.hpp"
+#include "sluice/stream/turns.hpp"
 
 namespace sluice {
 namespace {
 
-// One read: large enough that system calls do not matter, small enough that what was read is still
-// in the second-level cache when it is hashed and copied.
-constexpr std::size_t kReadBytes = std::size_t{1} << 18;
-
-bool has_header(const Format& format) {
-  return format.header && (format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv);
-}
-
-// What is measured is all but the last byte of the terminator: that much of a record can be in the
-// buffer before its end is known, so that the reads' sizes make no difference.
-std::size_t count_before_long(std::span<const Record> records, std::uint64_t most) {
-  const auto is_long = [most](const Record& record) {
-    return record.whole - (record.whole > record.body ? 1 : 0) > most;
-  };
-  return static_cast<std::size_t>(std::ranges::find_if(records, is_long) - records.begin());
-}
-
-char terminator_of(const Format& format) {
-  return format.kind == Format::Kind::nul ? '\0' : '\n';
-}
-
-// Puts before what is wrong with a key where it came from.
-template <class Act>
-auto naming(const std::string& flag, Act act) {
-  try {
-    return act();
-  } catch (const BadKey& error) {
-    throw BadParameters(fmt::format("{} {}", flag, error.what()));
-  }
-}
+// So many reads in a row that did not wait, and the input is worth a second thread: a millisecond
+// or two, beside which starting one is nothing.
+constexpr unsigned kSteadyReads = 4;
 
 // A byte order mark is no part of a header: one input may have it and another not.
 std::string_view without_mark(std::string_view header) {
@@ -50,280 +28,238 @@ std::string_view without_mark(std::string_view header) {
   return header;
 }
 
+// Signals are the caller's: its waiting is what they interrupt.
+template <class Work>
+std::thread thread_without_signals(Work work) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(work);
+  } catch (const std::system_error&) {
+    // There may be no more threads. We do without.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+bool asks_for_digests(const DedupOptions& options, const AnyFilter& filter) {
+  return options.tap || options.audit != nullptr || filter.as<None>() == nullptr;
+}
+
 }  // namespace
+
+struct Dedup::Parts {
+  // What a thread has of its own.
+  struct Worker {
+    Chunk chunk;
+    ChunkKeys keys;
+  };
+
+  Parts(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
+        ByteSink* held, ByteSink* late)
+      : own{.chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}},
+        reader(options.format, options.most_record_bytes),
+        judge(options, filter, passed, held, late) {
+    // Without digests there is too little to do for two.
+    if (options.threads > 1 && asks_for_digests(options, filter))
+      helper.emplace(
+          Worker{.chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}});
+  }
+
+  Worker own;
+  std::optional<Worker> helper;
+  ChunkReader reader;
+  ChunkJudge judge;
+  std::optional<std::string> header;  // of the first source that has one
+};
+
+// One source's way through.
+class Dedup::Run {
+ public:
+  Run(Parts& parts, const std::function<bool()>& between) : parts_(parts), between_(between) {}
+
+  void run() {
+    work(parts_.own, false);
+    if (helper_.joinable()) helper_.join();
+    turns_.rethrow();
+    if (turns_.stopped()) parts_.judge.counts().unfinished_bytes = parts_.reader.held();
+  }
+
+ private:
+  using Worker = Parts::Worker;
+
+  void work(Worker& worker, bool helper) noexcept {
+    try {
+      while (const auto ticket = turns_.begin_reading(helper)) carry(worker, *ticket, helper);
+    } catch (...) {
+      turns_.fail(std::current_exception());
+    }
+  }
+
+  enum class Filled { chunk, chunk_alone, nothing };
+
+  // One chunk's way. `alone`: we keep the turn to read until all is done.
+  void carry(Worker& worker, Turns::Ticket ticket, bool helper) {
+    Chunk& chunk = worker.chunk;
+    chunk.clear();
+    const Filled filled = fill(chunk, ticket, helper);
+    if (filled == Filled::nothing) return;
+    bool alone = filled == Filled::chunk_alone;
+    cut(chunk);
+    const bool keep_reading_turn = alone || chunk.error || chunk.too_long;
+    if (!keep_reading_turn) turns_.end_reading();
+    prepare(worker);
+    if (!alone && !turns_.begin_judging(ticket)) return;
+    parts_.judge.judge(chunk);
+    if (!between_()) turns_.stop();
+    turns_.end_judging();
+    if (keep_reading_turn) turns_.end_reading();
+  }
+
+  // Reads, where there is need to. All that goes wrong is for the judge to say, in its turn.
+  Filled fill(Chunk& chunk, Turns::Ticket ticket, bool helper) {
+    ChunkReader& reader = parts_.reader;
+    if (reader.has_records()) return Filled::chunk;
+    if (at_end_ || turns_.stopped()) return finish();
+    if (reader.is_too_long()) {
+      chunk.too_long = true;
+      return Filled::chunk;
+    }
+    bool alone = false;
+    if (reader.source().would_wait()) {
+      if (helper) {
+        turns_.decline_reading();
+        return Filled::nothing;
+      }
+      turns_.call_helpers(false);
+      steady_reads_ = 0;
+      if (!turns_.begin_judging(ticket)) return Filled::nothing;
+      alone = true;
+      if (!idle()) return stop();
+    } else if (!helper && ++steady_reads_ == kSteadyReads) {
+      call_helper();
+    }
+    std::size_t got = 0;
+    try {
+      got = reader.read(chunk);
+    } catch (...) {
+      chunk.error = std::current_exception();
+      return alone ? Filled::chunk_alone : Filled::chunk;
+    }
+    if (got == 0) {
+      // A source also ends when it is told to stop. Then the tail is half a record, not the last
+      // one.
+      if (!alone && !turns_.begin_judging(ticket)) return Filled::nothing;
+      alone = true;
+      if (!between_()) return stop();
+      at_end_ = true;
+    }
+    return alone ? Filled::chunk_alone : Filled::chunk;
+  }
+
+  Filled stop() {
+    turns_.stop();
+    return finish();
+  }
+
+  Filled finish() {
+    turns_.finish();
+    return Filled::nothing;
+  }
+
+  // Nothing to read: what is judged goes out, and the caller is asked now and then. False: it says
+  // stop.
+  bool idle() {
+    parts_.judge.flush();
+    do {
+      if (!between_()) return false;
+    } while (!parts_.reader.source().wait());
+    return true;
+  }
+
+  void cut(Chunk& chunk) {
+    if (chunk.error || chunk.too_long) return;
+    try {
+      parts_.reader.cut(chunk, at_end_);
+      if (chunk.header != Chunk::Header::none) take_header(chunk);
+    } catch (...) {
+      chunk.records.clear();
+      chunk.header = Chunk::Header::none;
+      chunk.error = std::current_exception();
+    }
+  }
+
+  // The first source's header goes to every outlet; the others' must be equal to it and are
+  // dropped.
+  void take_header(Chunk& chunk) {
+    const Record& header = chunk.records.front();
+    const std::string& source = parts_.reader.source().name();
+    if (!parts_.header) {
+      // Nobody has extracted anything before there was a header: the helper's keys are free.
+      parts_.own.keys.set_header(header, source);
+      if (parts_.helper) parts_.helper->keys.set_header(header, source);
+      parts_.header = without_mark(header.text());
+      chunk.header = Chunk::Header::first;
+    } else if (without_mark(header.text()) != parts_.header) {
+      throw BadRecord(
+          fmt::format("{}: its header '{}' differs from the first input's '{}': "
+                      "give inputs with the same columns",
+                      source, without_mark(header.text()), *parts_.header));
+    }
+  }
+
+  void prepare(Worker& worker) {
+    try {
+      worker.keys.prepare(worker.chunk);
+    } catch (...) {
+      worker.chunk.error = std::current_exception();
+    }
+  }
+
+  void call_helper() {
+    if (!parts_.helper) return;
+    turns_.call_helpers(true);
+    if (!helper_.joinable())
+      helper_ = thread_without_signals([this] { work(*parts_.helper, true); });
+  }
+
+  Parts& parts_;
+  const std::function<bool()>& between_;
+  Turns turns_;
+  std::thread helper_;
+  // These belong to whoever has the turn to read.
+  bool at_end_ = false;
+  unsigned steady_reads_ = 0;  // the caller's in a row that did not wait
+};
 
 Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
              ByteSink* held, ByteSink* late)
-    : options_(options),
-      hasher_(hasher),
-      filter_(filter),
-      window_(filter.as<Window>()),
-      passed_(options.forget ? nullptr : &passed, terminator_of(options.format)),
-      held_(held, terminator_of(options.format)),
-      late_outlet_(late, terminator_of(options.format)),
-      splitter_(make_splitter(options.format)),
-      extractor_(naming("--key", [&] { return make_key_extractor(options.format, options.keys); })),
-      buffer_(2 * kReadBytes + kPaddingBytes),
-      keys_(kBatchRecords),
-      status_(kBatchRecords),
-      digests_(kBatchRecords),
-      verdicts_(kBatchRecords),
-      times_(kBatchRecords) {
-  records_.reserve(kBatchRecords);
-  if (options.event_time)
-    naming("--event-time",
-           [&] { event_times_.emplace(options.format, *options.event_time, options.time_format); });
-  if (options.infer && !options.forget) infer_.emplace(options.format, *options.infer, filter);
-}
+    : parts_(std::make_unique<Parts>(options, hasher, filter, passed, held, late)) {}
+
+Dedup::~Dedup() = default;
 
 void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
-  splitter_->reset();
-  header_due_ = has_header(options_.format);
-  source_records_ = 0;
-  begin_ = end_ = 0;
-  for (;;) {
-    make_room(source);
-    if (source.would_wait() && !idle(source, between)) break;
-    const std::size_t got = source.read(std::span(buffer_).subspan(end_, kReadBytes));
-    counts_.bytes_in += got;
-    end_ += got;
-    // A source also ends when it is told to stop. Then the tail is half a record, not the last one.
-    if (got == 0 && !between()) break;
-    judge_buffer(source, got == 0);
-    if (got == 0) return;
-    if (!between()) break;
-  }
-  counts_.unfinished_bytes = end_ - begin_;
-}
-
-// Nothing to read: what is judged goes out, and the caller is asked now and then. False: it says
-// stop.
-bool Dedup::idle(ByteSource& source, const std::function<bool()>& between) {
-  flush();
-  do {
-    if (!between()) return false;
-  } while (!source.wait());
-  return true;
-}
-
-// kReadBytes of room behind end_, and the padding behind that. An unfinished record moves to the
-// front; one that fills the buffer makes it twice as large.
-void Dedup::make_room(const ByteSource& source) {
-  const std::size_t held = end_ - begin_;
-  if (held > options_.most_record_bytes) refuse_long(source);
-  std::memmove(buffer_.data(), buffer_.data() + begin_, held);
-  begin_ = 0;
-  end_ = held;
-  if (buffer_.size() - kPaddingBytes - end_ < kReadBytes)
-    buffer_.resize(2 * (buffer_.size() - kPaddingBytes) + kPaddingBytes);
-}
-
-void Dedup::judge_buffer(const ByteSource& source, bool last) {
-  for (;;) {
-    records_.clear();
-    const std::string_view unread(buffer_.data() + begin_, end_ - begin_);
-    begin_ += splitter_->split(unread, last, kBatchRecords, records_);
-    if (records_.empty()) return;
-    const std::size_t sound = unread.size() <= options_.most_record_bytes
-                                  ? records_.size()
-                                  : count_before_long(records_, options_.most_record_bytes);
-    std::span<const Record> batch = std::span(records_).first(sound);
-    if (header_due_ && !batch.empty()) {
-      take_header(batch.front(), source);
-      batch = batch.subspan(1);
-    }
-    judge(batch, source);
-    if (sound < records_.size()) refuse_long(source);
-  }
-}
-
-// The first source's header goes to every outlet; the others' must be equal to it and are dropped.
-void Dedup::take_header(const Record& header, const ByteSource& source) {
-  header_due_ = false;
-  if (!header_) {
-    naming(source.name() + ": --key", [&] { extractor_->set_header(header); });
-    if (event_times_)
-      naming(source.name() + ": --event-time", [&] { event_times_->set_header(header); });
-    if (infer_) infer_->set_header(header, source.name());
-    header_ = without_mark(header.text());
-    const Record out = infer_ && infer_->writes_posterior() ? infer_->with_name(header) : header;
-    passed_.write(out);
-    held_.write(out);
-    late_outlet_.write(out);
-  } else if (without_mark(header.text()) != header_) {
-    throw BadRecord(
-        fmt::format("{}: its header '{}' differs from the first input's '{}': "
-                    "give inputs with the same columns",
-                    source.name(), without_mark(header.text()), *header_));
-  }
-}
-
-void Dedup::judge(std::span<const Record> records, const ByteSource& source) {
-  const std::size_t count = records.size();
-  const std::size_t keyed = extract(records);
-  if (keyed < count && options_.strict) refuse(records, source);
-  observe(count, keyed);
-  write(records);
-  source_records_ += count;
-}
-
-// Fills keys_, status_ and, with event time, times_.
-std::size_t Dedup::extract(std::span<const Record> records) {
-  const std::size_t count = records.size();
-  const std::span<KeyStatus> status = std::span(status_).first(count);
-  std::size_t keyed = extractor_->extract(records, std::span(keys_).first(count), status);
-  if (event_times_) keyed = event_times_->extract(records, std::span(times_).first(count), status);
-  if (infer_) keyed = infer_->extract(records, options_.strict, status);
-  return keyed;
-}
-
-// Fills verdicts_ and late_ for the batch: records without a key count as distinct.
-void Dedup::observe(std::size_t count, std::size_t keyed) {
-  if (keyed < count) {
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (status_[i] != KeyStatus::keyed) continue;
-      times_[next] = times_[i];
-      keys_[next++] = keys_[i];
-    }
-    if (infer_) infer_->keep_keyed(std::span(status_).first(count));
-  }
-  observe_keyed(keyed);
-  counts_.records += count;
-  counts_.unkeyed += count - keyed;
-  if (keyed == count) return;
-  if (infer_) infer_->spread(std::span(status_).first(count));
-  // Back to the records' places, from the end so that nothing is overwritten before it is moved.
-  std::size_t next = keyed;
-  for (std::size_t i = count; i-- > 0;) {
-    const bool has_key = status_[i] == KeyStatus::keyed;
-    if (has_key) --next;
-    verdicts_[i] = has_key ? verdicts_[next] : Verdict::distinct;
-    late_[i] = has_key && late_[next];
-    counts_.malformed += status_[i] == KeyStatus::malformed;
-  }
-}
-
-void Dedup::observe_keyed(std::size_t keyed) {
-  const std::span<Digest> digests = std::span(digests_).first(keyed);
-  const std::span<Verdict> verdicts = std::span(verdicts_).first(keyed);
-  hasher_.digest(std::span(keys_).first(keyed), digests);
-  judge_keyed(digests, verdicts);
-  const auto duplicates =
-      static_cast<std::uint64_t>(std::ranges::count(verdicts, Verdict::duplicate));
-  counts_.duplicates += duplicates;
-  counts_.late += batch_late_;
-  counts_.distinct += keyed - duplicates - batch_late_;
-}
-
-void Dedup::judge_keyed(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  batch_late_ = 0;
-  if (options_.tap) {
-    const std::span<const Nanoseconds> times = times_;
-    options_.tap(digests, event_times_ ? times.first(digests.size()) : times.first(0));
-    std::ranges::fill(verdicts, Verdict::distinct);
-    return;
-  }
-  if (options_.forget) {
-    std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
-      const bool found = filter_.forget(digest);
-      if (options_.audit != nullptr) options_.audit->forget(digest, found);
-      return found ? Verdict::duplicate : Verdict::distinct;
-    });
-    return;
-  }
-  if (window_ != nullptr)
-    judge_window(digests, verdicts);
-  else if (infer_)
-    infer_->observe(digests, verdicts);
-  else
-    filter_.observe(digests, verdicts);
-  if (options_.audit == nullptr) return;
-  if (event_times_)
-    options_.audit->observe(digests, verdicts, std::span(times_).first(digests.size()),
-                            std::span(late_).first(digests.size()));
-  else
-    options_.audit->observe(digests, verdicts);
-}
-
-void Dedup::judge_window(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  if (window_->params().spec.by_time() && !event_times_) {
-    // Our own clock is right, whatever it says, and nothing that arrives is late.
-    window_->arrive(options_.clock());
-    if (infer_)
-      infer_->observe(digests, verdicts);
-    else
-      window_->observe(digests, verdicts);
-    return;
-  }
-  const std::span<const Nanoseconds> times = std::span(times_).first(digests.size());
-  const std::span<bool> late = std::span(late_).first(digests.size());
-  if (infer_)
-    infer_->judge(digests, times, verdicts, late);
-  else
-    window_->judge(digests, times, verdicts, late);
-  batch_late_ = static_cast<std::size_t>(std::ranges::count(late, true));
-}
-
-template <class Keep>
-void Dedup::write_to(Outlet& outlet, std::span<const Record> records, const Keep& keep) {
-  if (!infer_ || !infer_->writes_posterior()) return outlet.write_kept(records, keep);
-  if (!outlet.has_sink()) return;
-  for (std::size_t i = 0; i < records.size(); ++i)
-    if (keep(i)) outlet.write(infer_->with_posterior(records[i], i, status_[i]));
-}
-
-void Dedup::write(std::span<const Record> records) {
-  // A late record takes the place of a duplicate (drop), of any other record (pass), or neither
-  // (mark).
-  const bool late = batch_late_ > 0;
-  const auto duplicate = [&](std::size_t i) {
-    if (late && late_[i]) return options_.late == LatePolicy::drop;
-    return verdicts_[i] == Verdict::duplicate;
-  };
-  const auto other = [&](std::size_t i) {
-    if (late && late_[i]) return options_.late == LatePolicy::pass;
-    return verdicts_[i] != Verdict::duplicate;
-  };
-  if (options_.invert) {
-    write_to(passed_, records, duplicate);
-    write_to(held_, records, other);
-  } else {
-    write_to(passed_, records, other);
-    write_to(held_, records, duplicate);
-  }
-  if (late && options_.late == LatePolicy::mark)
-    write_to(late_outlet_, records, [&](std::size_t i) { return late_[i]; });
-}
-
-// Strict: what stands before the bad record is judged and written, then the run ends.
-void Dedup::refuse(std::span<const Record> records, const ByteSource& source) {
-  const auto bad = std::find_if(status_.begin(), status_.end(),
-                                [](KeyStatus status) { return status != KeyStatus::keyed; });
-  const bool malformed = *bad == KeyStatus::malformed;
-  const auto before = static_cast<std::size_t>(bad - status_.begin());
-  judge(records.first(before), source);
-  const bool fields = infer_ && infer_->reads_fields();
-  const char* lacks = fields && options_.event_time ? "lacks the key, the time, a cost or a prior"
-                      : fields                      ? "lacks the key, a cost or a prior"
-                      : options_.event_time         ? "lacks the key or the time"
-                                                    : "lacks the key";
-  throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without --strict to {}",
-                              source.name(), format_count(source_records_ + 1),
-                              malformed ? "is malformed" : lacks,
-                              options_.forget ? "leave it out" : "pass it through"));
-}
-
-void Dedup::refuse_long(const ByteSource& source) {
-  throw BadRecord(fmt::format(
-      "{}: record {} is longer than {}: raise --max-record, or check the record format",
-      source.name(), format_count(source_records_ + 1), format_size(options_.most_record_bytes)));
+  parts_->reader.start(source);
+  parts_->judge.start(source.name());
+  Run(*parts_, between).run();
 }
 
 void Dedup::flush() {
-  passed_.flush();
-  held_.flush();
-  late_outlet_.flush();
+  parts_->judge.flush();
+}
+
+const DedupCounts& Dedup::counts() const noexcept {
+  return parts_->judge.counts();
+}
+
+std::uint64_t Dedup::bytes_out() const noexcept {
+  return parts_->judge.passed().bytes();
+}
+
+const RecordInference* Dedup::inference() const noexcept {
+  return parts_->judge.inference();
 }
 
 }  // namespace sluice

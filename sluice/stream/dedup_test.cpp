@@ -53,9 +53,8 @@ struct Outcome {
 
 using Reads = std::vector<std::size_t>;
 
-// Runs all sources through one Dedup with an exact filter. `reads`: see TextSource.
-Outcome run_all(const DedupOptions& options, const std::vector<std::string>& sources,
-                const Reads& reads = {}) {
+Outcome run_once(const DedupOptions& options, const std::vector<std::string>& sources,
+                 const Reads& reads) {
   const Hasher hasher(HashKind::xxh3, Secret::from_seed(1));
   AnyFilter filter = make_filter("exact", {});
   TextSink passed, held;
@@ -77,6 +76,20 @@ Outcome run_all(const DedupOptions& options, const std::vector<std::string>& sou
   EXPECT_EQ(outcome.counts.records,
             outcome.counts.distinct + outcome.counts.duplicates + outcome.counts.unkeyed);
   return outcome;
+}
+
+// Runs all sources through one Dedup with an exact filter, by one thread and by two, which make no
+// difference. `reads`: see TextSource.
+Outcome run_all(DedupOptions options, const std::vector<std::string>& sources,
+                const Reads& reads = {}) {
+  Outcome one = run_once(options, sources, reads);
+  options.threads = 2;
+  const Outcome two = run_once(options, sources, reads);
+  EXPECT_EQ(two.passed, one.passed);
+  EXPECT_EQ(two.held, one.held);
+  EXPECT_EQ(two.error, one.error);
+  EXPECT_EQ(two.counts, one.counts);
+  return one;
 }
 
 DedupOptions with(Format::Kind kind, std::vector<std::string> keys = {}) {

@@ -27,11 +27,18 @@ class Outlet {
   // Several adjacent records at once; `open_end`: the last one has no terminator.
   void write_run(std::string_view run, bool open_end);
 
-  // Copies records[i] where keep[i], without a branch a record: short ones are copied whether kept
-  // or not, and only the position depends on it. Records must be readable kPaddingBytes past their
-  // end.
+  // Copies records[i] where keep(i), adjacent records of one buffer, without a branch a record:
+  // short ones are copied whether kept or not, and only the position depends on it. Records must be
+  // readable kPaddingBytes past their end.
   template <class Keep>
   void write_kept(std::span<const Record> records, Keep keep);
+
+  // Copies all of them, which are adjacent, at once.
+  void write_all(std::span<const Record> records) {
+    const Record& last = records.back();
+    const char* const begin = records.front().data;
+    write_run({begin, last.data + last.whole}, last.body == last.whole);
+  }
 
   // Hands everything collected to the sink.
   void flush();
@@ -40,6 +47,9 @@ class Outlet {
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
+  template <class Keep>
+  std::size_t copy_short(std::span<const Record> records, std::size_t i, const Keep& keep);
+
   static constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
   static constexpr std::size_t kShortBytes = kPaddingBytes;  // copied in one fixed step
 
@@ -61,17 +71,37 @@ void Outlet::write_kept(std::span<const Record> records, Keep keep) {
       if (keep(i)) write(records[i]);
     return;
   }
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const Record& record = records[i];
-    if (record.whole > kShortBytes || filled_ + kShortBytes > kBufferBytes) {
-      if (keep(i)) write(record);
+  for (std::size_t i = 0; i < records.size();) {
+    i = copy_short(records, i, keep);
+    if (i == records.size()) return;
+    // A long one, with those behind it that are kept as well: they stand side by side.
+    if (!keep(i)) {
+      ++i;
       continue;
     }
-    std::memcpy(buffer_.get() + filled_, record.data, kShortBytes);
-    const std::size_t kept = keep(i) ? record.whole : 0;
-    filled_ += kept;
-    bytes_ += kept;
+    const char* const begin = records[i].data;
+    while (++i < records.size() && keep(i)) {
+    }
+    write_run({begin, records[i - 1].data + records[i - 1].whole}, false);
   }
+}
+
+// Returns where it ended: at a record that is not short, or for want of room.
+template <class Keep>
+std::size_t Outlet::copy_short(std::span<const Record> records, std::size_t i, const Keep& keep) {
+  // Not members: the bytes that are copied might be theirs, for all the compiler knows.
+  char* to = buffer_.get() + filled_;
+  char* const last = buffer_.get() + kBufferBytes - kShortBytes;
+  for (; i < records.size(); ++i) {
+    const std::size_t whole = records[i].whole;
+    if (whole > kShortBytes || to > last) break;
+    std::memcpy(to, records[i].data, kShortBytes);
+    to += keep(i) ? whole : 0;
+  }
+  const auto filled = static_cast<std::size_t>(to - buffer_.get());
+  bytes_ += filled - filled_;
+  filled_ = filled;
+  return i;
 }
 
 }  // namespace sluice

@@ -10,8 +10,8 @@ load ../support/instructions
   awk '{ print $0, 1700000000 + int(NR / 50) }' input >timed
   check() {
     local before after
-    before=$(instructions_in 'sluice::Dedup::run*' "$SLUICE" dedup --seed 1 --stats none "$@")
-    after=$(instructions_in 'sluice::Dedup::run*' "$SLUICE" dedup --seed 1 --stats none \
+    before=$(instructions_in 'sluice::Dedup::run*' "$SLUICE" dedup --threads 1 --seed 1 --stats none "$@")
+    after=$(instructions_in 'sluice::Dedup::run*' "$SLUICE" dedup --threads 1 --seed 1 --stats none \
       --audit 1/1024 "$@")
     echo "$*:"
     at_most_more 3 "$before" "$after"

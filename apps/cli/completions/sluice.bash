@@ -24,6 +24,7 @@ _sluice() {
     dedup,--audit-memory) _sluice_complete '1MiB 16MiB'; return ;;
     dedup,--audit-ghosts) _sluice_complete '1M 10M'; return ;;
     compare,--stream) _sluice_complete 'uniform zipf power bursty'; return ;;
+    dedup,--threads) _sluice_complete '1 2'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
     dedup,-w | dedup,--window | compare,-w | compare,--window | plan,-w | plan,--window)
       _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
@@ -69,7 +70,7 @@ _sluice() {
           --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
           --prior-table --learn-priors --posterior -o --output --duplicates --invert --forget
           --state --checkpoint-every --state-previous --audit --audit-memory --audit-ghosts
-          --stats $common" ;;
+          --threads --stats $common" ;;
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
           --distinct --seed -0 --null --csv --tsv --ndjson --no-header -k --key -d --delimiter

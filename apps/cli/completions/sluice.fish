@@ -85,6 +85,7 @@ complete -c sluice -n $dedup -l state-previous -d 'Start from the state before t
 complete -c sluice -n $dedup -l audit -x -a '1/64 1/1024' -d 'Remember one key in N exactly and measure the errors'
 complete -c sluice -n $dedup -l audit-memory -x -d 'What the audit may take'
 complete -c sluice -n $dedup -l audit-ghosts -x -d 'Random keys to ask at the end'
+complete -c sluice -n $dedup -l threads -x -a '1 2' -d 'How many may work at once'
 complete -c sluice -n $dedup -l stats -x -a 'text json none' -d 'What to say at the end'
 
 complete -c sluice -n "$generate; and not __fish_seen_subcommand_from clicks lines" \

@@ -1,0 +1,186 @@
+#include "sluice/stream/chunk.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+// A buffer that grew for one long record is given back; one that long ones need often is not.
+constexpr std::size_t kKeepBytes = std::size_t{1} << 24;
+
+// What is copied from chunk to chunk; more changes hands.
+constexpr std::size_t kCopyBytes = kReadBytes;
+
+bool has_header(const Format& format) {
+  return format.header && (format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv);
+}
+
+// What is measured is all but the last byte of the terminator: that much of a record can be in the
+// buffer before its end is known, so that the reads' sizes make no difference.
+std::size_t count_before_long(std::span<const Record> records, std::uint64_t most) {
+  const auto is_long = [most](const Record& record) {
+    return record.whole - (record.whole > record.body ? 1 : 0) > most;
+  };
+  return static_cast<std::size_t>(std::ranges::find_if(records, is_long) - records.begin());
+}
+
+// Puts before what is wrong with a key where it came from.
+template <class Act>
+auto naming(const std::string& flag, Act act) {
+  try {
+    return act();
+  } catch (const BadKey& error) {
+    throw BadParameters(fmt::format("{} {}", flag, error.what()));
+  }
+}
+
+}  // namespace
+
+void ReadBuffer::reserve(std::size_t size, std::size_t kept) {
+  if (size <= size_) return;
+  auto bytes = std::make_unique_for_overwrite<char[]>(size + kPaddingBytes);
+  if (kept > 0) std::memcpy(bytes.get(), bytes_.get(), kept);
+  // The padding may be read: it must be something.
+  std::memset(bytes.get() + size, 0, kPaddingBytes);
+  bytes_ = std::move(bytes);
+  size_ = size;
+}
+
+void ReadBuffer::release() noexcept {
+  bytes_.reset();
+  size_ = 0;
+}
+
+void Chunk::clear() {
+  bytes_read = 0;
+  records.clear();
+  header = Header::none;
+  batches.clear();
+  too_long = false;
+  error = nullptr;
+}
+
+ChunkReader::ChunkReader(const Format& format, std::uint64_t most_record_bytes)
+    : splitter_(make_splitter(format)),
+      most_record_bytes_(most_record_bytes),
+      has_header_(has_header(format)) {}
+
+void ChunkReader::start(ByteSource& source) {
+  source_ = &source;
+  splitter_->reset();
+  header_due_ = has_header_;
+  held_ = 0;
+  placed_ = has_records_ = false;
+}
+
+// What is held comes to the front of the chunk. A record longer than a read is not copied once a
+// read: the buffers change places.
+void ChunkReader::place(Chunk& chunk) {
+  if (placed_) return;
+  if (held_ > kCopyBytes) {
+    std::swap(chunk.buffer, carry_);
+  } else {
+    if (chunk.buffer.size() > kKeepBytes) chunk.buffer.release();
+    chunk.buffer.reserve(2 * kReadBytes, 0);
+    if (held_ > 0) std::memcpy(chunk.buffer.data(), carry_.data(), held_);
+    if (carry_.size() > kKeepBytes) carry_.release();
+  }
+  placed_ = true;
+}
+
+std::size_t ChunkReader::read(Chunk& chunk) {
+  place(chunk);
+  if (chunk.buffer.size() - held_ < kReadBytes)
+    chunk.buffer.reserve(2 * chunk.buffer.size(), held_);
+  const std::size_t got = source_->read({chunk.buffer.data() + held_, kReadBytes});
+  chunk.bytes_read = got;
+  held_ += got;
+  return got;
+}
+
+void ChunkReader::cut(Chunk& chunk, bool last) {
+  place(chunk);
+  const std::string_view bytes(chunk.buffer.data(), held_);
+  const std::size_t used = splitter_->split(bytes, last, kChunkRecords, chunk.records);
+  const std::size_t sound = held_ <= most_record_bytes_
+                                ? chunk.records.size()
+                                : count_before_long(chunk.records, most_record_bytes_);
+  has_records_ = chunk.records.size() == kChunkRecords;
+  chunk.too_long = sound < chunk.records.size();
+  chunk.records.resize(sound);
+  if (header_due_ && sound > 0) {
+    chunk.header = Chunk::Header::again;  // unless the caller knows better
+    header_due_ = false;
+  }
+  placed_ = false;
+  held_ -= used;
+  if (used == 0) {
+    std::swap(chunk.buffer, carry_);
+  } else {
+    carry_.reserve(std::max(held_, kReadBytes), 0);
+    if (held_ > 0) std::memcpy(carry_.data(), bytes.data() + used, held_);
+  }
+}
+
+ChunkKeys::ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool digests)
+    : hasher_(hasher),
+      digests_(digests),
+      merges_(!options.infer),
+      extractor_(naming("--key", [&] { return make_key_extractor(options.format, options.keys); })),
+      keys_(kBatchRecords) {
+  if (options.event_time)
+    naming("--event-time",
+           [&] { event_times_.emplace(options.format, *options.event_time, options.time_format); });
+}
+
+void ChunkKeys::set_header(const Record& header, const std::string& source) {
+  naming(source + ": --key", [&] { extractor_->set_header(header); });
+  if (event_times_) naming(source + ": --event-time", [&] { event_times_->set_header(header); });
+}
+
+void ChunkKeys::prepare(Chunk& chunk) {
+  const std::size_t count = chunk.records.size();
+  if (chunk.status.size() < count) {
+    chunk.status.resize(count);
+    chunk.digests.resize(count);
+    if (event_times_) chunk.times.resize(count);
+  }
+  for (std::size_t begin = chunk.header == Chunk::Header::none ? 0 : 1; begin < count;
+       begin += kBatchRecords)
+    prepare_batch(chunk, begin, std::min(kBatchRecords, count - begin));
+}
+
+void ChunkKeys::prepare_batch(Chunk& chunk, std::size_t begin, std::size_t count) {
+  const auto records = std::span<const Record>(chunk.records).subspan(begin, count);
+  const auto status = std::span(chunk.status).subspan(begin, count);
+  const auto keys = std::span(keys_).first(count);
+  const auto times =
+      event_times_ ? std::span(chunk.times).subspan(begin, count) : std::span<Nanoseconds>();
+  std::size_t keyed = extractor_->extract(records, keys, status);
+  if (event_times_) keyed = event_times_->extract(records, times, status);
+  if (keyed < count) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (status[i] != KeyStatus::keyed) continue;
+      if (event_times_) times[next] = times[i];
+      keys[next++] = keys[i];
+    }
+  }
+  if (digests_) hasher_.digest(keys.first(keyed), std::span(chunk.digests).subspan(begin, keyed));
+  if (keyed == count && merges_ && !chunk.batches.empty()) {
+    Chunk::Batch& before = chunk.batches.back();
+    if (before.keyed == before.count && before.count + count <= kJudgeRecords) {
+      before.count = before.keyed += count;
+      return;
+    }
+  }
+  chunk.batches.push_back({begin, count, keyed});
+}
+
+}  // namespace sluice

@@ -1,0 +1,127 @@
+// The first half of the pipeline: bytes → records → keys → digests, a read's worth at a time.
+//
+// A chunk owns all that the second half needs of it, so that one thread can fill a chunk while
+// another judges the one before. Reading and cutting follow the order of the input: a ChunkReader
+// serves one thread at a time. The keys and digests of a chunk depend on no other chunk: each
+// thread has a ChunkKeys of its own.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/hash/hasher.hpp"
+#include "sluice/stream/dedup_options.hpp"
+#include "sluice/stream/event_time.hpp"
+#include "sluice/stream/io.hpp"
+#include "sluice/stream/record.hpp"
+
+namespace sluice {
+
+// One read: large enough that system calls do not matter, small enough that what was read is still
+// in the second-level cache when it is hashed and copied.
+inline constexpr std::size_t kReadBytes = std::size_t{1} << 18;
+
+// A chunk has no more records than this, however short they are: they take memory, too.
+inline constexpr std::size_t kChunkRecords = 16 * kBatchRecords;
+
+// Batches without a gap are judged together, up to so many records: filters hide the latency of one
+// key behind others, and every batch begins with nothing to hide behind.
+inline constexpr std::size_t kJudgeRecords = 4 * kBatchRecords;
+
+// Bytes that are not written before they are read into: pages that no record needs stay untouched.
+class ReadBuffer {
+ public:
+  char* data() const noexcept { return bytes_.get(); }
+  std::size_t size() const noexcept { return size_; }
+  // Room for so many bytes and the padding behind them; the first `kept` bytes stay.
+  void reserve(std::size_t size, std::size_t kept);
+  void release() noexcept;
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  std::size_t size_ = 0;
+};
+
+struct Chunk {
+  // Records that are judged together.
+  struct Batch {
+    std::size_t begin;  // in `records` and `status`
+    std::size_t count;
+    std::size_t keyed;  // digests and times of these stand at `begin`, one behind the other
+  };
+  // The first header of the run is written, those of other inputs are not.
+  enum class Header : std::uint8_t { none, first, again };
+
+  void clear();
+
+  ReadBuffer buffer;
+  std::size_t bytes_read = 0;
+  std::vector<Record> records;  // with a header, that is the first
+  Header header = Header::none;
+  std::vector<Batch> batches;  // without the header
+  std::vector<KeyStatus> status;
+  std::vector<Digest> digests;
+  std::vector<Nanoseconds> times;
+  // What ends the run behind these records, if anything does.
+  bool too_long = false;
+  std::exception_ptr error;
+};
+
+class ChunkReader {
+ public:
+  ChunkReader(const Format& format, std::uint64_t most_record_bytes);
+
+  void start(ByteSource& source);
+  ByteSource& source() const noexcept { return *source_; }
+
+  // Bytes that were read and belong to no chunk yet.
+  std::size_t held() const noexcept { return held_; }
+  // Among those there are whole records: nothing need be read.
+  bool has_records() const noexcept { return has_records_; }
+  // Those are of a record that is too long already.
+  bool is_too_long() const noexcept { return !has_records_ && held_ > most_record_bytes_; }
+
+  // Reads into the chunk, behind what was held. Returns what the source did.
+  std::size_t read(Chunk& chunk);
+  // Cuts the chunk into records. `last`: nothing follows.
+  void cut(Chunk& chunk, bool last);
+
+ private:
+  void place(Chunk& chunk);
+
+  std::unique_ptr<Splitter> splitter_;
+  std::uint64_t most_record_bytes_;
+  bool has_header_;
+  ByteSource* source_ = nullptr;
+  bool header_due_ = false;
+  ReadBuffer carry_;  // what is held between chunks
+  std::size_t held_ = 0;
+  bool placed_ = false;  // what is held lies at the front of a chunk already
+  bool has_records_ = false;
+};
+
+class ChunkKeys {
+ public:
+  // `hasher` must outlive this. Throws BadParameters for keys that do not fit the format.
+  // `digests`: whether anybody asks for them.
+  ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool digests);
+
+  void set_header(const Record& header, const std::string& source);
+  // Fills batches, status, digests and times.
+  void prepare(Chunk& chunk);
+
+ private:
+  void prepare_batch(Chunk& chunk, std::size_t begin, std::size_t count);
+
+  const Hasher& hasher_;
+  bool digests_;
+  bool merges_;  // inference takes one batch at a time
+  std::unique_ptr<KeyExtractor> extractor_;
+  std::optional<EventTimes> event_times_;
+  std::vector<std::string_view> keys_;
+};
+
+}  // namespace sluice

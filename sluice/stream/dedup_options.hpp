@@ -1,0 +1,66 @@
+// What the pipeline is told to do, and what it counts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/hash/digest.hpp"
+#include "sluice/stream/event_time.hpp"
+#include "sluice/stream/record.hpp"
+#include "sluice/stream/record_inference.hpp"
+#include "sluice/window/clock.hpp"
+
+namespace sluice {
+
+class Audit;
+
+// What becomes of a record that comes a window or more after its time.
+enum class LatePolicy : std::uint8_t {
+  pass,  // written, not remembered
+  drop,  // held back
+  mark,  // to an outlet of its own
+};
+
+struct DedupOptions {
+  Format format;
+  std::vector<std::string> keys;  // as for make_key_extractor
+  bool strict = false;            // a record without its key is an error
+  bool invert = false;            // duplicates are passed on, the rest is held back
+  std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
+  std::optional<std::string> event_time = {};  // the field that says when, written as one --key
+  TimeFormat time_format = TimeFormat::automatic;
+  LatePolicy late = LatePolicy::pass;
+  // Where there is no event time, when a batch of a time window arrived.
+  std::function<Nanoseconds()> clock = {};
+  // The keys are taken back instead of judged, and nothing is written: `duplicates` then counts
+  // those that were there, `distinct` those that were not. Only for a filter that can.
+  bool forget = false;
+  // Told of every key that was judged, with its verdict. Must outlive the run; may be null.
+  Audit* audit = nullptr;
+  // Verdicts of least cost, or posteriors written with the records. Only for a filter that can.
+  std::optional<InferOptions> infer = {};
+  // How many may work at once, 1 or 2. The second one joins while the input does not wait for more
+  // and leaves the caller alone with a source that does. Order and results are the same.
+  unsigned threads = 1;
+  // Takes the keys, and with event time their times, in place of the filter: nothing is judged, and
+  // every record counts as distinct.
+  std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
+};
+
+struct DedupCounts {
+  std::uint64_t records = 0;  // = distinct + duplicates + unkeyed + late
+  std::uint64_t distinct = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t unkeyed = 0;    // no key found: passed through
+  std::uint64_t malformed = 0;  // of the unkeyed, those that could not be parsed
+  std::uint64_t late = 0;       // a window or more behind now
+  std::uint64_t bytes_in = 0;
+  std::uint64_t unfinished_bytes = 0;  // of a record that a stop cut off
+  friend bool operator==(const DedupCounts&, const DedupCounts&) = default;
+};
+
+}  // namespace sluice

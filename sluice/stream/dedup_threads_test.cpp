@@ -1,0 +1,265 @@
+// What two threads could do wrong: each test runs with one and with two.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/stream/dedup.hpp"
+
+namespace sluice {
+namespace {
+
+// Gives a text in reads of `size` bytes; `before_read` sees how many came before.
+class TextSource final : public ByteSource {
+ public:
+  TextSource(std::string text, std::size_t size) : text_(std::move(text)), size_(size) {}
+
+  std::size_t read(std::span<char> into) override {
+    if (before_read) before_read(reads_);
+    ++reads_;
+    const std::size_t got = std::min({size_, into.size(), text_.size() - at_});
+    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(at_), got, into.begin());
+    at_ += got;
+    return got;
+  }
+  bool would_wait() override { return waits_every > 0 && reads_ % waits_every == waits_every - 1; }
+  bool wait() override {
+    if (in_wait) in_wait(std::string_view(text_).substr(0, at_));
+    return true;
+  }
+  const std::string& name() const override { return name_; }
+
+  std::function<void(std::size_t)> before_read;
+  std::function<void(std::string_view given)> in_wait;
+  std::size_t waits_every = 0;
+
+ private:
+  std::string text_, name_ = "input";
+  std::size_t size_;
+  std::size_t reads_ = 0;
+  std::size_t at_ = 0;
+};
+
+class TextSink final : public ByteSink {
+ public:
+  void write(std::string_view bytes) override {
+    if (before_write) before_write(text.size());
+    text += bytes;
+  }
+  std::string text;
+  std::function<void(std::size_t)> before_write;
+};
+
+// Three in ten are there already.
+std::string lines(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i)
+    text += fmt::format("line {}\n", i % 10 < 7 ? i : i / 3 - i / 3 % 10);
+  return text;
+}
+
+std::string distinct_lines(std::string_view text) {
+  std::set<std::string_view> seen;
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = text.find('\n') + 1;
+    if (size == 0) break;  // an unfinished one
+    if (seen.insert(text.substr(0, size)).second) out += text.substr(0, size);
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
+class DedupThreads : public testing::TestWithParam<unsigned> {
+ protected:
+  Dedup& make(DedupOptions options = {}) {
+    options.threads = GetParam();
+    dedup_.emplace(options, hasher_, filter_, passed_, &held_);
+    return *dedup_;
+  }
+
+  static bool go_on() { return true; }
+
+  const Hasher hasher_{HashKind::xxh3, Secret::from_seed(1)};
+  AnyFilter filter_ = make_filter("exact", {});
+  TextSink passed_, held_;
+  std::optional<Dedup> dedup_;
+};
+
+TEST_P(DedupThreads, TheOrderIsKeptWhateverTheReads) {
+  const std::string text = lines(60'000);
+  for (const std::size_t size : {7'001u, 65'536u, 1u << 20}) {
+    filter_ = make_filter("exact", {});
+    passed_.text.clear();
+    TextSource source(text, size);
+    Dedup& dedup = make();
+    dedup.run(source, go_on);
+    dedup.flush();
+    EXPECT_EQ(passed_.text, distinct_lines(text)) << size;
+    EXPECT_EQ(dedup.counts().bytes_in, text.size());
+    EXPECT_EQ(dedup.counts().records, 60'000u);
+  }
+}
+
+// More than a chunk takes in one read, and records of many reads.
+TEST_P(DedupThreads, RecordsMayBeShorterOrLongerThanChunks) {
+  std::string text(100'000, '\n');
+  text += std::string(3'000'000, 'x') + "\n";
+  for (int i = 0; i < 40; ++i)
+    text += std::string(300'000, static_cast<char>('a' + i % 20)) + "\n" + lines(3);
+  text += std::string(20'000'000, 'y') + "\n" + lines(1000) + std::string(50'000, '\n');
+  TextSource source(text, 1 << 18);
+  Dedup& dedup = make();
+  dedup.run(source, go_on);
+  dedup.flush();
+  EXPECT_TRUE(passed_.text == distinct_lines(text));
+  EXPECT_EQ(dedup.counts().records, static_cast<std::uint64_t>(std::ranges::count(text, '\n')));
+}
+
+TEST_P(DedupThreads, BetweenSeesOutputsAndFilterInStep) {
+  const std::string text = lines(30'000);
+  TextSource source(text, 5'000);
+  source.waits_every = 9;
+  Dedup& dedup = make();
+  std::uint64_t calls = 0;
+  dedup.run(source, [&] {
+    ++calls;
+    dedup.flush();
+    const DedupCounts& counts = dedup.counts();
+    EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(passed_.text, '\n')), counts.distinct);
+    EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(held_.text, '\n')), counts.duplicates);
+    EXPECT_EQ(filter_.stats().keys, counts.distinct);
+    EXPECT_EQ(dedup.bytes_out(), passed_.text.size());
+    return true;
+  });
+  EXPECT_GE(calls, text.size() / 5'000);
+}
+
+TEST_P(DedupThreads, AllThatIsReadGoesOutBeforeASourceThatWaits) {
+  const std::string text = lines(20'000);
+  TextSource source(text, 4'000);
+  source.waits_every = 17;
+  std::size_t waits = 0;
+  source.in_wait = [&](std::string_view given) {
+    ++waits;
+    EXPECT_EQ(passed_.text, distinct_lines(given));
+  };
+  make().run(source, go_on);
+  EXPECT_GE(waits, 3u);
+}
+
+// A stop leaves everything read judged, and the bytes of an unfinished record counted.
+TEST_P(DedupThreads, AStopJudgesWhatWasRead) {
+  const std::string text = lines(20'000);
+  for (const int stop_at : {0, 1, 7, 20}) {
+    filter_ = make_filter("exact", {});
+    passed_.text.clear();
+    TextSource source(text, 5'003);
+    Dedup& dedup = make();
+    int calls = 0;
+    dedup.run(source, [&] { return calls++ < stop_at; });
+    dedup.flush();
+    const DedupCounts& counts = dedup.counts();
+    EXPECT_LT(counts.bytes_in, text.size());
+    const std::string_view read = std::string_view(text).substr(0, counts.bytes_in);
+    EXPECT_EQ(counts.records, static_cast<std::uint64_t>(std::ranges::count(read, '\n')));
+    EXPECT_EQ(counts.unfinished_bytes, read.size() - (read.rfind('\n') + 1));
+    EXPECT_EQ(passed_.text, distinct_lines(read));
+  }
+}
+
+// What fails does so in the order of the input, once, and for the caller.
+TEST_P(DedupThreads, AnInputThatFailsEndsTheRunBehindWhatWasRead) {
+  const std::string text = lines(20'000);
+  for (const std::size_t fail_at : {0u, 1u, 6u, 30u}) {
+    filter_ = make_filter("exact", {});
+    passed_.text.clear();
+    TextSource source(text, 5'000);
+    source.before_read = [&](std::size_t reads) {
+      if (reads == fail_at) throw IoError("cannot read", 5);
+    };
+    Dedup& dedup = make();
+    EXPECT_THROW(dedup.run(source, go_on), IoError);
+    dedup.flush();
+    EXPECT_EQ(passed_.text, distinct_lines(std::string_view(text).substr(0, fail_at * 5'000)));
+  }
+}
+
+TEST_P(DedupThreads, AnOutputThatFailsEndsTheRun) {
+  const std::string text = lines(200'000);
+  TextSource source(text, 1 << 16);
+  passed_.before_write = [&](std::size_t written) {
+    if (written > 500'000) throw IoError("cannot write", 28);
+  };
+  EXPECT_THROW(make().run(source, go_on), IoError);
+  EXPECT_TRUE(distinct_lines(text).starts_with(passed_.text));
+}
+
+TEST_P(DedupThreads, WhatBetweenThrowsIsTheCallersToCatch) {
+  TextSource source(lines(20'000), 5'000);
+  int calls = 0;
+  EXPECT_THROW(make().run(source,
+                          [&]() -> bool {
+                            if (++calls == 20) throw std::runtime_error("enough");
+                            return true;
+                          }),
+               std::runtime_error);
+  EXPECT_EQ(calls, 20);
+}
+
+TEST_P(DedupThreads, ABadRecordEndsTheRunBehindWhatStandsBefore) {
+  DedupOptions options;
+  options.keys = {"2"};
+  options.strict = true;
+  const std::string before = lines(30'000), after = lines(30'000);
+  TextSource source(before + "bad\n" + after, 5'000);
+  Dedup& dedup = make(options);
+  try {
+    dedup.run(source, go_on);
+    ADD_FAILURE() << "no error";
+  } catch (const BadRecord& error) {
+    EXPECT_NE(std::string(error.what()).find("record 30,001 lacks the key"), std::string::npos)
+        << error.what();
+  }
+  dedup.flush();
+  EXPECT_EQ(passed_.text, distinct_lines(before));
+  EXPECT_EQ(dedup.counts().records, 30'000u);
+}
+
+TEST_P(DedupThreads, ATableOfManyChunksAndInputs) {
+  DedupOptions options;
+  options.format.kind = Format::Kind::csv;
+  options.keys = {"id"};
+  options.event_time = "t";
+  std::string text = "t,id\n", passed = text;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string record = i % 50 == 49 ? std::string("no time\n")
+                                            : fmt::format("{},\"{}\n\"\n", 1'700'000'000 + i, i);
+    text += record;
+    passed += record;
+  }
+  Dedup& dedup = make(options);
+  for (int i = 0; i < 3; ++i) {
+    TextSource source(text, 5'000);
+    dedup.run(source, go_on);
+  }
+  dedup.flush();
+  EXPECT_EQ(dedup.counts().records, 60'000u);
+  EXPECT_EQ(dedup.counts().unkeyed, 1'200u);
+  EXPECT_EQ(dedup.counts().duplicates, 39'200u);
+  EXPECT_EQ(passed_.text.substr(0, passed.size()), passed);
+  TextSource other("id,t\n", 5'000);
+  EXPECT_THROW(dedup.run(other, go_on), BadRecord);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, DedupThreads, testing::Values(1u, 2u));
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# --threads: how many makes no difference but for the time.
+load helper
+
+# Inputs are of some megabytes: the second thread joins after four reads of 256 KiB.
+
+# same ARG...: `sluice dedup ARG...` writes, says and ends the same with one thread and with two. What
+# it wrote to ./aside, ./late and ./state must be the same, too.
+same() {
+  local threads code
+  for threads in 1 2; do
+    rm -f aside late state state.previous
+    code=0
+    sluice dedup --seed 1 --stats json --threads "$threads" "$@" >"out.$threads" 2>"err.$threads" ||
+      code=$?
+    echo "$code" >"code.$threads"
+    # Only the time and the memory differ.
+    sed -E 's/"(seconds|records_per_second|memory_bytes|bytes_per_second)":[^,}]*//g' "err.$threads" \
+      >"said.$threads"
+    cat aside late state >"files.$threads" 2>/dev/null || true
+  done
+  local what
+  for what in out said code files; do
+    cmp "$what.1" "$what.2" || fail "$* <$what>: $(head -c 300 "$what.1") $(head -c 300 "$what.2")"
+  done
+}
+
+@test "files: the same bytes, statistics and states" {
+  lines_of 200k >input
+  lines_of 100k 2 >more
+  same input
+  same input --filter none
+  same input more input --duplicates aside --state state
+  same input --state state --checkpoint-every 10k --audit 1/16
+  same input --invert --duplicates aside --untrusted-keys
+  same input --window 10k --refresh
+  same input --key 1 -d , --window 1000 --filter apbf --fpr 1e-3
+  same input --memory 9MiB
+  awk '!seen[$0]++' input >want
+  sluice dedup --threads 2 --stats none --filter exact input | cmp - want
+}
+
+@test "pipes: the same bytes and statistics" {
+  lines_of 200k >input
+  for threads in 1 2; do
+    cat input | sluice dedup --seed 1 --threads $threads --stats none | cat >"pipe.$threads"
+    # A feeder with pauses: now two work, now one waits.
+    { head -n 60000 input && sleep 0.1 && tail -n +60001 input; } |
+      sluice dedup --seed 1 --threads $threads --stats none >"pause.$threads"
+  done
+  sluice dedup --seed 1 --threads 1 --stats none input >want
+  for name in pipe.1 pipe.2 pause.1 pause.2; do cmp "$name" want; done
+}
+
+@test "NUL, CSV and JSON, with headers, quotes, event time and late records" {
+  lines_of 100k >input
+  tr '\n' '\0' <input >nul
+  same --null nul
+  awk 'BEGIN { print "id,t,note" }
+    { printf "%s,%d,\"a \"\"b\"\"\n%d\"\n", substr($0, 5, 5), 1700000000 + NR - NR % 7 * 40 * (NR % 100 == 0), NR % 3
+      if (NR % 1000 == 0) print "short" }' input >table
+  same --csv --key id table table --duplicates aside
+  same --csv --key id --event-time t --window 100s --late mark --late-output late table
+  same --csv --key id --event-time t --window 100s --late drop table
+  sluice generate clicks --records 50k --seed 3 >clicks 2>log
+  same --json --key /user,/ad clicks clicks
+  same --json --key /user --window 5k --cost-lost 20 --posterior clicks
+}
+
+@test "errors: what stands before is written, the message and the code are the same" {
+  lines_of 100k >input
+  { cat input && echo only && cat input; } >bad
+  same --key 2 -d , --strict bad
+  grep -q 'record 100,001 lacks the key' err.2
+  grep -qx 1 code.2
+  { cat input && head -c 3000 /dev/zero | tr '\0' x && echo && cat input; } >long
+  same --max-record 2KiB long
+  grep -q 'record 100,001 is longer' err.2
+  { echo a,b && cat input; } >one
+  { echo b,a && cat input; } >two
+  same --csv one two
+  grep -q 'differs from the first' err.2
+  printf 'cut off' >>input
+  same input input
+  refused 2 dedup --threads 0 input
+  says --threads "'0'" "1 or 2"
+  refused 2 dedup --threads 3 input
+}
+
+@test "a full disk is said once, with the code of a failed run" {
+  small_disk
+  lines_of 200k >input
+  for threads in 1 2; do
+    refused 1 dedup --stats none --threads $threads --output small/out input
+    says "small/out" "space"
+  done
+}
+
+@test "a reader that leaves ends the run quietly" {
+  lines_of 400k >input
+  for threads in 1 2; do
+    run -0 --separate-stderr bash -c 'set -o pipefail
+      "$SLUICE" dedup --stats none --threads '$threads' --state s input | head -n 1'
+    [ -z "$stderr" ]
+    [ ! -e s ]
+  done
+}
+
+@test "killed in the middle, the state has no record that the output has not" {
+  export LC_ALL=C
+  lines_of 200k >input
+  sort -u input >want
+  saved=0
+  for ((i = 0; i < $(count 4 40); ++i)); do
+    rm -f s s.* out
+    start dedup --threads 2 --stats none --fpr 1e-9 --seed 1 --checkpoint-every 5000 --state s input
+    eventually test -e s
+    sleep "0.0$((RANDOM % 10))"
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    saved=$((saved + 1))
+    sluice dedup --threads 2 --stats none --state s input >rest
+    sort -u out rest | comm -23 want - >missing
+    [[ ! -s missing ]] || fail "kill $((i + 1)): $(wc -l <missing) records are in no output"
+  done
+  [ "$saved" -gt 0 ]
+}
+
+@test "interrupted in the middle, all that was read is written and saved" {
+  lines_of 400k >input
+  for source in file pipe; do
+    rm -f s s.* out drain
+    mkfifo drain
+    if [[ $source == file ]]; then
+      "$SLUICE" dedup --threads 2 --stats json --fpr 1e-12 --state s input >drain 2>err 3>&- &
+      pid=$!
+    else
+      exec 6< <(cat input)
+      "$SLUICE" dedup --threads 2 --stats json --fpr 1e-12 --state s <&6 >drain 2>err 3>&- 6<&- &
+      pid=$!
+    fi
+    started+=("$pid")
+    exec 8<drain
+    head -c 1000 <&8 >out
+    kill -INT "$pid"
+    cat <&8 >>out
+    exec 8<&-
+    ends_with 130
+    [ "$(stat_of .bytes_out)" = "$(stat -c %s out)" ]
+    [ "$(stat_of .distinct)" = "$(wc -l <out)" ]
+    [ "$(stat_of .records)" -lt 400000 ]
+    # All that it took from the pipe is in the output: what follows is what is left there.
+    if [[ $source == pipe ]]; then
+      unfinished=$(stat_of .unfinished_bytes)
+      read_bytes=$(stat_of .bytes_in)
+      head -c $((read_bytes - unfinished)) input | awk '!seen[$0]++' | cmp - out
+      exec 6<&-
+    else
+      sluice dedup --threads 2 --stats none --state s input >>out
+      awk '!seen[$0]++' input | cmp - out
+    fi
+  done
+}
