@@ -28,6 +28,7 @@ constexpr Part kParts[] = {
     {"filters", "every filter against the machine's limit", run_filters},
     {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic},
     {"windows", "window filters at steady state", run_windows},
+    {"threads", "filters sliced for two threads against one, out of cache", run_threads},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"growing", "growing from empty against a filter of known size", run_growing},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},

@@ -19,6 +19,7 @@ void run_layouts(const Options& options, Report& report);
 void run_prefetch(const Options& options, Report& report);
 void run_dynamic(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
+void run_threads(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
 void run_growing(const Options& options, Report& report);
 void run_infer(const Options& options, Report& report);
