@@ -130,13 +130,14 @@ class SlicedWindow : public SlicedFilter {
                     std::uint64_t& budget, Anchor anchor) noexcept;
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
   std::uint64_t live_keys() const noexcept;
+  // Of the slice that has the least.
+  std::uint64_t room() const noexcept;
 
   static SlicedWindow decode(Decoder& header, Decoder& payload);
 
  private:
   using SlicedFilter::SlicedFilter;
   struct Step;
-  std::uint64_t room() const noexcept;
   std::size_t most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
                            std::uint64_t limit, Anchor anchor) const noexcept;
   std::size_t admit_singly(std::span<const Digest> digests, std::span<Verdict> verdicts,

@@ -38,7 +38,6 @@ std::uint64_t SlicedWindow::live_keys() const noexcept {
   return keys;
 }
 
-// Of the slice that has the least.
 std::uint64_t SlicedWindow::room() const noexcept {
   std::uint64_t least = slices_.front().room();
   for (const AnyFilter& slice : slices_) least = std::min(least, slice.room());
@@ -84,7 +83,8 @@ std::size_t SlicedWindow::admit_singly(std::span<const Digest> digests, std::spa
   return digests.size();
 }
 
-// How many of the first records write at most `limit` keys, whatever the verdicts. Those that are
+// How many of the first records write at most `limit` keys, and as many at the earliest with the
+// last of them, whatever the verdicts: a spent budget ends a generation at once. Those that are
 // duplicates now stay so until something ages, and write nothing unless refreshed: asking finds
 // long steps even for the last keys of a generation.
 std::size_t SlicedWindow::most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
@@ -96,7 +96,7 @@ std::size_t SlicedWindow::most_records(std::span<const Digest> digests, std::spa
   may_contain(digests.first(count), verdicts.first(count));
   std::uint64_t distinct = 0;
   for (std::size_t i = 0; i < count; ++i)
-    if (verdicts[i] == Verdict::distinct && ++distinct > limit) return i;
+    if (verdicts[i] == Verdict::distinct && ++distinct == limit) return i + 1;
   return count;
 }
 
