@@ -30,7 +30,7 @@ TEST(WorkerPool, AfterAMeetingAllIsSeen) {
   constexpr unsigned kThreads = 3;
   WorkerPool pool(kThreads);
   std::vector<unsigned> first(kThreads), second(kThreads);
-  for (unsigned run = 1; run <= 2000; ++run) {
+  for (unsigned run = 1; run <= 300; ++run) {
     auto work = [&](unsigned index) {
       first[index] = run + index;
       pool.meet();

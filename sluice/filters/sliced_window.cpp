@@ -89,10 +89,12 @@ std::size_t SlicedWindow::admit_singly(std::span<const Digest> digests, std::spa
 // long steps even for the last keys of a generation.
 std::size_t SlicedWindow::most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                        std::uint64_t limit, Anchor anchor) const noexcept {
-  const std::size_t count = std::min(digests.size(), SliceCrew::kTogether);
+  std::size_t count = std::min(digests.size(), SliceCrew::kTogether);
   if (limit >= count) return count;
   if (anchor == Anchor::refreshed || !promises().no_false_negatives)
     return static_cast<std::size_t>(limit);
+  // Not many more than new keys alone would take: what is asked too far ahead is asked again.
+  count = std::min(count, std::max(SliceCrew::kAlone, 2 * static_cast<std::size_t>(limit)));
   may_contain(digests.first(count), verdicts.first(count));
   std::uint64_t distinct = 0;
   for (std::size_t i = 0; i < count; ++i)
