@@ -185,7 +185,8 @@ Sliced Sliced::make(const Params& params) {
 }
 
 void Sliced::merge(const Sliced& other) {
-  if (params_ != other.params_)
+  // Whether slices fit is theirs to say, the first of them for all: they are made alike.
+  if (params_.slices != other.params_.slices || params_.of != other.params_.of)
     throw BadParameters("filters 'sliced' can be merged when they are made alike, but one has " +
                         params_.settings().text() + " and the other " +
                         other.params_.settings().text());

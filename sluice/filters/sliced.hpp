@@ -104,7 +104,7 @@ class Sliced : public SlicedFilter {
   // Throws BadParameters, also when the slices would age.
   static Sliced make(const Params& params);
   bool can_merge() const noexcept { return slices_.front().can_merge(); }
-  // Slice by slice: both must be made alike.
+  // Slice by slice: of as many, which must fit.
   void merge(const Sliced& other);
   static Sliced decode(Decoder& header, Decoder& payload);
 
