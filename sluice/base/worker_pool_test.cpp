@@ -2,58 +2,66 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
-#include <set>
+#include <thread>
 #include <vector>
 
 namespace sluice {
 namespace {
 
-TEST(WorkerPool, EachIndexRunsOnAThreadOfItsOwn) {
+TEST(WorkerPool, EachTaskIsDoneOnce) {
   for (const unsigned threads : {1u, 2u, 5u}) {
     WorkerPool pool(threads);
-    std::vector<std::thread::id> ids(threads);
-    std::vector<int> calls(threads);
-    auto work = [&](unsigned index) {
-      ids[index] = std::this_thread::get_id();
-      ++calls[index];
-    };
-    for (int run = 0; run < 100; ++run) pool.run(work);
-    EXPECT_EQ(calls, std::vector<int>(threads, 100));
-    EXPECT_EQ(std::set<std::thread::id>(ids.begin(), ids.end()).size(), threads);
-    EXPECT_EQ(ids[0], std::this_thread::get_id());
+    EXPECT_EQ(pool.threads(), threads);
+    std::vector<int> first(3), second(70);
+    auto work = [&](unsigned phase, unsigned task) { ++(phase == 0 ? first : second)[task]; };
+    for (int run = 0; run < 300; ++run) pool.run({3, 70, 0}, work);
+    EXPECT_EQ(first, std::vector<int>(3, 300));
+    EXPECT_EQ(second, std::vector<int>(70, 300));
   }
 }
 
-// What one thread writes before a meeting, the others read after it, and the caller after the run.
-TEST(WorkerPool, AfterAMeetingAllIsSeen) {
-  constexpr unsigned kThreads = 3;
-  WorkerPool pool(kThreads);
-  std::vector<unsigned> first(kThreads), second(kThreads);
-  for (unsigned run = 1; run <= 300; ++run) {
-    auto work = [&](unsigned index) {
-      first[index] = run + index;
-      pool.meet();
-      second[index] = first[(index + 1) % kThreads] + first[(index + 2) % kThreads];
-      pool.meet();
-      first[index] = 0;
+// Two tasks that wait for each other: they can only be done at the same time.
+TEST(WorkerPool, TasksAreDoneAtTheSameTime) {
+  WorkerPool pool(2);
+  std::atomic<int> there{0};
+  auto work = [&](unsigned, unsigned) {
+    for (++there; there.load() < 2;) std::this_thread::yield();
+  };
+  pool.run({2}, work);
+  EXPECT_EQ(there, 2);
+}
+
+// What is written in one phase is read in the next, and by the caller after the last.
+TEST(WorkerPool, APhaseSeesTheOneBefore) {
+  constexpr unsigned kTasks = 3;
+  WorkerPool pool(kTasks);
+  std::vector<unsigned> first(kTasks), second(kTasks);
+  for (unsigned run = 1; run <= 2000; ++run) {
+    auto work = [&](unsigned phase, unsigned task) {
+      if (phase == 0) first[task] = run + task;
+      if (phase == 1) second[task] = first[(task + 1) % kTasks] + first[(task + 2) % kTasks];
+      if (phase == 2) first[task] = 0;
     };
-    pool.run(work);
-    EXPECT_EQ(second, (std::vector<unsigned>{2 * run + 3, 2 * run + 2, 2 * run + 1}));
-    EXPECT_EQ(first, std::vector<unsigned>(kThreads));
+    pool.run({kTasks, kTasks, kTasks}, work);
+    ASSERT_EQ(second, (std::vector<unsigned>{2 * run + 3, 2 * run + 2, 2 * run + 1}));
+    ASSERT_EQ(first, std::vector<unsigned>(kTasks));
   }
 }
 
-// Long enough apart for the workers to fall asleep, whatever the machine does: they must wake up.
+// Long enough apart for the worker to fall asleep, whatever the machine does: it must wake up, or
+// the two tasks would wait for each other for ever.
 TEST(WorkerPool, WakesSleepers) {
   WorkerPool pool(2);
-  int calls = 0;
-  auto work = [&](unsigned index) { calls += index == 1; };
   for (int run = 0; run < 20; ++run) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    pool.run(work);
+    std::atomic<int> there{0};
+    auto work = [&](unsigned, unsigned) {
+      for (++there; there.load() < 2;) std::this_thread::yield();
+    };
+    pool.run({2}, work);
   }
-  EXPECT_EQ(calls, 20);
 }
 
 TEST(WorkerPool, EndsWithoutARun) {

@@ -1,11 +1,11 @@
 // The threads of a sliced filter, and how a batch goes through them.
 //
-//   each thread sorts its portion of the batch by slices       (meet)
-//   each judges what all portions hold for its own slices       (meet)
-//   each brings the verdicts of its portion back in order       (end of the run)
+//   each portion of the batch, as many as threads, is sorted by slices
+//   each slice is judged, on what all portions hold for it
+//   the verdicts of each portion are brought back in order
 //
-// A slice is judged by one thread, its records in the order of the batch, so the verdicts are those
-// of judging one by one. Nothing is allocated once the threads run.
+// A slice is judged by one thread at a time, its records in the order of the batch, so the verdicts
+// are those of judging one by one. Nothing is allocated once the threads run.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace sluice {
 
 class SliceCrew {
  public:
-  // Records that go through the threads at once: enough that three meetings, some hundred
-  // nanoseconds each, do not count, and that chance deals the slices nearly equal parts.
+  // Records that go through the threads at once: enough that three changes of phase, some
+  // hundred nanoseconds each, do not count, and that chance deals the slices nearly equal parts.
   static constexpr std::size_t kTogether = 8192;
   // Fewer than this are judged on the caller's thread before the others are awake.
   static constexpr std::size_t kFewest = 512;
@@ -68,17 +68,17 @@ class SliceCrew {
   template <class Judge>
   void together(std::span<const Digest> digests, std::span<Verdict> verdicts, const Judge& judge) {
     const std::size_t portion = portion_of(digests.size());
-    auto work = [&](unsigned index) {
+    const auto portions = static_cast<unsigned>(portions_.size());
+    auto work = [&](unsigned phase, unsigned index) {
+      if (phase == 1) return judge(index, std::span<const SliceSort>(portions_));
       const std::size_t from = std::min(index * portion, digests.size());
       const std::size_t count = std::min(portion, digests.size() - from);
-      portions_[index].sort(digests.subspan(from, count), slices_);
-      pool_->meet();
-      for (unsigned slice = index; slice < slices_; slice += pool_->threads())
-        judge(slice, std::span<const SliceSort>(portions_));
-      pool_->meet();
-      if (!verdicts.empty()) portions_[index].gather(verdicts.subspan(from, count), slices_);
+      if (phase == 0)
+        portions_[index].sort(digests.subspan(from, count), slices_);
+      else
+        portions_[index].gather(verdicts.subspan(from, count), slices_);
     };
-    pool_->run(work);
+    pool_->run({portions, slices_, verdicts.empty() ? 0 : portions}, work);
   }
 
   template <class Judge, class After>
