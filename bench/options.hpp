@@ -31,6 +31,7 @@ void run_evenness(const Options& options, Report& report);
 void run_lines(const Options& options, Report& report);
 void run_threads(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
+void run_threads(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
 void run_growing(const Options& options, Report& report);
 void run_infer(const Options& options, Report& report);

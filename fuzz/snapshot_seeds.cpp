@@ -26,6 +26,8 @@ constexpr const char* kFilters[] = {
     "stable,bytes=64,probes=2,decrements=4,max=2",
     "reservoir,bytes=64,filters=3,variant=paper",
     "reservoir,bytes=64,filters=3,resets=1",
+    "sliced,slices=2,of=bloom,layout=blocked,probes=8,fpr=0.1",
+    "sliced,slices=3,of=cohort,slot=16,fpr=0.05",
 };
 
 using namespace sluice;

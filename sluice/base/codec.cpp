@@ -88,4 +88,12 @@ void BytesDecoder::bytes(std::span<std::byte> out) {
   std::ranges::copy(view(out.size()), out.begin());
 }
 
+void PartDecoder::bytes(std::span<std::byte> out) {
+  if (out.size() > left_)
+    throw CorruptSnapshot("a filter within the filter ends " + std::to_string(out.size() - left_) +
+                          " bytes too early");
+  left_ -= out.size();
+  whole_.bytes(out);
+}
+
 }  // namespace sluice

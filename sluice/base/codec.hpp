@@ -69,4 +69,26 @@ class BytesDecoder final : public Decoder {
   std::span<const std::byte> data_;
 };
 
+// Counts what would be written.
+class CountingEncoder final : public Encoder {
+ public:
+  void bytes(std::span<const std::byte> data) override { count_ += data.size(); }
+  std::uint64_t count() const noexcept { return count_; }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+// The next `length` bytes of another decoder, as if they were all: for filters within filters.
+class PartDecoder final : public Decoder {
+ public:
+  PartDecoder(Decoder& whole, std::uint64_t length) : whole_(whole), left_(length) {}
+  void bytes(std::span<std::byte> out) override;
+  std::uint64_t remaining() const override { return left_; }
+
+ private:
+  Decoder& whole_;
+  std::uint64_t left_;
+};
+
 }  // namespace sluice

@@ -62,6 +62,7 @@ class AgePartitioned {
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
   // A key that was refreshed counts in each generation in which it was written: bits cannot tell.
   std::uint64_t live_keys() const noexcept { return live_keys_; }
+  std::uint64_t room() const noexcept { return room(0); }
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;

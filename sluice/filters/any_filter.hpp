@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cassert>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +45,8 @@ class AnyFilter {
     return holder_->admit_aged(digest, age, anchor);
   }
   std::uint64_t live_keys() const noexcept { return holder_->live_keys(); }
+  // Keys that can be written before it is full by count; no limit where the filter knows none.
+  std::uint64_t room() const noexcept { return holder_->room(); }
   // As shares of the window: how far past it a key may be remembered, and the expected share of
   // such keys.
   double slack() const noexcept { return holder_->slack(); }
@@ -91,6 +94,7 @@ class AnyFilter {
     virtual std::optional<Verdict> admit_aged(const Digest& digest, unsigned age,
                                               Anchor anchor) noexcept = 0;
     virtual std::uint64_t live_keys() const noexcept = 0;
+    virtual std::uint64_t room() const noexcept = 0;
     virtual double slack() const noexcept = 0;
     virtual double npws() const noexcept = 0;
     virtual bool can_forget() const noexcept = 0;
@@ -144,6 +148,12 @@ class AnyFilter {
     std::uint64_t live_keys() const noexcept override {
       if constexpr (WindowFilter<F>) return filter.live_keys();
       return not_a_window(std::uint64_t{0});
+    }
+    std::uint64_t room() const noexcept override {
+      if constexpr (requires { filter.room(); })
+        return filter.room();
+      else
+        return std::numeric_limits<std::uint64_t>::max();
     }
     // A filter that says nothing else forgets at most a generation late, and just before one ends
     // remembers all of it.

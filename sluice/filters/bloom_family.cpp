@@ -16,6 +16,7 @@
 namespace sluice {
 namespace {
 
+constexpr std::uint64_t kFewestBytes = 64;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 
 // A blocked filter is preferred until it takes this many times the bits of a classical one: between
@@ -98,7 +99,8 @@ Bloom::Params classic_for(const Asked& wish) {
                   .standard_keys = kStandardCapacity};
   if (wish.bytes) asked.places = *wish.bytes * 8;
   const BloomSize size = bloom_size("bloom", asked, 64, kMostBytes * 8);
-  return {.bits = size.places,
+  // A filter can be made again from its settings, so it is no smaller than may be asked for.
+  return {.bits = std::max(size.places, kFewestBytes * 8),
           .probes = size.probes,
           .capacity = size.capacity,
           .target_fpr = wish.fpr};
@@ -110,7 +112,7 @@ BloomParams params_for(const Wish& wish, const Settings& settings) {
   const SettingsReader reader("bloom", settings, kBloomParameters);
   Asked asked{.fpr = reader.probability("fpr").value_or(wish.fpr),
               .keys = wish.keys,
-              .bytes = reader.size("bytes", 64, kMostBytes),
+              .bytes = reader.size("bytes", kFewestBytes, kMostBytes),
               .probes = reader.count("probes", 1, model::kMostProbes)};
   if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
   const auto layout = reader.choice("layout", kLayouts);

@@ -20,6 +20,7 @@
 #include "sluice/filters/growing.hpp"
 #include "sluice/filters/none.hpp"
 #include "sluice/filters/reservoir.hpp"
+#include "sluice/filters/sliced.hpp"
 #include "sluice/filters/stable.hpp"
 #include "sluice/filters/timer.hpp"
 #include "sluice/filters/timing.hpp"
@@ -78,6 +79,7 @@ constexpr KindInfo kKinds[] = {
     kind_info<Cohort>("cohort"),       kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),       kind_info<Timer>("timer"),
     kind_info<Apbf>("apbf"),           kind_info<Apbbf>("apbbf"),
+    kind_info<Sliced>("sliced"),       kind_info<SlicedWindow>("sliced"),
     kind_info<None>("none"),
 };
 
@@ -129,6 +131,10 @@ std::span<const FilterInfo> catalogue() {
        Reservoir::Params::known(), make_from<Reservoir>, forecast_of<Reservoir>},
       {"stable", "the same by another rule: the baseline that `reservoir` is compared with",
        Stable::Params::known(), make_from<Stable>, forecast_of<Stable>},
+      {"sliced",
+       "several filters of one kind, each for its share of the keys and on a thread of its own: "
+       "where one thread cannot keep up",
+       sliced_parameters(), make_sliced, forecast_sliced},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none, forecast_none},
   };
   return kFilters;

@@ -23,6 +23,7 @@
 // the window.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -77,6 +78,9 @@ class Cohort {
                     std::uint64_t& budget, Anchor anchor) noexcept;
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
   std::uint64_t live_keys() const noexcept { return live_keys_; }
+  std::uint64_t room() const noexcept {
+    return params_.live_capacity() - std::min(params_.live_capacity(), live_keys_);
+  }
 
   // How many generations ago the key was written, if it is remembered. Of several slots with its
   // fingerprint, the youngest.

@@ -13,6 +13,7 @@
 //   cycle = generations + 2 + padding < 2^bits
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -74,6 +75,9 @@ class StampedWindow {
                     std::uint64_t& budget, Anchor anchor) noexcept;
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
   std::uint64_t live_keys() const noexcept { return counts_.live(); }
+  std::uint64_t room() const noexcept {
+    return live_capacity_ - std::min(live_capacity_, counts_.live());
+  }
 
   std::optional<Trace> age_of(const Digest& digest) const noexcept;
   // Keys last written `age` generations ago, at most generations().

@@ -8,6 +8,9 @@
 //   admit         observe a batch until its budget is spent or the filter is full
 //   admit_aged    observe one key that happened some generations ago
 //   live_keys     keys written in generations that are still remembered
+//
+// One that is full by count also tells its room(): so many keys can be written before it is full in
+// the present generation.
 #pragma once
 
 #include <optional>

@@ -52,8 +52,11 @@ TEST_P(ForgettingWindow, EveryStageForgets) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Filters, ForgettingWindow, testing::Values("cohort", "exact-window"),
-                         [](const auto& test) { return test.index == 0 ? "cohort" : "exact"; });
+INSTANTIATE_TEST_SUITE_P(Filters, ForgettingWindow,
+                         testing::Values("cohort", "exact-window", "sliced,of=cohort"),
+                         [](const auto& test) {
+                           return test.index == 0 ? "cohort" : test.index == 1 ? "exact" : "sliced";
+                         });
 
 // The key of a record whose time is not believed waits to be written at that time.
 TEST(ForgettingWindow, AlsoAKeyThatWaitsForItsTime) {

@@ -37,31 +37,6 @@ double planned_fpr(const FilterStats& stats) {
   return stats.planned_fpr > 0 ? stats.planned_fpr : stats.target_fpr;
 }
 
-// The first `length` bytes of another decoder.
-class PartDecoder final : public Decoder {
- public:
-  PartDecoder(Decoder& whole, std::uint64_t length) : whole_(whole), left_(length) {}
-  void bytes(std::span<std::byte> out) override {
-    if (out.size() > left_) throw CorruptSnapshot("a stage of the window ends too early");
-    left_ -= out.size();
-    whole_.bytes(out);
-  }
-  std::uint64_t remaining() const override { return left_; }
-
- private:
-  Decoder& whole_;
-  std::uint64_t left_;
-};
-
-class CountingEncoder final : public Encoder {
- public:
-  void bytes(std::span<const std::byte> data) override { count_ += data.size(); }
-  std::uint64_t count() const { return count_; }
-
- private:
-  std::uint64_t count_ = 0;
-};
-
 }  // namespace
 
 Growth::Growth(Make make, const Plan& plan) : make_(std::move(make)), plan_(plan) {}

@@ -1,0 +1,154 @@
+// Sliced filter: several filters of one kind, each for its share of the keys, judged on as many
+// threads.
+//
+// Source   Horizontal slices as in Koloniari et al. 2011, §3, within one process.
+// Cost     A digest is sorted to its slice and its verdict brought back: some two nanoseconds a
+// key,
+//          shared by the threads; then what the slices cost. Batches of fewer than 512 keys are
+//          judged on the caller's thread. Threads start with the first larger batch, sleep when
+//          there is nothing to do, and end with the filter.
+// Errors   Those of the slices: a key has to do with one of them only. Each is made for its share
+// of
+//          the keys and six standard deviations more (share_of), since chance deals them unequally.
+// Use it   where one thread cannot keep up with a filter out of cache.
+// Avoid    for tables that stay in cache, small batches, and where processors have other work.
+// Format   snapshot kind 9 of slices that do not age, 22 of those that do; version 1.
+//
+// Slices share nothing, so verdicts are those of judging one by one, whatever the threads do.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/filters/any_filter.hpp"
+#include "sluice/filters/forecast.hpp"
+
+namespace sluice {
+
+class SliceCrew;
+
+// What both have in common that age and that do not.
+class SlicedFilter {
+ public:
+  static constexpr std::uint16_t kVersion = 1;
+  // What the slices promise, promises() says.
+  static constexpr FilterPromises kPromises{.no_false_negatives = false, .fixed_memory = false};
+
+  struct Params {
+    unsigned slices = 2;       // 1 to 64
+    std::string of = "bloom";  // the slices' name in the catalogue
+    Settings each = {};        // their settings, all of them
+    std::uint64_t keys = 0;    // that all together are planned for; 0: the slices know no number
+
+    static Params from(const Wish& wish, const Settings& settings);
+    static std::span<const ParameterInfo> known();
+    Settings settings() const;
+    Forecast forecast() const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Keys that a slice is made for, of `keys` in all: a slice gets more with a chance of 10⁻⁹.
+  // `spans` is into how many parts a filter cuts its keys, each of which must hold its own: chance
+  // weighs more on these.
+  static std::uint64_t share_of(std::uint64_t keys, unsigned slices, unsigned spans = 1);
+
+  Verdict observe(const Digest& digest);
+  bool may_contain(const Digest& digest) const noexcept;
+  void insert(const Digest& digest) { observe(digest); }
+  // What a slice throws is thrown, when all have done their part.
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  // Callers on several threads may ask at the same time, as of any filter; one of them has the
+  // filter's threads.
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
+  void insert(std::span<const Digest> digests);
+  void clear() noexcept;
+
+  bool can_forget() const noexcept { return slices_.front().can_forget(); }
+  bool forget(const Digest& digest) noexcept;
+
+  const Params& params() const noexcept { return params_; }
+  FilterPromises promises() const noexcept;
+  FilterStats stats() const;
+  const AnyFilter& slice(unsigned index) const { return slices_[index]; }
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+
+  SlicedFilter(SlicedFilter&&) noexcept;
+  SlicedFilter& operator=(SlicedFilter&&) noexcept;
+  ~SlicedFilter();
+
+ protected:
+  SlicedFilter(Params params, std::vector<AnyFilter> slices);
+  static std::vector<AnyFilter> make_slices(const Params& params, bool ages);
+  struct Decoded {
+    Params params;
+    std::vector<AnyFilter> slices;
+  };
+  static Decoded decode_slices(Decoder& header, Decoder& payload, bool ages);
+  AnyFilter& slice_for(const Digest& digest) noexcept;
+
+  Params params_;
+  std::vector<AnyFilter> slices_;
+  // Keys written and taken back again within one call: nobody's business.
+  std::uint64_t taken_back_ = 0;
+  // Behind a pointer: the threads know where it is, so that the filter can be moved.
+  std::unique_ptr<SliceCrew> crew_;
+};
+
+class Sliced : public SlicedFilter {
+ public:
+  static constexpr FilterKind kKind = FilterKind::sliced;
+
+  // Throws BadParameters, also when the slices would age.
+  static Sliced make(const Params& params);
+  bool can_merge() const noexcept { return slices_.front().can_merge(); }
+  // Slice by slice: of as many, which must fit.
+  void merge(const Sliced& other);
+  static Sliced decode(Decoder& header, Decoder& payload);
+
+ private:
+  using SlicedFilter::SlicedFilter;
+};
+
+// Of window filters. A generation ends in all slices at once.
+class SlicedWindow : public SlicedFilter {
+ public:
+  static constexpr FilterKind kKind = FilterKind::sliced_window;
+
+  // Throws BadParameters, also when the slices would not age.
+  static SlicedWindow make(const Params& params);
+
+  unsigned generations() const noexcept { return slices_.front().generations(); }
+  double slack() const noexcept { return slices_.front().slack(); }
+  double npws() const noexcept { return slices_.front().npws(); }
+  void rotate() noexcept;
+  // Full when a slice is. Then nothing after the first record that it had no room for is
+  // remembered, whatever slice it belongs to.
+  std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                    std::uint64_t& budget, Anchor anchor) noexcept;
+  std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
+  std::uint64_t live_keys() const noexcept;
+  // Of the slice that has the least.
+  std::uint64_t room() const noexcept;
+
+  static SlicedWindow decode(Decoder& header, Decoder& payload);
+
+ private:
+  using SlicedFilter::SlicedFilter;
+  struct Step;
+  std::size_t most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                           std::uint64_t limit, Anchor anchor) const noexcept;
+  std::size_t admit_singly(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                           std::uint64_t& budget, Anchor anchor) noexcept;
+  std::size_t admit_step(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                         std::uint64_t& budget, Anchor anchor, bool& full) noexcept;
+};
+
+// The name `sliced`: which of the two.
+std::span<const ParameterInfo> sliced_parameters();
+AnyFilter make_sliced(const Wish& wish, const Settings& settings);
+Forecast forecast_sliced(const Wish& wish, const Settings& settings);
+
+}  // namespace sluice
