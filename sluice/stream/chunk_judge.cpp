@@ -33,7 +33,8 @@ void ChunkJudge::start(const std::string& source) {
   source_records_ = 0;
 }
 
-void ChunkJudge::judge(const Chunk& chunk) {
+void ChunkJudge::judge(const Chunk& chunk, unsigned worker) {
+  for (Outlet* outlet : {&passed_, &held_, &late_outlet_}) outlet->use_buffer(worker);
   counts_.bytes_in += chunk.bytes_read;
   if (chunk.header == Chunk::Header::first) write_header(chunk.records.front());
   for (const Chunk::Batch& batch : chunk.batches) judge_batch(chunk, batch);

@@ -25,7 +25,8 @@ class ChunkJudge {
   // A new source begins; its name is for messages.
   void start(const std::string& source);
   // Judges and writes the chunk's records, then throws what ends the run behind them, if anything.
-  void judge(const Chunk& chunk);
+  // `worker`, 0 or 1, is who asks.
+  void judge(const Chunk& chunk, unsigned worker);
   void flush();
 
   DedupCounts& counts() noexcept { return counts_; }

@@ -112,7 +112,7 @@ class Dedup::Run {
     if (!keep_reading_turn) turns_.end_reading();
     prepare(worker);
     if (!alone && !turns_.begin_judging(ticket)) return;
-    parts_.judge.judge(chunk);
+    parts_.judge.judge(chunk, helper ? 1 : 0);
     if (!between_()) turns_.stop();
     turns_.end_judging();
     if (keep_reading_turn) turns_.end_reading();

@@ -1,5 +1,7 @@
 #include "sluice/stream/outlet.hpp"
 
+#include <utility>
+
 namespace sluice {
 
 Outlet::Outlet(ByteSink* sink, char terminator)
@@ -24,6 +26,14 @@ void Outlet::write_run(std::string_view run, bool open_end) {
   }
   std::memcpy(buffer_.get() + filled_, run.data(), run.size());
   filled_ += run.size();
+}
+
+void Outlet::use_buffer(unsigned which) {
+  if (sink_ == nullptr || which == using_) return;
+  flush();
+  if (other_ == nullptr) other_ = std::make_unique_for_overwrite<char[]>(kBufferBytes);
+  std::swap(buffer_, other_);
+  using_ = which;
 }
 
 void Outlet::flush() {

@@ -40,6 +40,10 @@ class Outlet {
     write_run({begin, last.data + last.whole}, last.body == last.whole);
   }
 
+  // From now on another of its two buffers is filled: the one that this thread filled before, and
+  // has near. What is in the first goes out.
+  void use_buffer(unsigned which);
+
   // Hands everything collected to the sink.
   void flush();
 
@@ -59,6 +63,8 @@ class Outlet {
   std::uint64_t bytes_ = 0;  // handed over for writing, flushed or not
   std::size_t filled_ = 0;
   std::unique_ptr<char[]> buffer_;
+  unsigned using_ = 0;
+  std::unique_ptr<char[]> other_;  // made when it is first used
 };
 
 template <class Keep>

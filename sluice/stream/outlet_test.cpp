@@ -111,6 +111,22 @@ TEST(Outlet, AnySizeGoesThrough) {
   }
 }
 
+TEST(Outlet, TwoBuffersKeepTheOrder) {
+  TextSink sink;
+  Outlet outlet(&sink, '\n');
+  const Batch first("a\nb\n"), second("c\n"), third("d\n");
+  outlet.write_kept(first.records, kAll);
+  outlet.use_buffer(1);
+  EXPECT_EQ(sink.text, "a\nb\n");
+  outlet.write_kept(second.records, kAll);
+  outlet.use_buffer(1);
+  EXPECT_EQ(sink.writes, 1);
+  outlet.use_buffer(0);
+  outlet.write_kept(third.records, kAll);
+  outlet.flush();
+  EXPECT_EQ(sink.text, "a\nb\nc\nd\n");
+}
+
 TEST(Outlet, WithoutASinkNothingHappens) {
   Outlet outlet(nullptr, '\n');
   const Batch batch("a\nb");
