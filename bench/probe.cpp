@@ -8,6 +8,7 @@
 
 #include "measure.hpp"
 #include "sluice/base/bits.hpp"
+#include "sluice/kernels/prefetch.hpp"
 
 namespace sluice::bench {
 namespace {
@@ -51,7 +52,7 @@ double Lines::read_ns(std::uint64_t lines, unsigned ahead) {
   for (const std::uint64_t end = next_ + lines; next_ < end; next_ += kLap) {
     clock.start();
     for (std::uint64_t i = next_; i < next_ + kLap; ++i) {
-      if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 0);
+      if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 0, kernels::kPrefetchLocality);
       sum += *word_of(i);
     }
     clock.stop();
@@ -65,7 +66,7 @@ double Lines::update_ns(std::uint64_t lines, unsigned ahead) {
   for (const std::uint64_t end = next_ + lines; next_ < end; next_ += kLap) {
     clock.start();
     for (std::uint64_t i = next_; i < next_ + kLap; ++i) {
-      if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 1);
+      if (ahead != 0) __builtin_prefetch(word_of(i + ahead), 1, kernels::kPrefetchLocality);
       *word_of(i) |= std::uint64_t{1} << (i % 64);
     }
     clock.stop();
@@ -82,8 +83,8 @@ double Lines::pair_update_ns(std::uint64_t keys) {
     clock.start();
     for (std::uint64_t i = next_; i < next_ + 2 * kLap; i += 2) {
       if (ahead != 0) {
-        __builtin_prefetch(word_of(i + ahead), 1);
-        __builtin_prefetch(word_of(i + ahead + 1), 1);
+        __builtin_prefetch(word_of(i + ahead), 1, kernels::kPrefetchLocality);
+        __builtin_prefetch(word_of(i + ahead + 1), 1, kernels::kPrefetchLocality);
       }
       *word_of(i) |= std::uint64_t{1} << (i % 64);
       *word_of(i + 1) |= std::uint64_t{1} << (i % 64);
