@@ -1,6 +1,9 @@
 #include "dedup_run.hpp"
 
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -401,6 +404,10 @@ DedupReport Run::report() const {
 }  // namespace
 
 int run_dedup(const DedupRequest& request) {
+#ifdef __GLIBC__
+  // Whichever thread saves the state, what it frees is there for the other; --memory counts on it.
+  mallopt(M_ARENA_MAX, 1);
+#endif
   return Run(request).execute();
 }
 

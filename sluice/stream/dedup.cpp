@@ -106,14 +106,16 @@ class Dedup::Run {
     chunk.clear();
     const Filled filled = fill(chunk, ticket, helper);
     if (filled == Filled::nothing) return;
-    bool alone = filled == Filled::chunk_alone;
+    const bool alone = filled == Filled::chunk_alone;
+    const bool last = at_end_;
     cut(chunk);
     const bool keep_reading_turn = alone || chunk.error || chunk.too_long;
     if (!keep_reading_turn) turns_.end_reading();
     prepare(worker);
     if (!alone && !turns_.begin_judging(ticket)) return;
     parts_.judge.judge(chunk, helper ? 1 : 0);
-    if (!between_()) turns_.stop();
+    // At the end the caller has been asked before.
+    if (!last && !between_()) turns_.stop();
     turns_.end_judging();
     if (keep_reading_turn) turns_.end_reading();
   }
