@@ -1,14 +1,17 @@
 #include "sluice/base/worker_pool.hpp"
 
 #include <cassert>
+#include <chrono>
 
 namespace sluice {
 namespace {
 
-// How often a worker looks before it sleeps: for a quarter of a millisecond where a pause takes 140
-// cycles, a third of that where it takes 45. Between two batches their caller reads and hashes for
-// tens of microseconds, and on a virtual machine to wake a sleeper takes 50.
-constexpr int kLooks = 4096;
+// How long a worker looks before it sleeps. Between two batches their caller reads and hashes for
+// tens of microseconds. To wake a sleeper takes as long on a virtual machine, and far longer where
+// no processor is idle: it is then put in line behind the very thread that woke it.
+constexpr std::chrono::microseconds kPatience{250};
+// A pause takes 40 to 140 cycles: some of them between two looks at the clock.
+constexpr int kLooksATime = 64;
 
 // More tasks than a phase may have.
 constexpr std::uint64_t kStop = 0xFFFF'FFFF;
@@ -30,11 +33,14 @@ void pause_briefly() noexcept {
 
 // Returns the value when it is no longer `old`.
 std::uint64_t await_change(const std::atomic<std::uint64_t>& value, std::uint64_t old) noexcept {
-  for (int look = 0; look < kLooks; ++look) {
-    const std::uint64_t now = value.load(std::memory_order_acquire);
-    if (now != old) return now;
-    pause_briefly();
-  }
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  do {
+    for (int look = 0; look < kLooksATime; ++look) {
+      const std::uint64_t now = value.load(std::memory_order_acquire);
+      if (now != old) return now;
+      pause_briefly();
+    }
+  } while (std::chrono::steady_clock::now() < until);
   value.wait(old, std::memory_order_acquire);
   return value.load(std::memory_order_acquire);
 }

@@ -2,9 +2,9 @@
 //
 // A run has phases, each of some tasks. Whoever is free takes the next task, the caller too, so it
 // never waits for a thread that is asleep or has no processor: only for tasks that others are at.
-// Pieces of some tens of microseconds are handed over by a counter that the workers look at for
-// about as long (kLooks); then they sleep until they are woken, so an idle pool costs nothing. The
-// threads start in the constructor and end in the destructor.
+// Tasks are handed over by a counter that a worker looks at for a quarter of a millisecond; then it
+// sleeps until it is woken, so an idle pool costs nothing. The threads start in the constructor and
+// end in the destructor.
 #pragma once
 
 #include <atomic>
