@@ -11,8 +11,8 @@ void SliceSort::sort(std::span<const Digest> digests, unsigned slices) noexcept 
 
 void SliceSort::sort_two(std::span<const Digest> digests) noexcept {
   const std::size_t apart = space_.records + SliceSpace::kApart;
-  const std::size_t seconds = kernels::sort_two(digests.data(), digests.size(), space_.digests,
-                                                space_.digests + apart, space_.slices);
+  const std::size_t seconds =
+      kernels::sort_two(digests.data(), digests.size(), space_.digests, apart, space_.slices);
   begin_[0] = 0;
   end_[0] = static_cast<std::uint32_t>(digests.size() - seconds);
   begin_[1] = static_cast<std::uint32_t>(apart);
@@ -42,8 +42,8 @@ void SliceSort::sort_many(std::span<const Digest> digests) noexcept {
 void SliceSort::gather(std::span<Verdict> verdicts) const noexcept {
   assert(verdicts.size() == records_);
   if (slices_ == 2)
-    return kernels::gather_two(space_.slices, records_, space_.verdicts,
-                               space_.verdicts + begin_[1], verdicts.data());
+    return kernels::gather_two(space_.slices, records_, space_.verdicts, begin_[1],
+                               verdicts.data());
   // What was sorted lies side by side, slice by slice.
   Verdict* const to = verdicts.data();
   for (std::size_t at = 0; at < records_; ++at) to[space_.places[at]] = space_.verdicts[at];

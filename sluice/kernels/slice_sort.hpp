@@ -26,17 +26,18 @@ constexpr unsigned slice_of(const Digest& digest, unsigned slices) noexcept {
   return static_cast<unsigned>(std::uint64_t{sum * kSliceMixer} * slices >> 32);
 }
 
-// What gather_two may read beyond the end of the verdicts.
+// What sort_two may write beyond the end of the digests, and gather_two read beyond that of the
+// verdicts.
 inline constexpr std::size_t kSliceSlack = 8;
 
-// Two slices: those of the first go to `first`, of the second to `second`, in order; both have room
-// for all. Bit i % 8 of marks[i / 8] says whether record i went to the second. Returns
-// how many did.
-std::size_t sort_two(const Digest* digests, std::size_t count, Digest* first, Digest* second,
+// Two slices: those of the first go to `sorted`, of the second `apart` from there, in order; both
+// have room for all, and slack. Bit i % 8 of marks[i / 8] says whether record i is of the second.
+// Returns how many are.
+std::size_t sort_two(const Digest* digests, std::size_t count, Digest* sorted, std::size_t apart,
                      std::uint8_t* marks) noexcept;
 
-// Brings verdicts on what was sorted so back in order. `first` and `second` have slack.
-void gather_two(const std::uint8_t* marks, std::size_t count, const Verdict* first,
-                const Verdict* second, Verdict* verdicts) noexcept;
+// Brings verdicts on what was sorted so, which lie likewise, back in order.
+void gather_two(const std::uint8_t* marks, std::size_t count, const Verdict* sorted,
+                std::size_t apart, Verdict* verdicts) noexcept;
 
 }  // namespace sluice::kernels
