@@ -6,7 +6,7 @@ namespace sluice {
 namespace {
 
 // Portions are dealt equally, so each may be a record longer; each array starts on a line.
-constexpr std::size_t kRecords = SliceCrew::kTogether + kMostSlices;
+constexpr std::size_t kRecords = SliceCrew::kTogether + kMostSlices + 2 * SliceSpace::kApart;
 constexpr std::size_t kPaddingBytes = kMostSlices * 4 * kCacheLineBytes;
 
 // Hands out arrays from one piece of memory.

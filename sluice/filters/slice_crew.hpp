@@ -76,7 +76,7 @@ class SliceCrew {
       if (phase == 0)
         portions_[index].sort(digests.subspan(from, count), slices_);
       else
-        portions_[index].gather(verdicts.subspan(from, count), slices_);
+        portions_[index].gather(verdicts.subspan(from, count));
     };
     pool_->run({portions, slices_, verdicts.empty() ? 0 : portions}, work);
   }
@@ -84,15 +84,16 @@ class SliceCrew {
   template <class Judge, class After>
   void alone(std::span<const Digest> digests, std::span<Verdict> verdicts, const Judge& judge,
              const After& after) {
-    Digest sorted[2 * kAlone];
-    std::uint16_t places[2 * kAlone];
-    Verdict judged[2 * kAlone];
+    constexpr std::size_t kLength = SliceSpace::length_of(kAlone, 2);
+    Digest sorted[kLength];
+    std::uint16_t places[kLength];
+    Verdict judged[kLength];
     std::uint8_t slices[kAlone];
     SliceSort portion(SliceSpace{sorted, places, judged, slices, kAlone});
     portion.sort(digests, slices_);
     for (unsigned slice = 0; slice < slices_; ++slice)
       judge(slice, std::span<const SliceSort>(&portion, 1));
-    if (!verdicts.empty()) portion.gather(verdicts, slices_);
+    if (!verdicts.empty()) portion.gather(verdicts);
     after(std::span<const SliceSort>(&portion, 1), digests.size());
   }
 

@@ -4,37 +4,31 @@ namespace sluice {
 
 void SliceSort::sort(std::span<const Digest> digests, unsigned slices) noexcept {
   assert(digests.size() <= space_.records && slices >= 1 && slices <= kMostSlices);
-  slices == 2 ? sort_two(digests) : sort_many(digests, slices);
+  slices_ = slices;
+  records_ = digests.size();
+  slices == 2 ? sort_two(digests) : sort_many(digests);
 }
 
-// One pass without a branch: how many went to the second slice is all there is to know.
 void SliceSort::sort_two(std::span<const Digest> digests) noexcept {
-  const SliceSpace space = space_;  // which no store can change
-  const std::size_t apart = space.records;
-  std::size_t seconds = 0;
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    const std::size_t second = slice_of(digests[i], 2);
-    const std::size_t to = second != 0 ? apart + seconds : i - seconds;
-    space.digests[to] = digests[i];
-    space.places[to] = static_cast<std::uint16_t>(i);
-    seconds += second;
-  }
+  const std::size_t apart = space_.records + SliceSpace::kApart;
+  const std::size_t seconds =
+      kernels::sort_two(digests.data(), digests.size(), space_.digests, apart, space_.slices);
   begin_[0] = 0;
   end_[0] = static_cast<std::uint32_t>(digests.size() - seconds);
   begin_[1] = static_cast<std::uint32_t>(apart);
   end_[1] = static_cast<std::uint32_t>(apart + seconds);
 }
 
-void SliceSort::sort_many(std::span<const Digest> digests, unsigned slices) noexcept {
-  const SliceSpace space = space_;
+void SliceSort::sort_many(std::span<const Digest> digests) noexcept {
+  const SliceSpace space = space_;  // which no store can change
   std::array<std::uint32_t, kMostSlices> counts{};
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    const unsigned slice = slice_of(digests[i], slices);
+    const unsigned slice = slice_of(digests[i], slices_);
     space.slices[i] = static_cast<std::uint8_t>(slice);
     ++counts[slice];
   }
   std::uint32_t next = 0;
-  for (unsigned slice = 0; slice < slices; ++slice) {
+  for (unsigned slice = 0; slice < slices_; ++slice) {
     begin_[slice] = end_[slice] = next;
     next += counts[slice];
   }
@@ -45,14 +39,14 @@ void SliceSort::sort_many(std::span<const Digest> digests, unsigned slices) noex
   }
 }
 
-void SliceSort::gather(std::span<Verdict> verdicts, unsigned slices) const noexcept {
+void SliceSort::gather(std::span<Verdict> verdicts) const noexcept {
+  assert(verdicts.size() == records_);
+  if (slices_ == 2)
+    return kernels::gather_two(space_.slices, records_, space_.verdicts, begin_[1],
+                               verdicts.data());
+  // What was sorted lies side by side, slice by slice.
   Verdict* const to = verdicts.data();
-  const std::uint16_t* const places = space_.places;
-  const Verdict* const from = space_.verdicts;
-  for (unsigned slice = 0; slice < slices; ++slice) {
-    const std::uint32_t end = end_[slice];
-    for (std::uint32_t at = begin_[slice]; at < end; ++at) to[places[at]] = from[at];
-  }
+  for (std::size_t at = 0; at < records_; ++at) to[space_.places[at]] = space_.verdicts[at];
 }
 
 }  // namespace sluice

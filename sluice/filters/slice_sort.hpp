@@ -8,39 +8,34 @@
 #include <cstdint>
 #include <span>
 
-#include "sluice/base/bits.hpp"
 #include "sluice/base/verdict.hpp"
 #include "sluice/hash/digest.hpp"
+#include "sluice/kernels/slice_sort.hpp"
 
 namespace sluice {
 
 inline constexpr unsigned kMostSlices = 64;
 
-// The slice of a key: part of the snapshot format.
-//
-// Filters take places from the top bits of the low word (blocked bloom, cohort, exact, apbbf), bits
-// and fingerprints from the high word, or both from products of the two with constants of their own
-// (probe.hpp, age_partition.hpp). This is one more such product, with constants that none of them
-// has: knowing it says nothing about any of those, so within a slice they are as uniform as among
-// all keys. Two bits of the digest itself would not do: `growing` uses them all as it grows.
-inline unsigned slice_of(const Digest& digest, unsigned slices) noexcept {
-  const std::uint64_t mixed =
-      fold_multiply(digest.lo ^ 0x2D358DCCAA6C78A5ULL, digest.hi ^ 0x8BB84B93962EACC9ULL);
-  return static_cast<unsigned>((mixed >> 32) * slices >> 32);
-}
+using kernels::slice_of;
 
-// Where what is sorted lies; all of one length, but twice as many digests, places and verdicts for
-// two slices, which are sorted in one pass.
+// Where what is sorted lies. Two slices have the whole length each, since they are sorted in one
+// pass.
 struct SliceSpace {
+  // Of digests, verdicts and places.
   static constexpr std::size_t length_of(std::size_t records, unsigned slices) noexcept {
-    return slices == 2 ? 2 * records : records;
+    return slices == 2 ? 2 * (records + kApart) : records;
   }
+  // Between the two: more than the kernels' slack, and no multiple of a page, or stores and loads
+  // that have nothing to do with each other would be taken for the same.
+  static constexpr std::size_t kApart = 80;
+
   Digest* digests;
-  std::uint16_t* places;  // in the batch
+  std::uint16_t* places;  // in the batch; not of two slices
   Verdict* verdicts;
-  std::uint8_t* slices;  // of each record of the batch
+  std::uint8_t* slices;  // of each record of the batch; of two slices a bit each
   std::size_t records;   // most that there is room for
 };
+static_assert(SliceSpace::kApart >= kernels::kSliceSlack);
 
 class SliceSort {
  public:
@@ -55,18 +50,27 @@ class SliceSort {
   std::span<Verdict> verdicts(unsigned slice) const noexcept {
     return {space_.verdicts + begin_[slice], size(slice)};
   }
-  // Where record i of the slice was in the batch.
-  std::size_t place(unsigned slice, std::size_t i) const noexcept {
-    return space_.places[begin_[slice] + i];
+  // Calls visit(i, place) for each record i of the slice with its place in the batch, in order.
+  template <class Visit>
+  void for_each_place(unsigned slice, const Visit& visit) const {
+    if (slices_ != 2) {
+      for (std::size_t i = 0; i < size(slice); ++i) visit(i, space_.places[begin_[slice] + i]);
+      return;
+    }
+    std::size_t i = 0;
+    for (std::size_t place = 0; place < records_; ++place)
+      if ((space_.slices[place / 8] >> (place % 8) & 1u) == slice) visit(i++, place);
   }
   // The verdicts of all slices, in the order of the batch.
-  void gather(std::span<Verdict> verdicts, unsigned slices) const noexcept;
+  void gather(std::span<Verdict> verdicts) const noexcept;
 
  private:
   void sort_two(std::span<const Digest> digests) noexcept;
-  void sort_many(std::span<const Digest> digests, unsigned slices) noexcept;
+  void sort_many(std::span<const Digest> digests) noexcept;
 
   SliceSpace space_;
+  unsigned slices_ = 0;
+  std::size_t records_ = 0;
   std::array<std::uint32_t, kMostSlices> begin_{};
   std::array<std::uint32_t, kMostSlices> end_{};
 };

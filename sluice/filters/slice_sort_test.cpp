@@ -46,9 +46,16 @@ TEST(SliceSort, KeepsTheOrderWithinASlice) {
         const std::size_t at = next[slice]++;
         ASSERT_LT(at, sort.size(slice));
         EXPECT_EQ(sort.digests(slice)[at], digests[i]);
-        EXPECT_EQ(sort.place(slice, at), i);
       }
-      for (unsigned slice = 0; slice < slices; ++slice) EXPECT_EQ(sort.size(slice), next[slice]);
+      for (unsigned slice = 0; slice < slices; ++slice) {
+        EXPECT_EQ(sort.size(slice), next[slice]);
+        std::size_t visited = 0;
+        sort.for_each_place(slice, [&](std::size_t at, std::size_t place) {
+          EXPECT_EQ(at, visited++);
+          EXPECT_EQ(digests[place], sort.digests(slice)[at]);
+        });
+        EXPECT_EQ(visited, next[slice]);
+      }
     }
 }
 
@@ -63,7 +70,7 @@ TEST(SliceSort, GathersVerdictsWhereTheirDigestsWere) {
       for (std::size_t i = 0; i < sort.size(slice); ++i)
         sort.verdicts(slice)[i] = verdict_of(sort.digests(slice)[i]);
     std::vector<Verdict> verdicts(digests.size());
-    sort.gather(verdicts, slices);
+    sort.gather(verdicts);
     for (std::size_t i = 0; i < digests.size(); ++i) EXPECT_EQ(verdicts[i], verdict_of(digests[i]));
   }
 }

@@ -2,14 +2,12 @@
 // threads.
 //
 // Source   Horizontal slices as in Koloniari et al. 2011, §3, within one process.
-// Cost     A digest is sorted to its slice and its verdict brought back: some two nanoseconds a
-// key,
-//          shared by the threads; then what the slices cost. Batches of fewer than 512 keys are
-//          judged on the caller's thread. Threads start with the first larger batch, sleep when
-//          there is nothing to do, and end with the filter.
+// Cost     To sort a digest to its slice and bring its verdict back: a nanosecond, shared by the
+//          threads; then what the slices cost. Batches of fewer than 512 keys are judged on the
+//          caller's thread. Threads start with the first larger batch, sleep when there is nothing
+//          to do, and end with the filter.
 // Errors   Those of the slices: a key has to do with one of them only. Each is made for its share
-// of
-//          the keys and six standard deviations more (share_of), since chance deals them unequally.
+//          of the keys and six standard deviations more (share_of), since chance deals unequally.
 // Use it   where one thread cannot keep up with a filter out of cache.
 // Avoid    for tables that stay in cache, small batches, and where processors have other work.
 // Format   snapshot kind 9 of slices that do not age, 22 of those that do; version 1.

@@ -133,23 +133,24 @@ std::size_t SlicedWindow::admit_step(std::span<const Digest> digests, std::span<
       const Step& step = steps[slice];
       if (step.portion == Step::kAll) continue;
       full = true;
-      first_unjudged =
-          std::min(first_unjudged,
-                   step.portion * portion_size + portions[step.portion].place(slice, step.judged));
+      portions[step.portion].for_each_place(slice, [&](std::size_t i, std::size_t place) {
+        if (i == step.judged)
+          first_unjudged = std::min(first_unjudged, step.portion * portion_size + place);
+      });
     }
     if (!full) return;
     for (unsigned slice = 0; slice < params_.slices; ++slice)
       for (std::size_t i = 0; i < portions.size(); ++i) {
         const auto part = portions[i].digests(slice);
         const std::size_t judged = steps[slice].judged_of(i, part.size());
-        for (std::size_t at = 0; at < judged; ++at) {
-          if (i * portion_size + portions[i].place(slice, at) < first_unjudged ||
+        portions[i].for_each_place(slice, [&](std::size_t at, std::size_t place) {
+          if (at >= judged || i * portion_size + place < first_unjudged ||
               portions[i].verdicts(slice)[at] == Verdict::duplicate)
-            continue;
+            return;
           slices_[slice].forget(part[at]);
           --steps[slice].written;
           ++taken_back_;
-        }
+        });
       }
   };
   const std::size_t count = crew_->step(digests, verdicts, judge, after);
