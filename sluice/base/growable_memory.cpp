@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "sluice/base/error.hpp"
@@ -108,7 +108,7 @@ void GrowableMemory::fetch_page() noexcept {
   taken_ += kHugePageBytes;
   try {
     fetching_ = std::thread([page] { madvise(page, kHugePageBytes, MADV_POPULATE_WRITE); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
   }
 #endif
 }

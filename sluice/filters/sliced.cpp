@@ -165,6 +165,10 @@ void SlicedFilter::encode_header(Encoder& to) const {
   to.u16(static_cast<std::uint16_t>(slices_.front().kind()));
   to.u16(slices_.front().version());
   to.u64(params_.keys);
+}
+
+// Fields and tables of each slice: the fields of many would be more than a header may hold.
+void SlicedFilter::encode_payload(Encoder& to) const {
   for (const AnyFilter& slice : slices_) {
     BytesEncoder fields;
     slice.encode_header(fields);
@@ -173,11 +177,8 @@ void SlicedFilter::encode_header(Encoder& to) const {
     to.u64(payload.count());
     to.u32(static_cast<std::uint32_t>(fields.written().size()));
     to.bytes(fields.written());
+    slice.encode_payload(to);
   }
-}
-
-void SlicedFilter::encode_payload(Encoder& to) const {
-  for (const AnyFilter& slice : slices_) slice.encode_payload(to);
 }
 
 Sliced Sliced::make(const Params& params) {

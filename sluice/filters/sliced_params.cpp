@@ -183,6 +183,9 @@ Forecast SlicedFilter::Params::forecast() const {
   return all;
 }
 
+// Far more than the fields of any filter take.
+constexpr std::uint32_t kMostFieldBytes = 1 << 20;
+
 SlicedFilter::Decoded SlicedFilter::decode_slices(Decoder& header, Decoder& payload, bool ages) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter 'sliced' has these fields");
@@ -198,10 +201,13 @@ SlicedFilter::Decoded SlicedFilter::decode_slices(Decoder& header, Decoder& payl
   params.of = name_of(static_cast<FilterKind>(kind));
   refuse(params.of == kName);
   for (unsigned i = 0; i < params.slices; ++i) {
-    const std::uint64_t payload_bytes = header.u64();
-    const std::uint32_t field_bytes = header.u32();
-    refuse(payload_bytes > payload.remaining() || field_bytes > header.remaining());
-    PartDecoder fields(header, field_bytes);
+    const std::uint64_t payload_bytes = payload.u64();
+    const std::uint32_t field_bytes = payload.u32();
+    refuse(field_bytes > kMostFieldBytes || field_bytes > payload.remaining() ||
+           payload_bytes > payload.remaining() - field_bytes);
+    std::vector<std::byte> field_copy(field_bytes);
+    payload.bytes(field_copy);
+    BytesDecoder fields(field_copy);
     PartDecoder part(payload, payload_bytes);
     AnyFilter slice = decode_filter(kind, version, fields, part);
     refuse(fields.remaining() != 0 || part.remaining() != 0 || slice.ages() != ages);

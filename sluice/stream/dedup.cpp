@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <exception>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "sluice/base/error.hpp"
@@ -37,8 +37,8 @@ std::thread thread_without_signals(Work work) {
   std::thread thread;
   try {
     thread = std::thread(work);
-  } catch (const std::system_error&) {
-    // There may be no more threads. We do without.
+  } catch (const std::exception&) {
+    // There may be no more threads, or no memory for one. We do without.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
@@ -140,7 +140,7 @@ class Dedup::Run {
       if (!turns_.begin_judging(ticket)) return Filled::nothing;
       alone = true;
       if (!idle()) return stop();
-    } else if (!helper && ++steady_reads_ == kSteadyReads) {
+    } else if (!helper && ++steady_reads_ >= kSteadyReads) {
       call_helper();
     }
     std::size_t got = 0;

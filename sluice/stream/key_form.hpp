@@ -4,6 +4,7 @@
 // every state file forgets what it has seen. The tests pin them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
@@ -52,10 +53,13 @@ inline char* put_part(std::string_view part, char* to) noexcept {
 // block may move while it grows, so that keys become views only when the batch is done.
 class KeyBuffer {
  public:
-  void clear() noexcept {
+  void clear() {
     used_ = 0;
     count_ = 0;
     building_.clear();
+    // What one long record took is given back.
+    if (building_.capacity() > kKeptBytes) building_ = {};
+    if (block_.size() > kKeptBytes) block_ = std::vector<char>(kShortPart);
   }
   // A key is built here, and then kept or dropped.
   std::string& bytes() noexcept { return building_; }
@@ -69,7 +73,7 @@ class KeyBuffer {
   void drop() noexcept { building_.clear(); }
   // Or where a key of at most so many bytes can be written; keep() then takes its end.
   char* room(std::size_t most) {
-    if (block_.size() - used_ < most) block_.resize(2 * (used_ + most));
+    if (block_.size() - used_ < most) block_.resize(std::max(2 * block_.size(), used_ + most));
     return block_.data() + used_;
   }
   void keep(std::size_t record, const char* end) noexcept {
@@ -85,6 +89,8 @@ class KeyBuffer {
   }
 
  private:
+  static constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
+
   struct Built {
     std::size_t record;
     std::size_t begin;
