@@ -17,7 +17,6 @@ constexpr std::uint64_t kFewestBuckets = 4;
 constexpr std::uint64_t kMostBuckets = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr unsigned kStandardGenerations = 24;
-constexpr unsigned kSearchAhead = 6;             // buckets on their way while room is searched
 constexpr unsigned kStandardGenerations16 = 12;  // 16-bit slots have 4 bits for generations
 
 constexpr ParameterInfo kKnown[] = {
