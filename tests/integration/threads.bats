@@ -27,10 +27,10 @@ same() {
 
 @test "files: the same bytes, statistics and states" {
   lines_of 200k >input
-  lines_of 100k 2 >more
+  lines_of 100k 2 >more_lines
   same input
   same input --filter none
-  same input more input --duplicates aside --state state
+  same input more_lines input --duplicates aside --state state
   same input --state state --checkpoint-every 10k --audit 1/16
   same input --invert --duplicates aside --untrusted-keys
   same input --window 10k --refresh
@@ -43,6 +43,7 @@ same() {
 @test "pipes: the same bytes and statistics" {
   lines_of 200k >input
   for threads in 1 2; do
+    # shellcheck disable=SC2002  # a pipe, not a file
     cat input | sluice dedup --seed 1 --threads $threads --stats none | cat >"pipe.$threads"
     # A feeder with pauses: now two work, now one waits.
     { head -n 60000 input && sleep 0.1 && tail -n +60001 input; } |
@@ -62,9 +63,9 @@ same() {
   same --csv --key id table table --duplicates aside
   same --csv --key id --event-time t --window 100s --late mark --late-output late table
   same --csv --key id --event-time t --window 100s --late drop table
-  sluice generate clicks --records 50k --seed 3 >clicks 2>log
-  same --json --key /user,/ad clicks clicks
-  same --json --key /user --window 5k --cost-lost 20 --posterior clicks
+  sluice generate clicks --records 50k --seed 3 >clicks.ndjson 2>log
+  same --json --key /user,/ad clicks.ndjson clicks.ndjson
+  same --json --key /user --window 5k --cost-lost 20 --posterior clicks.ndjson
 }
 
 @test "errors: what stands before is written, the message and the code are the same" {
