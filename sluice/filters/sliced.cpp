@@ -36,6 +36,25 @@ class Errors {
 
 constexpr auto kNothing = [](std::span<const SliceSort>, std::size_t) {};
 
+// Calls judge(slice, portion) for the part of each slice, on its thread, until the batch is done.
+template <class Judge>
+void judge_all(SliceCrew& crew, std::span<const Digest> digests, std::span<Verdict> verdicts,
+               const Judge& judge) {
+  assert(digests.size() == verdicts.size());
+  Errors errors;
+  for (std::size_t done = 0; done < digests.size();) {
+    done += crew.step(
+        digests.subspan(done), verdicts.subspan(done),
+        [&](unsigned slice, std::span<const SliceSort> portions) {
+          errors.guard(slice, [&] {
+            for (const SliceSort& portion : portions) judge(slice, portion);
+          });
+        },
+        kNothing);
+    errors.rethrow();
+  }
+}
+
 }  // namespace
 
 SlicedFilter::SlicedFilter(Params params, std::vector<AnyFilter> slices)
@@ -77,37 +96,15 @@ bool SlicedFilter::may_contain(const Digest& digest) const noexcept {
 }
 
 void SlicedFilter::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  assert(digests.size() == verdicts.size());
-  Errors errors;
-  for (std::size_t done = 0; done < digests.size();) {
-    done += crew_->step(
-        digests.subspan(done), verdicts.subspan(done),
-        [&](unsigned slice, std::span<const SliceSort> portions) {
-          errors.guard(slice, [&] {
-            for (const SliceSort& portion : portions)
-              slices_[slice].observe(portion.digests(slice), portion.verdicts(slice));
-          });
-        },
-        kNothing);
-    errors.rethrow();
-  }
+  judge_all(*crew_, digests, verdicts, [this](unsigned slice, const SliceSort& portion) {
+    slices_[slice].observe(portion.digests(slice), portion.verdicts(slice));
+  });
 }
 
 void SlicedFilter::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
-  assert(digests.size() == verdicts.size());
-  Errors errors;
-  for (std::size_t done = 0; done < digests.size();) {
-    done += crew_->step(
-        digests.subspan(done), verdicts.subspan(done),
-        [&](unsigned slice, std::span<const SliceSort> portions) {
-          errors.guard(slice, [&] {
-            for (const SliceSort& portion : portions)
-              slices_[slice].may_contain(portion.digests(slice), portion.verdicts(slice));
-          });
-        },
-        kNothing);
-    errors.rethrow();
-  }
+  judge_all(*crew_, digests, verdicts, [this](unsigned slice, const SliceSort& portion) {
+    slices_[slice].may_contain(portion.digests(slice), portion.verdicts(slice));
+  });
 }
 
 void SlicedFilter::insert(std::span<const Digest> digests) {
