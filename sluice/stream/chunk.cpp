@@ -62,6 +62,7 @@ void Chunk::clear() {
   records.clear();
   header = Header::none;
   batches.clear();
+  judged = 0;
   too_long = false;
   error = nullptr;
 }
@@ -149,6 +150,8 @@ void ChunkKeys::prepare(Chunk& chunk) {
   if (chunk.status.size() < count) {
     chunk.status.resize(count);
     chunk.digests.resize(count);
+    chunk.verdicts.resize(count);
+    chunk.late = std::make_unique<bool[]>(count);
     if (event_times_) chunk.times.resize(count);
   }
   for (std::size_t begin = chunk.header == Chunk::Header::none ? 0 : 1; begin < count;

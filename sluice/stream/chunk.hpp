@@ -1,9 +1,9 @@
 // The first half of the pipeline: bytes → records → keys → digests, a read's worth at a time.
 //
-// A chunk owns all that the second half needs of it, so that one thread can fill a chunk while
-// another judges the one before. Reading and cutting follow the order of the input: a ChunkReader
-// serves one thread at a time. The keys and digests of a chunk depend on no other chunk: each
-// thread has a ChunkKeys of its own.
+// A chunk owns all that the second half needs of it and makes of it, so that one thread can fill or
+// write a chunk while another judges the next. Reading and cutting follow the order of the input: a
+// ChunkReader serves one thread at a time. The keys and digests of a chunk depend on no other
+// chunk: each thread has a ChunkKeys of its own.
 #pragma once
 
 #include <exception>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/base/verdict.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/stream/dedup_options.hpp"
 #include "sluice/stream/event_time.hpp"
@@ -51,6 +52,7 @@ struct Chunk {
     std::size_t begin;  // in `records` and `status`
     std::size_t count;
     std::size_t keyed;  // digests and times of these stand at `begin`, one behind the other
+    std::size_t duplicates = 0, late = 0;  // when it is judged
   };
   // The first header of the run is written, those of other inputs are not.
   enum class Header : std::uint8_t { none, first, again };
@@ -62,9 +64,14 @@ struct Chunk {
   std::vector<Record> records;  // with a header, that is the first
   Header header = Header::none;
   std::vector<Batch> batches;  // without the header
+  std::size_t judged = 0;      // of the batches, from the front
   std::vector<KeyStatus> status;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
+  // What the judge says of each record. Those without a key count as distinct.
+  std::vector<Verdict> verdicts;
+  std::unique_ptr<bool[]> late;                   // as many
+  std::vector<std::optional<double>> posteriors;  // where they are written
   // What ends the run behind these records, if anything does.
   bool too_long = false;
   std::exception_ptr error;

@@ -33,51 +33,54 @@ void ChunkJudge::start(const std::string& source) {
   source_records_ = 0;
 }
 
-void ChunkJudge::judge(const Chunk& chunk, unsigned worker) {
-  for (Outlet* outlet : {&passed_, &held_, &late_outlet_}) outlet->use_buffer(worker);
+void ChunkJudge::judge(Chunk& chunk) noexcept {
   counts_.bytes_in += chunk.bytes_read;
-  if (chunk.header == Chunk::Header::first) write_header(chunk.records.front());
-  for (const Chunk::Batch& batch : chunk.batches) judge_batch(chunk, batch);
-  if (chunk.error) std::rethrow_exception(chunk.error);
-  if (chunk.too_long) refuse_long();
-}
-
-void ChunkJudge::write_header(const Record& header) {
-  if (infer_) infer_->set_header(header, source_);
-  const Record out = infer_ && infer_->writes_posterior() ? infer_->with_name(header) : header;
-  passed_.write(out);
-  held_.write(out);
-  late_outlet_.write(out);
-}
-
-void ChunkJudge::judge_batch(const Chunk& chunk, const Chunk::Batch& place) {
-  const auto [begin, count, keyed] = place;
-  Batch batch{.records = std::span(chunk.records).subspan(begin, count),
-              .status = std::span(chunk.status).subspan(begin, count),
-              .digests = std::span(chunk.digests).subspan(begin, keyed),
-              .times = options_.event_time ? std::span(chunk.times).subspan(begin, keyed)
-                                           : std::span(no_times_).first(keyed)};
-  std::size_t sound = keyed;
-  if (infer_) {
-    std::ranges::copy(batch.status, status_.begin());
-    batch.status = std::span(status_).first(count);
-    sound = infer_->extract(batch.records, options_.strict, std::span(status_).first(count));
+  try {
+    if (chunk.header == Chunk::Header::first && infer_)
+      infer_->set_header(chunk.records.front(), source_);
+    for (Chunk::Batch& batch : chunk.batches) judge_batch(chunk, batch);
+    if (chunk.too_long && !chunk.error) refuse_long();
+  } catch (...) {
+    chunk.error = std::current_exception();
   }
-  if (sound < count && options_.strict) refuse(batch);
-  observe(batch);
 }
 
-// Fills verdicts_ and late_ for the batch, records without a key counting as distinct, and writes.
-void ChunkJudge::observe(const Batch& batch) {
-  const std::size_t count = batch.records.size();
-  const std::size_t keyed = batch.digests.size();
+void ChunkJudge::judge_batch(Chunk& chunk, Chunk::Batch& place) {
+  const auto [begin, count, keyed, duplicates, late] = place;
+  const Batch batch{.records = std::span(chunk.records).subspan(begin, count),
+                    .status = std::span(chunk.status).subspan(begin, count),
+                    .digests = std::span(chunk.digests).subspan(begin, keyed),
+                    .times = options_.event_time ? std::span(chunk.times).subspan(begin, keyed)
+                                                 : std::span(no_times_).first(keyed),
+                    .verdicts = std::span(chunk.verdicts).subspan(begin, count),
+                    .late = {chunk.late.get() + begin, count}};
+  const std::size_t sound =
+      infer_ ? infer_->extract(batch.records, options_.strict, batch.status) : keyed;
+  if (sound < count && options_.strict) refuse(chunk, place, batch);
+  observe(chunk, place, batch);
+}
+
+// Fills the batch's verdicts and what is late, records without a key counting as distinct.
+void ChunkJudge::observe(Chunk& chunk, Chunk::Batch& place, const Batch& batch) {
+  const std::size_t count = batch.records.size(), keyed = batch.digests.size();
   if (infer_ && keyed < count) infer_->keep_keyed(batch.status);
-  observe_keyed(batch);
+  std::ranges::fill(batch.late, false);
+  judge_keyed(batch);
+  place.duplicates =
+      static_cast<std::size_t>(std::ranges::count(batch.verdicts.first(keyed), Verdict::duplicate));
+  place.late = static_cast<std::size_t>(std::ranges::count(batch.late.first(keyed), true));
+  counts_.duplicates += place.duplicates;
+  counts_.late += place.late;
+  counts_.distinct += keyed - place.duplicates - place.late;
   counts_.records += count;
   counts_.unkeyed += count - keyed;
   if (keyed < count) spread(batch);
-  write(batch);
+  if (infer_ && infer_->writes_posterior()) {
+    chunk.posteriors.resize(std::max(chunk.posteriors.size(), place.begin + count));
+    std::ranges::copy(infer_->posteriors().first(count), &chunk.posteriors[place.begin]);
+  }
   source_records_ += count;
+  ++chunk.judged;
 }
 
 // Back to the records' places, from the end so that nothing is overwritten before it is moved.
@@ -87,24 +90,14 @@ void ChunkJudge::spread(const Batch& batch) {
   for (std::size_t i = batch.records.size(); i-- > 0;) {
     const bool has_key = batch.status[i] == KeyStatus::keyed;
     if (has_key) --next;
-    verdicts_[i] = has_key ? verdicts_[next] : Verdict::distinct;
-    late_[i] = has_key && late_[next];
+    batch.verdicts[i] = has_key ? batch.verdicts[next] : Verdict::distinct;
+    batch.late[i] = has_key && batch.late[next];
     counts_.malformed += batch.status[i] == KeyStatus::malformed;
   }
 }
 
-void ChunkJudge::observe_keyed(const Batch& batch) {
-  const std::size_t keyed = batch.digests.size();
-  const std::span<Verdict> verdicts = std::span(verdicts_).first(keyed);
-  judge_keyed(batch, verdicts);
-  batch_duplicates_ = static_cast<std::size_t>(std::ranges::count(verdicts, Verdict::duplicate));
-  counts_.duplicates += batch_duplicates_;
-  counts_.late += batch_late_;
-  counts_.distinct += keyed - batch_duplicates_ - batch_late_;
-}
-
-void ChunkJudge::judge_keyed(const Batch& batch, std::span<Verdict> verdicts) {
-  batch_late_ = 0;
+void ChunkJudge::judge_keyed(const Batch& batch) {
+  const std::span<Verdict> verdicts = batch.verdicts.first(batch.digests.size());
   if (options_.tap) {
     options_.tap(batch.digests, options_.event_time ? batch.times : batch.times.first(0));
     std::ranges::fill(verdicts, Verdict::distinct);
@@ -119,7 +112,7 @@ void ChunkJudge::judge_keyed(const Batch& batch, std::span<Verdict> verdicts) {
     return;
   }
   if (window_ != nullptr)
-    judge_window(batch, verdicts);
+    judge_window(batch);
   else if (infer_)
     infer_->observe(batch.digests, verdicts);
   else
@@ -127,12 +120,13 @@ void ChunkJudge::judge_keyed(const Batch& batch, std::span<Verdict> verdicts) {
   if (options_.audit == nullptr) return;
   if (options_.event_time)
     options_.audit->observe(batch.digests, verdicts, batch.times,
-                            std::span(late_).first(batch.digests.size()));
+                            batch.late.first(batch.digests.size()));
   else
     options_.audit->observe(batch.digests, verdicts);
 }
 
-void ChunkJudge::judge_window(const Batch& batch, std::span<Verdict> verdicts) {
+void ChunkJudge::judge_window(const Batch& batch) {
+  const std::span<Verdict> verdicts = batch.verdicts.first(batch.digests.size());
   if (window_->params().spec.by_time() && !options_.event_time) {
     // Our own clock is right, whatever it says, and nothing that arrives is late.
     window_->arrive(options_.clock());
@@ -142,53 +136,15 @@ void ChunkJudge::judge_window(const Batch& batch, std::span<Verdict> verdicts) {
       window_->observe(batch.digests, verdicts);
     return;
   }
-  const std::span<bool> late = std::span(late_).first(batch.digests.size());
+  const std::span<bool> late = batch.late.first(batch.digests.size());
   if (infer_)
     infer_->judge(batch.digests, batch.times, verdicts, late);
   else
     window_->judge(batch.digests, batch.times, verdicts, late);
-  batch_late_ = static_cast<std::size_t>(std::ranges::count(late, true));
-}
-
-template <class Keep>
-void ChunkJudge::write_to(Outlet& outlet, const Batch& batch, const Keep& keep) {
-  if (!infer_ || !infer_->writes_posterior()) return outlet.write_kept(batch.records, keep);
-  if (!outlet.has_sink()) return;
-  for (std::size_t i = 0; i < batch.records.size(); ++i)
-    if (keep(i)) outlet.write(infer_->with_posterior(batch.records[i], i, batch.status[i]));
-}
-
-void ChunkJudge::write(const Batch& batch) {
-  if (batch.records.empty()) return;
-  if (batch_late_ == 0 && batch_duplicates_ == 0 && !(infer_ && infer_->writes_posterior())) {
-    (options_.invert ? held_ : passed_).write_all(batch.records);
-    return;
-  }
-  // A late record takes the place of a duplicate (drop), of any other record (pass), or neither
-  // (mark).
-  Outlet& duplicates = options_.invert ? passed_ : held_;
-  Outlet& others = options_.invert ? held_ : passed_;
-  // Not members: the bytes that are copied might be theirs, for all the compiler knows.
-  const Verdict* const verdicts = verdicts_.data();
-  if (batch_late_ == 0) {
-    write_to(others, batch, [=](std::size_t i) { return verdicts[i] != Verdict::duplicate; });
-    write_to(duplicates, batch, [=](std::size_t i) { return verdicts[i] == Verdict::duplicate; });
-    return;
-  }
-  const bool* const late = late_.data();
-  const LatePolicy policy = options_.late;
-  write_to(others, batch, [=](std::size_t i) {
-    return late[i] ? policy == LatePolicy::pass : verdicts[i] != Verdict::duplicate;
-  });
-  write_to(duplicates, batch, [=](std::size_t i) {
-    return late[i] ? policy == LatePolicy::drop : verdicts[i] == Verdict::duplicate;
-  });
-  if (policy == LatePolicy::mark)
-    write_to(late_outlet_, batch, [=](std::size_t i) { return late[i]; });
 }
 
 // Strict: what stands before the bad record is judged and written, then the run ends.
-void ChunkJudge::refuse(Batch batch) {
+void ChunkJudge::refuse(Chunk& chunk, Chunk::Batch& place, Batch batch) {
   const auto bad = std::ranges::find_if(
       batch.status, [](KeyStatus status) { return status != KeyStatus::keyed; });
   const bool malformed = *bad == KeyStatus::malformed;
@@ -198,7 +154,10 @@ void ChunkJudge::refuse(Batch batch) {
   batch.status = batch.status.first(before);
   batch.digests = batch.digests.first(before);
   batch.times = batch.times.first(before);
-  observe(batch);
+  batch.verdicts = batch.verdicts.first(before);
+  batch.late = batch.late.first(before);
+  place.count = place.keyed = before;
+  observe(chunk, place, batch);
   const bool fields = infer_ && infer_->reads_fields();
   const char* lacks = fields && options_.event_time ? "lacks the key, the time, a cost or a prior"
                       : fields                      ? "lacks the key, a cost or a prior"
@@ -213,6 +172,67 @@ void ChunkJudge::refuse_long() const {
   throw BadRecord(fmt::format(
       "{}: record {} is longer than {}: raise --max-record, or check the record format", source_,
       format_count(source_records_ + 1), format_size(options_.most_record_bytes)));
+}
+
+void ChunkJudge::write(const Chunk& chunk, unsigned worker) {
+  for (Outlet* outlet : {&passed_, &held_, &late_outlet_}) outlet->use_buffer(worker);
+  if (chunk.header == Chunk::Header::first) write_header(chunk.records.front());
+  for (const Chunk::Batch& batch : std::span(chunk.batches).first(chunk.judged))
+    write_batch(chunk, batch);
+  bytes_out_.store(passed_.bytes(), std::memory_order_relaxed);
+  if (chunk.error) std::rethrow_exception(chunk.error);
+}
+
+void ChunkJudge::write_header(const Record& header) {
+  const Record out = infer_ && infer_->writes_posterior() ? infer_->with_name(header) : header;
+  passed_.write(out);
+  held_.write(out);
+  late_outlet_.write(out);
+}
+
+template <class Keep>
+void ChunkJudge::write_to(Outlet& outlet, const Chunk& chunk, const Chunk::Batch& batch,
+                          const Keep& keep) {
+  if (!infer_ || !infer_->writes_posterior())
+    return outlet.write_kept(std::span(chunk.records).subspan(batch.begin, batch.count), keep);
+  if (!outlet.has_sink()) return;
+  for (std::size_t i = 0; i < batch.count; ++i) {
+    const std::size_t at = batch.begin + i;
+    if (keep(i))
+      outlet.write(
+          infer_->with_posterior(chunk.records[at], chunk.posteriors[at], chunk.status[at]));
+  }
+}
+
+void ChunkJudge::write_batch(const Chunk& chunk, const Chunk::Batch& batch) {
+  if (batch.count == 0) return;
+  if (batch.late == 0 && batch.duplicates == 0 && !(infer_ && infer_->writes_posterior())) {
+    (options_.invert ? held_ : passed_)
+        .write_all(std::span(chunk.records).subspan(batch.begin, batch.count));
+    return;
+  }
+  // A late record takes the place of a duplicate (drop), of any other record (pass), or neither
+  // (mark).
+  Outlet& duplicates = options_.invert ? passed_ : held_;
+  Outlet& others = options_.invert ? held_ : passed_;
+  const Verdict* const verdicts = chunk.verdicts.data() + batch.begin;
+  if (batch.late == 0) {
+    write_to(others, chunk, batch,
+             [=](std::size_t i) { return verdicts[i] != Verdict::duplicate; });
+    write_to(duplicates, chunk, batch,
+             [=](std::size_t i) { return verdicts[i] == Verdict::duplicate; });
+    return;
+  }
+  const bool* const late = chunk.late.get() + batch.begin;
+  const LatePolicy policy = options_.late;
+  write_to(others, chunk, batch, [=](std::size_t i) {
+    return late[i] ? policy == LatePolicy::pass : verdicts[i] != Verdict::duplicate;
+  });
+  write_to(duplicates, chunk, batch, [=](std::size_t i) {
+    return late[i] ? policy == LatePolicy::drop : verdicts[i] == Verdict::duplicate;
+  });
+  if (policy == LatePolicy::mark)
+    write_to(late_outlet_, chunk, batch, [=](std::size_t i) { return late[i]; });
 }
 
 void ChunkJudge::flush() {

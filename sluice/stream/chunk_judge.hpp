@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 
 namespace sluice {
 
+// One thread may write a chunk while another judges the next, unless writes_alone().
 class ChunkJudge {
  public:
   // As of Dedup.
@@ -24,36 +26,44 @@ class ChunkJudge {
 
   // A new source begins; its name is for messages.
   void start(const std::string& source);
-  // Judges and writes the chunk's records, then throws what ends the run behind them, if anything.
-  // `worker`, 0 or 1, is who asks.
-  void judge(const Chunk& chunk, unsigned worker);
+  // Judges the chunk's records. What ends the run, be it here or behind the chunk's last record, is
+  // the chunk's error then.
+  void judge(Chunk& chunk) noexcept;
+  // Writes what is judged, and throws the chunk's error, if it has one. `worker`, 0 or 1, is who
+  // asks.
+  void write(const Chunk& chunk, unsigned worker);
   void flush();
+  // Nothing may be judged while a chunk is written.
+  bool writes_alone() const noexcept { return infer_.has_value(); }
 
   DedupCounts& counts() noexcept { return counts_; }
-  const Outlet& passed() const noexcept { return passed_; }
+  // Of the chunks that are written.
+  std::uint64_t bytes_out() const noexcept { return bytes_out_.load(std::memory_order_relaxed); }
   const RecordInference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }
 
  private:
-  // What was prepared of the records that are judged together.
+  // What was prepared of the records that are judged together, and room for what comes of them.
   struct Batch {
     std::span<const Record> records;
-    std::span<const KeyStatus> status;
+    std::span<KeyStatus> status;
     std::span<const Digest> digests;  // of those with a key
     std::span<const Nanoseconds> times;
+    std::span<Verdict> verdicts;
+    std::span<bool> late;
   };
 
-  void write_header(const Record& header);
-  void judge_batch(const Chunk& chunk, const Chunk::Batch& place);
-  void observe(const Batch& batch);
-  void observe_keyed(const Batch& batch);
-  void judge_keyed(const Batch& batch, std::span<Verdict> verdicts);
-  void judge_window(const Batch& batch, std::span<Verdict> verdicts);
+  void judge_batch(Chunk& chunk, Chunk::Batch& place);
+  void observe(Chunk& chunk, Chunk::Batch& place, const Batch& batch);
+  void judge_keyed(const Batch& batch);
+  void judge_window(const Batch& batch);
   void spread(const Batch& batch);
-  void write(const Batch& batch);
-  template <class Keep>
-  void write_to(Outlet& outlet, const Batch& batch, const Keep& keep);
-  [[noreturn]] void refuse(Batch batch);
+  [[noreturn]] void refuse(Chunk& chunk, Chunk::Batch& place, Batch batch);
   [[noreturn]] void refuse_long() const;
+
+  void write_header(const Record& header);
+  void write_batch(const Chunk& chunk, const Chunk::Batch& batch);
+  template <class Keep>
+  void write_to(Outlet& outlet, const Chunk& chunk, const Chunk::Batch& batch, const Keep& keep);
 
   DedupOptions options_;
   AnyFilter& filter_;
@@ -63,16 +73,10 @@ class ChunkJudge {
   Outlet late_outlet_;
   std::optional<RecordInference> infer_;
   DedupCounts counts_;
+  std::atomic<std::uint64_t> bytes_out_{0};
   std::string source_;
   std::uint64_t source_records_ = 0;  // of the present source before this batch
-
-  // One batch.
-  std::array<Verdict, kJudgeRecords> verdicts_{};
-  std::array<bool, kJudgeRecords> late_{};
-  std::array<KeyStatus, kBatchRecords> status_{};  // where inference has a say in it
   std::array<Nanoseconds, kJudgeRecords> no_times_{};
-  std::size_t batch_late_ = 0;        // how many of the batch are late
-  std::size_t batch_duplicates_ = 0;  // and how many are duplicates
 };
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/none.hpp"
@@ -53,19 +54,19 @@ bool asks_for_digests(const DedupOptions& options, const AnyFilter& filter) {
 struct Dedup::Parts {
   // What a thread has of its own.
   struct Worker {
+    unsigned number;
     Chunk chunk;
     ChunkKeys keys;
   };
 
   Parts(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
         ByteSink* held, ByteSink* late)
-      : own{.chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}},
+      : own{.number = 0, .chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}},
         reader(options.format, options.most_record_bytes),
         judge(options, filter, passed, held, late) {
     // Without digests there is too little to do for two.
     if (options.threads > 1 && asks_for_digests(options, filter))
-      helper.emplace(
-          Worker{.chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}});
+      helper.emplace(Worker{.number = 1, .chunk = {}, .keys = {options, hasher, true}});
   }
 
   Worker own;
@@ -73,18 +74,28 @@ struct Dedup::Parts {
   ChunkReader reader;
   ChunkJudge judge;
   std::optional<std::string> header;  // of the first source that has one
+  Run* run = nullptr;                 // that is under way
 };
 
 // One source's way through.
 class Dedup::Run {
  public:
-  Run(Parts& parts, const std::function<bool()>& between) : parts_(parts), between_(between) {}
+  Run(Parts& parts, const std::function<bool()>& between) : parts_(parts), between_(between) {
+    parts_.run = this;
+  }
+  ~Run() { parts_.run = nullptr; }
 
   void run() {
     work(parts_.own, false);
     if (helper_.joinable()) helper_.join();
     turns_.rethrow();
     if (turns_.stopped()) parts_.judge.counts().unfinished_bytes = parts_.reader.held();
+  }
+
+  // All that is judged reaches the sinks. For whoever has the turn to judge.
+  void flush() {
+    settle();
+    parts_.judge.flush();
   }
 
  private:
@@ -112,12 +123,38 @@ class Dedup::Run {
     const bool keep_reading_turn = alone || chunk.error || chunk.too_long;
     if (!keep_reading_turn) turns_.end_reading();
     prepare(worker);
-    if (!alone && !turns_.begin_judging(ticket)) return;
-    parts_.judge.judge(chunk, helper ? 1 : 0);
+    if (!alone && !begin_judging(ticket)) return;
+    parts_.judge.judge(chunk);
+    unwritten_ = &worker;
+    if (chunk.error || parts_.judge.writes_alone()) settle();
     // At the end the caller has been asked before.
     if (!last && !between_()) turns_.stop();
+    const bool written = std::exchange(unwritten_, nullptr) == nullptr;
     turns_.end_judging();
+    if (!written) write(worker, ticket);
     if (keep_reading_turn) turns_.end_reading();
+  }
+
+  bool begin_judging(Turns::Ticket ticket) {
+    if (!turns_.begin_judging(ticket)) return false;
+    judging_ = ticket;
+    return true;
+  }
+
+  void write(const Worker& worker, Turns::Ticket ticket) {
+    if (!turns_.begin_writing(ticket)) return;
+    parts_.judge.write(worker.chunk, worker.number);
+    turns_.end_writing();
+  }
+
+  // All that is judged is written when it returns. For whoever has the turn to judge. Throws what
+  // failed, also for the other thread: nothing may be kept of what was not written.
+  void settle() {
+    if (const Worker* const ours = std::exchange(unwritten_, nullptr))
+      write(*ours, judging_);
+    else
+      static_cast<void>(turns_.begin_writing(judging_));
+    turns_.rethrow();
   }
 
   // Reads, where there is need to. All that goes wrong is for the judge to say, in its turn.
@@ -137,7 +174,7 @@ class Dedup::Run {
       }
       turns_.call_helpers(false);
       steady_reads_ = 0;
-      if (!turns_.begin_judging(ticket)) return Filled::nothing;
+      if (!begin_judging(ticket)) return Filled::nothing;
       alone = true;
       if (!idle()) return stop();
     } else if (!helper && ++steady_reads_ >= kSteadyReads) {
@@ -153,7 +190,7 @@ class Dedup::Run {
     if (got == 0) {
       // A source also ends when it is told to stop. Then the tail is half a record, not the last
       // one.
-      if (!alone && !turns_.begin_judging(ticket)) return Filled::nothing;
+      if (!alone && !begin_judging(ticket)) return Filled::nothing;
       alone = true;
       if (!between_()) return stop();
       at_end_ = true;
@@ -174,7 +211,7 @@ class Dedup::Run {
   // Nothing to read: what is judged goes out, and the caller is asked now and then. False: it says
   // stop.
   bool idle() {
-    parts_.judge.flush();
+    flush();
     do {
       if (!between_()) return false;
     } while (!parts_.reader.source().wait());
@@ -234,6 +271,9 @@ class Dedup::Run {
   // These belong to whoever has the turn to read.
   bool at_end_ = false;
   unsigned steady_reads_ = 0;  // the caller's in a row that did not wait
+  // And these to whoever has the turn to judge.
+  Turns::Ticket judging_ = 0;
+  const Worker* unwritten_ = nullptr;  // has judged its chunk
 };
 
 Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
@@ -249,7 +289,10 @@ void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
 }
 
 void Dedup::flush() {
-  parts_->judge.flush();
+  if (parts_->run != nullptr)
+    parts_->run->flush();
+  else
+    parts_->judge.flush();
 }
 
 const DedupCounts& Dedup::counts() const noexcept {
@@ -257,7 +300,7 @@ const DedupCounts& Dedup::counts() const noexcept {
 }
 
 std::uint64_t Dedup::bytes_out() const noexcept {
-  return parts_->judge.passed().bytes();
+  return parts_->judge.bytes_out();
 }
 
 const RecordInference* Dedup::inference() const noexcept {

@@ -225,9 +225,9 @@ bool RecordInference::is_whole(const Record& record, KeyStatus status) {
 
 // JSON: a member at the end of an object; what is no object stays as it is. Elsewhere a field at
 // the end of the record.
-Record RecordInference::with_posterior(const Record& record, std::size_t i, KeyStatus status) {
+Record RecordInference::with_posterior(const Record& record, const std::optional<double>& posterior,
+                                       KeyStatus status) {
   if (!is_whole(record, status)) return record;
-  const std::optional<double>& posterior = posteriors_[i];
   if (format_.kind != Format::Kind::json) {
     const bool table = format_.kind == Format::Kind::csv || format_.kind == Format::Kind::tsv;
     return append(record, posterior ? fmt::format("{}{:.6g}", separator_of(format_), *posterior)

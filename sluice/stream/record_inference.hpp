@@ -71,9 +71,12 @@ class RecordInference {
   // Whether records have costs or priors of their own.
   bool reads_fields() const noexcept { return lost_ || duplicate_ || prior_; }
   bool writes_posterior() const noexcept { return options_.posterior; }
+  // Of the batch that was judged last.
+  std::span<const std::optional<double>> posteriors() const noexcept { return posteriors_; }
   // The record, or header, as it is to be written: lives until the next call. `malformed`: as it
   // is.
-  Record with_posterior(const Record& record, std::size_t i, KeyStatus status);
+  Record with_posterior(const Record& record, const std::optional<double>& posterior,
+                        KeyStatus status);
   Record with_name(const Record& header);
 
   struct Counts {

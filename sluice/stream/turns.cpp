@@ -56,14 +56,33 @@ void Turns::end_judging() {
   changed_.notify_all();
 }
 
+bool Turns::begin_writing(Ticket ticket) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return failure_ || written_ >= ticket; });
+  return !failure_;
+}
+
+void Turns::end_writing() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++written_;
+  }
+  changed_.notify_all();
+}
+
 void Turns::fail(std::exception_ptr failure) noexcept {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = std::move(failure);
   changed_.notify_all();
 }
 
-void Turns::rethrow() {
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+void Turns::rethrow() const {
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = failure_;
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Turns::stop() {

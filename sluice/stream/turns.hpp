@@ -1,9 +1,9 @@
 // Who may do what when several threads carry chunks through one pipeline.
 //
-// A thread takes a chunk all the way. Two stretches of that way are narrow and are passed one at a
-// time, in the order of the input: reading, and judging. What lies between them is wide. So chunks
-// stay on the core that read them, and no thread waits but for a turn. Nothing here is asked more
-// often than a few times a chunk.
+// A thread takes a chunk all the way. Three stretches of that way are narrow and are passed one at
+// a time, in the order of the input: reading, judging, and writing. What lies between the first two
+// is wide. So chunks stay on the core that read them, and no thread waits but for a turn. Nothing
+// here is asked more often than a few times a chunk.
 #pragma once
 
 #include <condition_variable>
@@ -36,10 +36,14 @@ class Turns {
   [[nodiscard]] bool begin_judging(Ticket ticket);
   void end_judging();
 
+  // Waits until all before this ticket are written; false when one of them failed.
+  [[nodiscard]] bool begin_writing(Ticket ticket);
+  void end_writing();
+
   // The first failure ends the run: nobody gets a turn any more.
   void fail(std::exception_ptr failure) noexcept;
-  // Nobody is at work any more. Throws the failure, if there was one.
-  void rethrow();
+  // Throws the failure, if there was one.
+  void rethrow() const;
 
   // Nothing more shall be read; what is read is judged.
   void stop();
@@ -52,8 +56,9 @@ class Turns {
   bool helpers_called_ = false;
   bool finished_ = false;
   bool stopped_ = false;
-  Ticket next_ = 0;    // of the next turn to read
-  Ticket judged_ = 0;  // all before this are
+  Ticket next_ = 0;     // of the next turn to read
+  Ticket judged_ = 0;   // all before this are
+  Ticket written_ = 0;  // and before this
   std::exception_ptr failure_;
 };
 
