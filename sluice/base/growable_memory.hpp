@@ -24,7 +24,7 @@ class GrowableMemory {
   GrowableMemory& operator=(const GrowableMemory&) = delete;
   ~GrowableMemory();
 
-  // At least `bytes` from now on: somewhat more (at most 1/16, or 64 KiB), so that a table that
+  // At least `bytes` from now on: somewhat more (at most a quarter, or 64 KiB), so that a table that
   // grows line by line asks seldom. Throws NoMemory when the system cannot give them; the bytes are
   // then as they were, but data() may have changed.
   void grow(std::uint64_t bytes);
@@ -43,6 +43,7 @@ class GrowableMemory {
  private:
   void reserve(std::size_t bytes);
   void advise_huge(std::size_t from, std::size_t until) noexcept;
+  void join_page() noexcept;
   void fetch_page() noexcept;
   void wait_for_page() noexcept;
 
@@ -50,6 +51,7 @@ class GrowableMemory {
   std::size_t bytes_ = 0;     // that may be used, from data_ on
   std::size_t taken_ = 0;     // the same and the page behind, if there is one
   std::size_t reserved_ = 0;  // from data_ on
+  std::size_t small_ = 0;     // in front, came in small pages
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;
   std::thread fetching_;  // of the page behind

@@ -25,7 +25,7 @@ TEST(GrowableMemory, KeepsItsBytesAndAddsZeros) {
   for (std::uint64_t bytes = 1; bytes < (std::uint64_t{80} << 20); bytes = bytes * 3 / 2 + 64) {
     memory.grow(bytes);
     ASSERT_GE(memory.size(), bytes);
-    EXPECT_LE(memory.size(), bytes + std::max<std::uint64_t>(bytes / 16, 64 << 10));
+    EXPECT_LE(memory.size(), bytes + std::max<std::uint64_t>(bytes / 4, 64 << 10));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % kCacheLineBytes, 0u);
     ASSERT_TRUE(all_are(memory, 0, before, std::byte{0xAB})) << bytes;
     ASSERT_TRUE(all_are(memory, before, memory.size(), std::byte{0})) << bytes;
