@@ -1,12 +1,30 @@
 // The verdict on an event, and the bytes that stand for it in batches.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace sluice {
 
 // `distinct`: let it through. `duplicate`: hold it back. One byte, so that a batch of verdicts is a
 // plain array which SIMD code can write.
 enum class Verdict : std::uint8_t { distinct = 0, duplicate = 1 };
+
+// How many are duplicates. In sums of a byte, which compilers make vectors of.
+inline std::size_t count_duplicates(std::span<const Verdict> verdicts) noexcept {
+  constexpr std::size_t kTogether = 192;  // fit a byte
+  std::size_t duplicates = 0;
+  while (!verdicts.empty()) {
+    const auto part = verdicts.first(std::min(kTogether, verdicts.size()));
+    std::uint8_t sum = 0;
+    for (const Verdict verdict : part)
+      sum = static_cast<std::uint8_t>(sum + static_cast<std::uint8_t>(verdict));
+    duplicates += sum;
+    verdicts = verdicts.subspan(part.size());
+  }
+  return duplicates;
+}
 
 }  // namespace sluice

@@ -223,9 +223,7 @@ void Growing::observe(std::span<const Digest> digests, std::span<Verdict> verdic
   while (!digests.empty()) {
     const std::size_t judged =
         kernels::growing_observe(table_, digests.data(), digests.size(), verdicts.data());
-    keys_ += static_cast<std::uint64_t>(
-        std::count(verdicts.begin(), verdicts.begin() + static_cast<std::ptrdiff_t>(judged),
-                   Verdict::distinct));
+    keys_ += judged - count_duplicates(verdicts.first(judged));
     digests = digests.subspan(judged);
     verdicts = verdicts.subspan(judged);
     attempt = judged == 0 ? attempt + 1 : 0;

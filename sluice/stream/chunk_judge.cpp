@@ -66,9 +66,9 @@ void ChunkJudge::observe(Chunk& chunk, Chunk::Batch& place, const Batch& batch) 
   if (infer_ && keyed < count) infer_->keep_keyed(batch.status);
   std::ranges::fill(batch.late, false);
   judge_keyed(batch);
-  place.duplicates =
-      static_cast<std::size_t>(std::ranges::count(batch.verdicts.first(keyed), Verdict::duplicate));
-  place.late = static_cast<std::size_t>(std::ranges::count(batch.late.first(keyed), true));
+  place.duplicates = count_duplicates(batch.verdicts.first(keyed));
+  if (options_.event_time)
+    place.late = static_cast<std::size_t>(std::ranges::count(batch.late.first(keyed), true));
   counts_.duplicates += place.duplicates;
   counts_.late += place.late;
   counts_.distinct += keyed - place.duplicates - place.late;
