@@ -2,7 +2,8 @@
 //
 // With a window the filter is told when each record happened: by the record itself (event time) or
 // by the clock of the caller (arrival time). One straight line; two threads may carry chunks along
-// it, and reading and judging then go by turns (turns.hpp), so that the order of the input is kept.
+// it, and reading, judging and writing then go by turns (turns.hpp), so that the order of the input
+// is kept.
 // A record without a key is passed through and counted, never lost; with `strict` it stops the run
 // instead.
 #pragma once
@@ -28,12 +29,13 @@ class Dedup {
   ~Dedup();
 
   // Runs one source to its end. `between` is called between chunks, with all records up to one of
-  // them judged and none behind it, though perhaps not flushed; when it returns false the run
+  // them judged and none behind it, though perhaps not written; when it returns false the run
   // stops: what has been read is judged, and nothing more is read. Throws BadRecord and IoError.
   // Call it again for the next source.
   //
-  // With two threads the source, the sinks, the filter and `between` are used by one thread at a
-  // time, but not always by the caller's; at the return by none.
+  // With two threads the source, the sinks, the filter and `between` are each used by one thread at
+  // a time, but not always by the caller's; at the return by none. While `between` runs, a sink may
+  // be written to until flush() has returned, and the filter is not used.
   void run(ByteSource& source, const std::function<bool()>& between);
 
   // Everything judged so far reaches the sinks. Between runs, or from `between`.

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sluice/base/error.hpp"
@@ -140,6 +142,36 @@ TEST_P(DedupThreads, BetweenSeesOutputsAndFilterInStep) {
     return true;
   });
   EXPECT_GE(calls, text.size() / 5'000);
+}
+
+// What is saved between chunks must never hold a key whose record was not written, also when the
+// other thread is still at writing, and when that fails.
+TEST_P(DedupThreads, AFlushNowAndThenWaitsForWhatIsBeingWritten) {
+  const std::string text = lines(100'000);
+  for (const std::size_t most : {std::size_t{300'000}, text.size()}) {
+    filter_ = make_filter("exact", {});
+    passed_.text.clear();
+    TextSource source(text, 1 << 14);
+    passed_.before_write = [&](std::size_t written) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      if (written > most) throw IoError("cannot write", 28);
+    };
+    Dedup& dedup = make();
+    std::uint64_t calls = 0, saved = 0;
+    const auto between = [&] {
+      if (++calls % 5 != 0) return true;
+      dedup.flush();
+      saved = dedup.counts().distinct;
+      EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(passed_.text, '\n')), saved);
+      return true;
+    };
+    if (most < text.size())
+      EXPECT_THROW(dedup.run(source, between), IoError);
+    else
+      dedup.run(source, between);
+    EXPECT_GT(saved, 1'000u);
+    EXPECT_GE(static_cast<std::uint64_t>(std::ranges::count(passed_.text, '\n')), saved);
+  }
 }
 
 TEST_P(DedupThreads, AllThatIsReadGoesOutBeforeASourceThatWaits) {
