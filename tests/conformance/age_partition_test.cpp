@@ -284,7 +284,7 @@ std::string error_of(std::string_view filter, const Wish& wish = {}) {
 }
 
 TEST(AgePartitionSizes, TheErrorAskedForIsPlanned) {
-  const std::uint64_t planned = testing_support::count_of(15'000, 60'000);
+  const std::uint64_t planned = testing_support::count_of(8000, 60'000);
   for (const double fpr : {0.1, 0.01, 1e-3, 1e-4, 1e-6}) {
     for (const char* name : {"apbf", "apbbf", "apbbf,layout=column", "apbbf,layout=line"}) {
       for (const auto generations : {std::optional<unsigned>(), std::optional<unsigned>(6)}) {

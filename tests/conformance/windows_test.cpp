@@ -425,7 +425,7 @@ TEST(CohortStash, TakesWhatTheTableCannotAndLosesNothing) {
       std::vector<Digest> keys;
       // More a generation than it could keep.
       const std::uint64_t each = params.live_capacity() * 3 / 2 / params.generations + 1;
-      const int rounds = count_of(400, 1500);
+      const int rounds = count_of(200, 1500);
       for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
         for (std::uint64_t i = 0; i < each; ++i) {
           const bool old = !keys.empty() && random.next_unit() < 0.3;
