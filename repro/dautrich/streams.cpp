@@ -31,7 +31,7 @@ std::vector<double> count_distinct(std::span<const std::uint32_t> items,
     const auto end = seen.begin() + static_cast<std::ptrdiff_t>(j);
     std::vector<std::uint32_t> some(seen.begin(), end);
     std::ranges::sort(some);
-    counts.push_back(static_cast<double>(std::ranges::unique(some).begin() - some.begin()));
+    counts.push_back(static_cast<double>(std::unique(some.begin(), some.end()) - some.begin()));
   }
   return counts;
 }

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Filters, AuditOf, ::testing::ValuesIn(kCases),
 
 // Over several streams, so that what a sample is wrong by has no direction: the mean over them lies
 // within four of its own standard errors.
-TEST(Audit, IsUnbiasedOverStreams) {
+TEST(AuditError, IsUnbiasedOverStreams) {
   Truth sum;
   Rate positives;
   constexpr std::uint64_t kStreams = 40;
@@ -85,7 +85,7 @@ TEST(Audit, IsUnbiasedOverStreams) {
 // Keys lost, of first arrivals, by a plain set: in the 95 % interval in all but a few of 20 streams
 // (17 or more, which chance misses once in 60 if it is), and their mean within four standard errors
 // of the audits'.
-TEST(Audit, CountsAKeyThatIsLostOnce) {
+TEST(AuditError, CountsAKeyThatIsLostOnce) {
   int inside = 0;
   double rates = 0, truths = 0, trials = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

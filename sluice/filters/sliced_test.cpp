@@ -276,7 +276,9 @@ TEST(Sliced, BadSnapshotsAreRefused) {
   refused([](Fields& bad) { bad.payloads[0].push_back(std::byte{0}); });
   refused([](Fields& bad) { bad.fields[0].push_back(std::byte{0}); });
   refused([](Fields& bad) { bad.fields[1].pop_back(); });
-  refused([&](Fields& bad) { bad.fields[1] = other, bad.payloads[1] = other_payload; });
+  refused([&, &one = other, &two = other_payload](Fields& bad) {
+    bad.fields[1] = one, bad.payloads[1] = two;
+  });
 }
 
 }  // namespace

@@ -9,7 +9,9 @@ namespace sluice::model {
 namespace {
 
 constexpr double kEuler = 0.57721566490153286;
-constexpr std::uint64_t kSummed = 1u << 16;  // terms summed one by one
+// Terms summed one by one. The integral in place of the rest is off by a 24th of the slope at its
+// start: 1 / (24 kSummed²) of the sum at most, 6e-10.
+constexpr std::uint64_t kSummed = 1u << 13;
 
 // Points of a power law's curve: four an octave are within 1e-4 of it in between.
 constexpr int kPointsAnOctave = 4;

@@ -9,6 +9,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/model/bloom.hpp"
 #include "sluice/model/timer.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice::model {
 namespace {
@@ -54,7 +55,7 @@ TEST(SlicedModel, UnevenSlices) {
 // The mean over a binomial load against its alternating sum.
 TEST(SlicedModel, BinomialLoadByInclusionAndExclusion) {
   SplitMix64 random(11);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < testing_support::count_of(60, 300); ++round) {
     const unsigned slices = whole(random, 1, 500), k = whole(random, 1, 6);
     const double n = std::floor(between(random, 10, 20000));
     const double m = std::floor(n * between(random, 4, 12)) + 8 * slices;
@@ -69,7 +70,7 @@ TEST(SlicedModel, BinomialLoadByInclusionAndExclusion) {
 // the error of the filter in one piece. The distance falls with the bits.
 TEST(SlicedModel, Proposition1) {
   SplitMix64 random(1);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < testing_support::count_of(60, 300); ++round) {
     const unsigned slices = whole(random, 2, 64), k = whole(random, 1, 8);
     const double bits_a_key = between(random, 4, 16), n = between(random, 1e4, 1e5);
     const auto distance = [&](Slicing slicing, double scale) {
@@ -94,7 +95,7 @@ TEST(SlicedModel, Proposition1) {
 // bits of a key in one small slice may be the same, which leaves it a little emptier.
 TEST(SlicedModel, Proposition2) {
   SplitMix64 random(2);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < testing_support::count_of(50, 200); ++round) {
     const unsigned k = 12, slices = whole(random, k, 200);
     const double n = std::floor(between(random, 20000, 200000));
     const double m = std::floor(n * between(random, 8, 24));

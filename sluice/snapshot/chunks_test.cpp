@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "sluice/snapshot/layout.hpp"
 
@@ -47,7 +48,7 @@ class Zeros final : public Decoder {
       return;
     }
     if (out.size() == length) {
-      std::ranges::fill(out, std::byte{0});
+      std::memset(out.data(), 0, out.size());
       checksum_ = chunk_checksum(chunk_, out);
       return;
     }

@@ -11,6 +11,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/layout.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/snapshot_repair.hpp"
 
 namespace sluice {
@@ -137,9 +138,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SmallFilter,
                                          "bloom,layout=classic,bytes=64"));
 
 TEST_P(SmallFilter, EveryFlippedByteIsRefused) {
+  constexpr unsigned kFlips[] = {0x01, 0x80, 0xFF};
   const Bytes good = snapshot_of(GetParam(), 5);
   for (std::size_t at = 0; at < good.size(); ++at) {
-    for (const unsigned flip : {0x01u, 0x80u, 0xFFu}) {
+    for (const unsigned flip : kFlips) {
+      if (!testing_support::full_counts() && flip != kFlips[at % 3]) continue;  // one a byte
       Bytes bad = good;
       bad[at] ^= static_cast<std::byte>(flip);
       EXPECT_NE(refusal(bad), "") << "byte " << at << " ^ " << flip;

@@ -35,9 +35,11 @@ std::vector<Digest> stream_of(StreamShape shape, std::uint64_t records) {
 
 // The age of the last of `delivered` that is this key.
 std::uint64_t age_in(const std::vector<Digest>& delivered, const Digest& digest) {
-  const auto found = std::find(delivered.rbegin(), delivered.rend(), digest);
-  if (found == delivered.rend()) return kNever;
-  return static_cast<std::uint64_t>(found - delivered.rbegin()) + 1;
+  const Digest* const end = delivered.data() + delivered.size();
+  for (std::size_t age = 1; age <= delivered.size(); ++age)
+    if (end[-std::ptrdiff_t(age)].lo == digest.lo && end[-std::ptrdiff_t(age)].hi == digest.hi)
+      return age;
+  return kNever;
 }
 
 // Ages by looking back through all deliveries; kNever where there is none.

@@ -12,6 +12,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
@@ -283,17 +284,18 @@ std::string error_of(std::string_view filter, const Wish& wish = {}) {
 }
 
 TEST(AgePartitionSizes, TheErrorAskedForIsPlanned) {
+  const std::uint64_t planned = testing_support::count_of(8000, 60'000);
   for (const double fpr : {0.1, 0.01, 1e-3, 1e-4, 1e-6}) {
     for (const char* name : {"apbf", "apbbf", "apbbf,layout=column", "apbbf,layout=line"}) {
       for (const auto generations : {std::optional<unsigned>(), std::optional<unsigned>(6)}) {
         if (std::string_view(name) == "apbbf,layout=line" && fpr < 1e-4) continue;
         AnyFilter filter =
-            make_filter(name, Wish{.keys = 60'000, .fpr = fpr, .generations = generations});
+            make_filter(name, Wish{.keys = planned, .fpr = fpr, .generations = generations});
         if (generations) {
           EXPECT_EQ(filter.generations(), *generations) << name;
         }
         SplitMix64 random(1);
-        std::vector<Digest> digests(60'000);
+        std::vector<Digest> digests(planned);
         std::vector<Verdict> verdicts(digests.size());
         for (unsigned i = 0; i < filter.generations() + 34; ++i) {
           filter.rotate();

@@ -12,11 +12,13 @@
 #include "sluice/filters/cohort.hpp"
 #include "sluice/filters/exact_window.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/window_reference.hpp"
 
 namespace sluice {
 namespace {
 
+using testing_support::count_of;
 using testing_support::WindowReference;
 
 struct Window {
@@ -216,9 +218,9 @@ class Windows : public testing::TestWithParam<Window> {
 
 TEST_P(Windows, NoFalseNegativesWithinTheWindow) {
   for (const Anchor anchor : kAnchors) {
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    for (int seed = 1; seed <= count_of(2, 4); ++seed) {
       Pair pair(GetParam(), anchor);
-      Life life(seed, pair.filter.generations());
+      Life life(static_cast<std::uint64_t>(seed), pair.filter.generations());
       for (int step = 0; step < 600 && !HasFailure(); ++step) pair.run(life.next());
       ASSERT_GT(pair.judged_new, 100u);
       const auto new_keys = static_cast<double>(pair.judged_new);
@@ -236,7 +238,8 @@ TEST_P(Windows, ThousandsOfRotationsKeepIt) {
   Pair pair(GetParam(), Anchor::delivered);
   Life life(9, pair.filter.generations());
   SplitMix64 random(10);
-  for (int step = 0; step < 4000 && !HasFailure(); ++step) {
+  const int steps = count_of(2000, 4000);
+  for (int step = 0; step < steps && !HasFailure(); ++step) {
     pair.run(life.next());
     // Now and then idle for long, and now and then only for as long as numbers last.
     const std::uint64_t pauses[] = {0, 0, 0, 0, 0, 1, 3, random.next() % 40};
@@ -422,7 +425,8 @@ TEST(CohortStash, TakesWhatTheTableCannotAndLosesNothing) {
       std::vector<Digest> keys;
       // More a generation than it could keep.
       const std::uint64_t each = params.live_capacity() * 3 / 2 / params.generations + 1;
-      for (int round = 0; round < 1500 && !testing::Test::HasFailure(); ++round) {
+      const int rounds = count_of(200, 1500);
+      for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
         for (std::uint64_t i = 0; i < each; ++i) {
           const bool old = !keys.empty() && random.next_unit() < 0.3;
           const Digest key =

@@ -14,6 +14,12 @@ inline bool full_counts() {
   return counts != nullptr && std::string_view(counts) == "full";
 }
 
+// How many of something this run of the tests does.
+template <class Count>
+Count count_of(Count brief, Count full) {
+  return full_counts() ? full : brief;
+}
+
 // A digest for a key that is a number.
 inline Digest digest_of(std::uint64_t key) {
   SplitMix64 random(key);
