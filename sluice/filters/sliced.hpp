@@ -142,6 +142,8 @@ class SlicedWindow : public SlicedFilter {
                            std::uint64_t& budget, Anchor anchor) noexcept;
   std::size_t admit_step(std::span<const Digest> digests, std::span<Verdict> verdicts,
                          std::uint64_t& budget, Anchor anchor, bool& full) noexcept;
+  std::size_t take_back(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                        std::span<Step> steps) noexcept;
 };
 
 // The name `sliced`: which of the two.
