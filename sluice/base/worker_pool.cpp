@@ -3,17 +3,23 @@
 #include <cassert>
 #include <chrono>
 
+#include "sluice/base/signals.hpp"
+
 namespace sluice {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // How long a worker looks before it sleeps. Between two batches their caller reads and hashes for
-// tens of microseconds. To wake a sleeper takes as long on a virtual machine, and far longer where
-// no processor is idle: it is then put in line behind the very thread that woke it.
-constexpr std::chrono::microseconds kPatience{250};
+// tens or hundreds of microseconds. To wake a sleeper takes tens on a virtual machine, and far
+// longer where no processor is idle: it is then put in line behind the very thread that woke it.
+// But if work comes more seldom than that, looking for it is in vain.
+constexpr std::chrono::microseconds kPatience{1000};
+constexpr std::chrono::microseconds kLittlePatience{50};
 // A pause takes 40 to 140 cycles: some of them between two looks at the clock.
 constexpr int kLooksATime = 64;
 
-// More tasks than a phase may have.
+// More tasks than a run may have.
 constexpr std::uint64_t kStop = 0xFFFF'FFFF;
 
 constexpr unsigned tasks_of(std::uint64_t state) {
@@ -32,15 +38,16 @@ void pause_briefly() noexcept {
 }
 
 // Returns the value when it is no longer `old`.
-std::uint64_t await_change(const std::atomic<std::uint64_t>& value, std::uint64_t old) noexcept {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+std::uint64_t await_change(const std::atomic<std::uint64_t>& value, std::uint64_t old,
+                           std::chrono::microseconds patience) noexcept {
+  const auto until = Clock::now() + patience;
   do {
     for (int look = 0; look < kLooksATime; ++look) {
       const std::uint64_t now = value.load(std::memory_order_acquire);
       if (now != old) return now;
       pause_briefly();
     }
-  } while (std::chrono::steady_clock::now() < until);
+  } while (Clock::now() < until);
   value.wait(old, std::memory_order_acquire);
   return value.load(std::memory_order_acquire);
 }
@@ -49,6 +56,7 @@ std::uint64_t await_change(const std::atomic<std::uint64_t>& value, std::uint64_
 
 WorkerPool::WorkerPool(unsigned threads) {
   workers_.reserve(threads - 1);
+  const SignalsBlocked blocked;
   try {
     for (unsigned worker = 1; worker < threads; ++worker)
       workers_.emplace_back([this] { serve(); });
@@ -69,19 +77,24 @@ void WorkerPool::stop() noexcept {
 }
 
 void WorkerPool::serve() noexcept {
+  std::chrono::microseconds patience = kPatience;
   // Also take() may find that the state has become kStop.
-  for (std::uint64_t state = state_.load(std::memory_order_acquire); state != kStop;)
-    if (!take(state) && state != kStop) state = await_change(state_, state);
+  for (std::uint64_t state = state_.load(std::memory_order_acquire); state != kStop;) {
+    if (take(state) || state == kStop) continue;
+    const auto since = Clock::now();
+    state = await_change(state_, state, patience);
+    patience = Clock::now() - since < kPatience ? kPatience : kLittlePatience;
+  }
 }
 
-// Nobody can take a task of a phase that is over: the state has changed then, if only by the number
-// of the phase. And while a task is taken its phase is not over, so what belongs to it stays.
+// Nobody can take a task of a run that is over: the state has changed then, if only by the number
+// of the run. And while a task is taken its run is not over, so what belongs to it stays.
 bool WorkerPool::take(std::uint64_t& state) noexcept {
   while (next_of(state) < tasks_of(state)) {
     if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
                                       std::memory_order_acquire))
       continue;
-    call_(context_, phase_, next_of(state));
+    call_(context_, next_of(state));
     done_.fetch_add(1, std::memory_order_acq_rel);
     done_.notify_all();
     state = state_.load(std::memory_order_acquire);
@@ -90,7 +103,7 @@ bool WorkerPool::take(std::uint64_t& state) noexcept {
   return false;
 }
 
-void WorkerPool::run_phase(unsigned tasks) noexcept {
+void WorkerPool::run(unsigned tasks) noexcept {
   assert(tasks <= kMostTasks);
   std::uint64_t state = std::uint64_t{++number_} << 32 | std::uint64_t{tasks} << 16;
   tasks_done_ += tasks;
@@ -99,7 +112,7 @@ void WorkerPool::run_phase(unsigned tasks) noexcept {
   while (take(state)) {
   }
   for (std::uint64_t done = done_.load(std::memory_order_acquire); done != tasks_done_;)
-    done = await_change(done_, done);
+    done = await_change(done_, done, kPatience);
 }
 
 }  // namespace sluice

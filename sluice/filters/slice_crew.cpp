@@ -3,36 +3,46 @@
 #include <thread>
 
 namespace sluice {
-namespace {
 
-// Portions are dealt equally, so each may be a record longer; each array starts on a line.
-constexpr std::size_t kRecords = SliceCrew::kTogether + kMostSlices + 2 * SliceSpace::kApart;
-constexpr std::size_t kPaddingBytes = kMostSlices * 4 * kCacheLineBytes;
-
-// Hands out arrays from one piece of memory.
-class Carver {
- public:
-  explicit Carver(std::byte* next) noexcept : next_(next) {}
-  template <class T>
-  T* take(std::size_t count) noexcept {
-    T* const taken = reinterpret_cast<T*>(next_);
-    next_ += (count * sizeof(T) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-    return taken;
+std::size_t SlicePicks::pick(std::span<const Digest> digests, std::uint8_t* marks) noexcept {
+  count_ = 0;
+  std::size_t done = 0;
+  while (done < digests.size() && count_ + kAtATime <= kMost) {
+    const std::size_t now = std::min(kAtATime, digests.size() - done);
+    count_ += kernels::select_slices(digests.subspan(done, now), range_, this->digests() + count_,
+                                     marks + done / 8);
+    done += now;
   }
-
- private:
-  std::byte* next_;
-};
-
-}  // namespace
-
-std::uint64_t SliceCrew::bytes_for(unsigned slices) noexcept {
-  constexpr std::size_t kSortedBytes = sizeof(Digest) + sizeof(std::uint16_t) + sizeof(Verdict);
-  return SliceSpace::length_of(kRecords, slices) * kSortedBytes + kRecords + kPaddingBytes;
+  return done;
 }
 
+void SlicePicks::sort() noexcept {
+  const Digest* const from = digests();
+  Digest* const to = sorted();
+  std::uint8_t slice_of_pick[kMost];
+  std::uint16_t counts[kMostSlices] = {};
+  for (std::size_t i = 0; i < count_; ++i) {
+    const unsigned slice = slice_of(from[i], slices_) - begin_;
+    slice_of_pick[i] = static_cast<std::uint8_t>(slice);
+    ++counts[slice];
+  }
+  std::uint16_t next = 0;
+  for (unsigned slice = 0; slice < end_ - begin_; ++slice) {
+    ends_[slice] = next;
+    next = static_cast<std::uint16_t>(next + counts[slice]);
+  }
+  for (std::size_t i = 0; i < count_; ++i) {
+    const std::size_t at = ends_[slice_of_pick[i]]++;
+    to[at] = from[i];
+    places_[at] = static_cast<std::uint16_t>(i);
+  }
+}
+
+SliceCrew::SliceCrew(unsigned slices) noexcept
+    : SliceCrew(slices, std::clamp(std::thread::hardware_concurrency(), 1u, slices)) {}
+
 bool SliceCrew::enter() noexcept {
-  if (!busy_.try_lock()) return false;
+  if (groups_ < 2 || !busy_.try_lock()) return false;
   if (!tried_) {
     tried_ = true;
     start();
@@ -42,30 +52,13 @@ bool SliceCrew::enter() noexcept {
   return false;
 }
 
-// As many threads as there are processors for them: more would only wait for each other.
 void SliceCrew::start() noexcept {
-  const unsigned threads = std::min(slices_, std::thread::hardware_concurrency());
-  if (threads < 2) return;
   try {
-    memory_ = Memory(bytes_for(slices_));
-    Carver carver(memory_.data());
-    const std::size_t records = (kTogether + threads - 1) / threads;
-    const std::size_t length = SliceSpace::length_of(records, slices_);
-    portions_.reserve(threads);
-    for (unsigned thread = 0; thread < threads; ++thread) {
-      SliceSpace space{};
-      space.digests = carver.take<Digest>(length);
-      space.places = carver.take<std::uint16_t>(length);
-      space.verdicts = carver.take<Verdict>(length);
-      space.slices = carver.take<std::uint8_t>(records);
-      space.records = records;
-      portions_.emplace_back(space);
-    }
-    pool_.emplace(threads);
+    memory_ = Memory(groups_ * kPlaneBytes);
+    pool_.emplace(groups_);
   } catch (const std::exception&) {
     // Without them the caller does it all: slower, and the same verdicts.
     memory_ = Memory();
-    portions_.clear();
   }
 }
 

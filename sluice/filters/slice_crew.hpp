@@ -1,107 +1,168 @@
 // The threads of a sliced filter, and how a batch goes through them.
 //
-//   each portion of the batch, as many as threads, is sorted by slices
-//   each slice is judged, on what all portions hold for it
-//   the verdicts of each portion are brought back in order
+// Slices are dealt to as many groups as there are threads. For each group, one thread goes through
+// the whole batch, picks the digests of its slices out of it, judges some thousand of them at a
+// time, and marks the duplicates in a plane of bits of its own. Nobody waits for anybody, and
+// nothing is handed over, until all planes are there: then the caller unites them to verdicts.
 //
 // A slice is judged by one thread at a time, its records in the order of the batch, so the verdicts
 // are those of judging one by one. Nothing is allocated once the threads run.
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "sluice/base/memory.hpp"
 #include "sluice/base/worker_pool.hpp"
-#include "sluice/filters/slice_sort.hpp"
+#include "sluice/kernels/slice_select.hpp"
 
 namespace sluice {
 
+inline constexpr unsigned kMostSlices = 64;
+
+using kernels::slice_of;
+
+// Records of some slices, picked out of a batch until there is a good number of them. Lies on the
+// stack of the thread that judges them.
+class SlicePicks {
+ public:
+  // Enough for a filter to ask far ahead for its memory, and no more than stays near.
+  static constexpr std::size_t kMost = 1024;
+
+  // Of the slices from `begin` up to and without `end`.
+  SlicePicks(unsigned begin, unsigned end, unsigned slices) noexcept
+      : begin_(begin),
+        end_(end),
+        slices_(slices),
+        range_(kernels::slice_range(begin, end, slices)) {}
+
+  // Anew, from the first of the digests; `marks` says which. Returns how many were looked at: all,
+  // or a multiple of 8.
+  std::size_t pick(std::span<const Digest> digests, std::uint8_t* marks) noexcept;
+
+  // Calls judge(slice, digests, verdicts) for each slice that has some.
+  template <class Judge>
+  void for_each_slice(const Judge& judge) noexcept {
+    if (count_ == 0) return;
+    if (end_ - begin_ == 1)
+      return judge(begin_, std::span<const Digest>(digests(), count_),
+                   std::span(verdicts_, count_));
+    sort();
+    std::size_t from = 0;
+    for (unsigned slice = begin_; slice < end_; ++slice) {
+      const std::size_t count = ends_[slice - begin_] - from;
+      if (count > 0)
+        judge(slice, std::span<const Digest>(sorted() + from, count),
+              std::span(sorted_verdicts_ + from, count));
+      from += count;
+    }
+    for (std::size_t i = 0; i < count_; ++i) verdicts_[places_[i]] = sorted_verdicts_[i];
+  }
+
+  const Verdict* verdicts() const noexcept { return verdicts_; }
+
+ private:
+  static constexpr std::size_t kAtATime = 128;
+  static_assert(kAtATime % 8 == 0 && kMost % kAtATime == 0);
+
+  // By slice, in order within each.
+  void sort() noexcept;
+  Digest* digests() noexcept { return reinterpret_cast<Digest*>(digest_bytes_); }
+  Digest* sorted() noexcept { return reinterpret_cast<Digest*>(sorted_bytes_); }
+
+  unsigned begin_, end_, slices_;
+  kernels::SliceRange range_;
+  std::size_t count_ = 0;
+  std::uint16_t ends_[kMostSlices];
+  std::uint16_t places_[kMost];  // where a sorted one was
+  Verdict verdicts_[kMost + kernels::kSliceSlack];
+  Verdict sorted_verdicts_[kMost];
+  // Bytes, since arrays of digests would be zeroed.
+  alignas(kCacheLineBytes) std::byte digest_bytes_[(kMost + kernels::kSliceSlack) * sizeof(Digest)];
+  alignas(kCacheLineBytes) std::byte sorted_bytes_[kMost * sizeof(Digest)];
+};
+
 class SliceCrew {
  public:
-  // Records that go through the threads at once: enough that three changes of phase, some
-  // hundred nanoseconds each, do not count, and that chance deals the slices nearly equal parts.
-  static constexpr std::size_t kTogether = 8192;
+  // Records that go through the threads at once: enough that meeting at their end, a microsecond,
+  // does not count, and that chance deals the slices nearly equal parts.
+  static constexpr std::size_t kTogether = 32768;
   // Fewer than this are judged on the caller's thread before the others are awake.
   static constexpr std::size_t kFewest = 512;
-  // Records that the caller sorts at once when alone: they lie on the stack.
-  static constexpr std::size_t kAlone = 256;
+  // Records that the caller judges at once when alone: their marks lie on the stack.
+  static constexpr std::size_t kAlone = 1024;
 
-  explicit SliceCrew(unsigned slices) noexcept : slices_(slices) {}
+  // As many threads as there are processors for them: more would only wait for each other.
+  explicit SliceCrew(unsigned slices) noexcept;
+  SliceCrew(unsigned slices, unsigned threads) noexcept : slices_(slices), groups_(threads) {}
 
-  // What the threads will have allocated, whether they run or not.
-  static std::uint64_t bytes_for(unsigned slices) noexcept;
+  // What the threads will have allocated at most, whether they run or not.
+  static std::uint64_t bytes_for(unsigned slices) noexcept { return slices * kPlaneBytes; }
 
-  // Judges the first of the records, as many as fit, and returns how many: judge(slice, portions)
-  // once for each slice, on some thread, then after(portions, records) on this one, where all
-  // portions but the last were dealt as many records. With verdicts, those in the portions are
-  // gathered in them. On this thread alone when there are few records, or when the threads are busy
-  // for another caller or cannot be had. `judge` must not throw.
-  template <class Judge, class After>
-  std::size_t step(std::span<const Digest> digests, std::span<Verdict> verdicts, const Judge& judge,
-                   const After& after) {
+  // Judges the first of the records, as many as fit, and returns how many. For each slice
+  // judge(slice, digests, verdicts) is called with its records in order, some at a time, on one
+  // thread. With no room for verdicts they are not brought back. On this thread alone when there
+  // are few records, or when the threads are busy for another caller or cannot be had. `judge` must
+  // not throw.
+  template <class Judge>
+  std::size_t step(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   const Judge& judge) {
     const bool threads = digests.size() >= kFewest && enter();
     const std::size_t count = std::min(digests.size(), threads ? kTogether : kAlone);
     digests = digests.first(count);
     if (!verdicts.empty()) verdicts = verdicts.first(count);
     if (threads) {
       const std::lock_guard leave(busy_, std::adopt_lock);
-      together(digests, verdicts, judge);
-      after(std::span<const SliceSort>(portions_), portion_of(count));
+      auto* const marks = memory_.as<std::uint8_t>();
+      auto work = [&](unsigned group) {
+        judge_group(group, digests, marks + group * kPlaneBytes, !verdicts.empty(), judge);
+      };
+      pool_->run(groups_, work);
+      kernels::unite_verdicts(marks, groups_, kPlaneBytes, verdicts);
     } else {
-      alone(digests, verdicts, judge, after);
+      alone(digests, verdicts, judge);
     }
     return count;
   }
 
  private:
+  static constexpr std::size_t kPlaneBytes = kTogether / 8;
+
   // Takes the threads, and starts them if they have not been. False: they cannot be had.
   bool enter() noexcept;
   void start() noexcept;
-  std::size_t portion_of(std::size_t records) const noexcept {
-    return (records + portions_.size() - 1) / portions_.size();
+
+  template <class Judge>
+  void judge_group(unsigned group, std::span<const Digest> digests, std::uint8_t* marks,
+                   bool verdicts, const Judge& judge) const {
+    SlicePicks picks(group * slices_ / groups_, (group + 1) * slices_ / groups_, slices_);
+    while (!digests.empty()) {
+      const std::size_t count = picks.pick(digests, marks);
+      picks.for_each_slice(judge);
+      const std::size_t bytes = (count + 7) / 8;
+      if (verdicts) kernels::spread_verdicts(picks.verdicts(), {marks, bytes});
+      digests = digests.subspan(count);
+      marks += bytes;
+    }
   }
 
   template <class Judge>
-  void together(std::span<const Digest> digests, std::span<Verdict> verdicts, const Judge& judge) {
-    const std::size_t portion = portion_of(digests.size());
-    const auto portions = static_cast<unsigned>(portions_.size());
-    auto work = [&](unsigned phase, unsigned index) {
-      if (phase == 1) return judge(index, std::span<const SliceSort>(portions_));
-      const std::size_t from = std::min(index * portion, digests.size());
-      const std::size_t count = std::min(portion, digests.size() - from);
-      if (phase == 0)
-        portions_[index].sort(digests.subspan(from, count), slices_);
-      else
-        portions_[index].gather(verdicts.subspan(from, count));
-    };
-    pool_->run({portions, slices_, verdicts.empty() ? 0 : portions}, work);
-  }
-
-  template <class Judge, class After>
-  void alone(std::span<const Digest> digests, std::span<Verdict> verdicts, const Judge& judge,
-             const After& after) {
-    constexpr std::size_t kLength = SliceSpace::length_of(kAlone, 2);
-    Digest sorted[kLength];
-    std::uint16_t places[kLength];
-    Verdict judged[kLength];
-    std::uint8_t slices[kAlone];
-    SliceSort portion(SliceSpace{sorted, places, judged, slices, kAlone});
-    portion.sort(digests, slices_);
-    for (unsigned slice = 0; slice < slices_; ++slice)
-      judge(slice, std::span<const SliceSort>(&portion, 1));
-    if (!verdicts.empty()) portion.gather(verdicts);
-    after(std::span<const SliceSort>(&portion, 1), digests.size());
+  void alone(std::span<const Digest> digests, std::span<Verdict> verdicts,
+             const Judge& judge) const {
+    constexpr std::size_t kBytes = kAlone / 8;
+    std::uint8_t marks[kMostSlices * kBytes];
+    for (unsigned group = 0; group < groups_; ++group)
+      judge_group(group, digests, marks + group * kBytes, !verdicts.empty(), judge);
+    kernels::unite_verdicts(marks, groups_, kBytes, verdicts);
   }
 
   unsigned slices_;
+  unsigned groups_;  // of slices: one a thread
   std::mutex busy_;
   bool tried_ = false;
-  Memory memory_;
-  std::vector<SliceSort> portions_;  // one a thread
+  Memory memory_;  // the planes
   std::optional<WorkerPool> pool_;
 };
 

@@ -17,8 +17,10 @@ namespace {
 // What slices threw on their threads.
 class Errors {
  public:
+  // Nothing more is done for a slice that threw.
   template <class Act>
   void guard(unsigned slice, const Act& act) noexcept {
+    if (errors_[slice]) return;
     try {
       act();
     } catch (...) {
@@ -34,24 +36,22 @@ class Errors {
   std::array<std::exception_ptr, kMostSlices> errors_;
 };
 
-constexpr auto kNothing = [](std::span<const SliceSort>, std::size_t) {};
-
-// Calls judge(slice, portion) for the part of each slice, on its thread, until the batch is done.
+// Calls judge(slice, digests, verdicts) for the records of each slice, on its thread, until the
+// batch is done.
 template <class Judge>
 void judge_all(SliceCrew& crew, std::span<const Digest> digests, std::span<Verdict> verdicts,
                const Judge& judge) {
-  assert(digests.size() == verdicts.size());
+  assert(verdicts.empty() || digests.size() == verdicts.size());
   Errors errors;
-  for (std::size_t done = 0; done < digests.size();) {
-    done += crew.step(
-        digests.subspan(done), verdicts.subspan(done),
-        [&](unsigned slice, std::span<const SliceSort> portions) {
-          errors.guard(slice, [&] {
-            for (const SliceSort& portion : portions) judge(slice, portion);
-          });
-        },
-        kNothing);
+  while (!digests.empty()) {
+    const std::size_t done = crew.step(
+        digests, verdicts,
+        [&](unsigned slice, std::span<const Digest> part, std::span<Verdict> part_verdicts) {
+          errors.guard(slice, [&] { judge(slice, part, part_verdicts); });
+        });
     errors.rethrow();
+    digests = digests.subspan(done);
+    if (!verdicts.empty()) verdicts = verdicts.subspan(done);
   }
 }
 
@@ -96,30 +96,20 @@ bool SlicedFilter::may_contain(const Digest& digest) const noexcept {
 }
 
 void SlicedFilter::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  judge_all(*crew_, digests, verdicts, [this](unsigned slice, const SliceSort& portion) {
-    slices_[slice].observe(portion.digests(slice), portion.verdicts(slice));
+  judge_all(*crew_, digests, verdicts, [this](unsigned slice, auto part, auto part_verdicts) {
+    slices_[slice].observe(part, part_verdicts);
   });
 }
 
 void SlicedFilter::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
-  judge_all(*crew_, digests, verdicts, [this](unsigned slice, const SliceSort& portion) {
-    slices_[slice].may_contain(portion.digests(slice), portion.verdicts(slice));
+  judge_all(*crew_, digests, verdicts, [this](unsigned slice, auto part, auto part_verdicts) {
+    slices_[slice].may_contain(part, part_verdicts);
   });
 }
 
 void SlicedFilter::insert(std::span<const Digest> digests) {
-  Errors errors;
-  for (std::size_t done = 0; done < digests.size();) {
-    done += crew_->step(
-        digests.subspan(done), {},
-        [&](unsigned slice, std::span<const SliceSort> portions) {
-          errors.guard(slice, [&] {
-            for (const SliceSort& portion : portions) slices_[slice].insert(portion.digests(slice));
-          });
-        },
-        kNothing);
-    errors.rethrow();
-  }
+  judge_all(*crew_, digests, {},
+            [this](unsigned slice, auto part, auto) { slices_[slice].insert(part); });
 }
 
 void SlicedFilter::clear() noexcept {

@@ -12,7 +12,6 @@
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/cohort.hpp"
 #include "sluice/filters/slice_crew.hpp"
-#include "sluice/filters/slice_sort.hpp"
 
 namespace sluice {
 namespace {

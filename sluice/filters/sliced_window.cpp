@@ -16,6 +16,8 @@ namespace {
 // With less room in any slice, records are judged one by one: steps would be too short for
 // anything else.
 constexpr std::uint64_t kNearlyFull = 64;
+// A step of so many records is long enough for the threads.
+constexpr std::size_t kLongStep = 8192;
 
 }  // namespace
 
@@ -90,7 +92,7 @@ std::size_t SlicedWindow::admit_singly(std::span<const Digest> digests, std::spa
 std::size_t SlicedWindow::most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                        std::uint64_t limit, Anchor anchor) const noexcept {
   std::size_t count = std::min(digests.size(), SliceCrew::kTogether);
-  if (limit >= count) return count;
+  if (limit >= std::min(count, kLongStep)) return std::min<std::size_t>(count, limit);
   if (anchor == Anchor::refreshed || !promises().no_false_negatives)
     return static_cast<std::size_t>(limit);
   // Not many more than new keys alone would take: what is asked too far ahead is asked again.
@@ -104,62 +106,51 @@ std::size_t SlicedWindow::most_records(std::span<const Digest> digests, std::spa
 
 // What each slice did in a step.
 struct SlicedWindow::Step {
-  static constexpr std::size_t kAll = ~std::size_t{0};
+  std::size_t judged = 0;
   std::uint64_t written = 0;
-  std::size_t portion = kAll;  // in which it stopped, full
-  std::size_t judged = 0;      // of that portion
-  // How many records of the slice it judged of a portion.
-  std::size_t judged_of(std::size_t which, std::size_t size) const noexcept {
-    return which < portion ? size : which == portion ? judged : 0;
-  }
+  bool full = false;
 };
 
 std::size_t SlicedWindow::admit_step(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                      std::uint64_t& budget, Anchor anchor, bool& full) noexcept {
   std::array<Step, kMostSlices> steps;
-  std::size_t first_unjudged = digests.size();
-  const auto judge = [&](unsigned slice, std::span<const SliceSort> portions) {
-    Step& step = steps[slice];
-    for (std::size_t i = 0; i < portions.size() && step.portion == Step::kAll; ++i) {
-      const auto part = portions[i].digests(slice);
-      std::uint64_t left = part.size();
-      step.judged = slices_[slice].admit(part, portions[i].verdicts(slice), left, anchor);
-      step.written += part.size() - left;
-      if (step.judged < part.size()) step.portion = i;
-    }
-  };
-  const auto after = [&](std::span<const SliceSort> portions, std::size_t portion_size) {
-    for (unsigned slice = 0; slice < params_.slices; ++slice) {
-      const Step& step = steps[slice];
-      if (step.portion == Step::kAll) continue;
-      full = true;
-      portions[step.portion].for_each_place(slice, [&](std::size_t i, std::size_t place) {
-        if (i == step.judged)
-          first_unjudged = std::min(first_unjudged, step.portion * portion_size + place);
+  std::size_t judged = crew_->step(
+      digests, verdicts,
+      [&](unsigned slice, std::span<const Digest> part, std::span<Verdict> part_verdicts) {
+        Step& step = steps[slice];
+        if (step.full) return;
+        std::uint64_t left = part.size();
+        const std::size_t count = slices_[slice].admit(part, part_verdicts, left, anchor);
+        step.judged += count;
+        step.written += part.size() - left;
+        step.full = count < part.size();
       });
-    }
-    if (!full) return;
-    for (unsigned slice = 0; slice < params_.slices; ++slice)
-      for (std::size_t i = 0; i < portions.size(); ++i) {
-        const auto part = portions[i].digests(slice);
-        const std::size_t judged = steps[slice].judged_of(i, part.size());
-        portions[i].for_each_place(slice, [&](std::size_t at, std::size_t place) {
-          if (at >= judged || i * portion_size + place < first_unjudged ||
-              portions[i].verdicts(slice)[at] == Verdict::duplicate)
-            return;
-          slices_[slice].forget(part[at]);
-          --steps[slice].written;
-          ++taken_back_;
-        });
-      }
-  };
-  const std::size_t count = crew_->step(digests, verdicts, judge, after);
-  const std::size_t judged = std::min(count, first_unjudged);
+  full = std::ranges::any_of(steps, &Step::full);
+  if (full) judged = take_back(digests.first(judged), verdicts, steps);
   if (anchor == Anchor::refreshed)
     budget -= judged;
   else
     for (const Step& step : steps) budget -= step.written;
   return judged;
+}
+
+// Everything after the first record that its slice had no room for. Returns which that is.
+std::size_t SlicedWindow::take_back(std::span<const Digest> digests,
+                                    std::span<const Verdict> verdicts,
+                                    std::span<Step> steps) noexcept {
+  std::array<std::size_t, kMostSlices> seen{};
+  std::size_t first = digests.size();
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const unsigned slice = slice_of(digests[i], params_.slices);
+    if (seen[slice]++ >= steps[slice].judged) {
+      first = std::min(first, i);
+    } else if (i > first && verdicts[i] == Verdict::distinct) {
+      slices_[slice].forget(digests[i]);
+      --steps[slice].written;
+      ++taken_back_;
+    }
+  }
+  return first;
 }
 
 static_assert(WindowFilter<SlicedWindow> && ForgettingFilter<SlicedWindow>);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <exception>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/signals.hpp"
 #include "sluice/filters/none.hpp"
 #include "sluice/stream/chunk.hpp"
 #include "sluice/stream/chunk_judge.hpp"
@@ -27,22 +27,6 @@ constexpr unsigned kSteadyReads = 4;
 std::string_view without_mark(std::string_view header) {
   if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
   return header;
-}
-
-// Signals are the caller's: its waiting is what they interrupt.
-template <class Work>
-std::thread thread_without_signals(Work work) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(work);
-  } catch (const std::exception&) {
-    // There may be no more threads, or no memory for one. We do without.
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 bool asks_for_digests(const DedupOptions& options, const AnyFilter& filter) {
@@ -260,8 +244,13 @@ class Dedup::Run {
   void call_helper() {
     if (!parts_.helper) return;
     turns_.call_helpers(true);
-    if (!helper_.joinable())
-      helper_ = thread_without_signals([this] { work(*parts_.helper, true); });
+    if (helper_.joinable()) return;
+    const SignalsBlocked blocked;  // they are the caller's
+    try {
+      helper_ = std::thread([this] { work(*parts_.helper, true); });
+    } catch (const std::exception&) {
+      // There may be no more threads, or no memory for one. We do without.
+    }
   }
 
   Parts& parts_;
