@@ -23,10 +23,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 // vectors as compilers have them, which become what the baseline has.
 template <class F>
 struct Eights {
-  template <class T>
-  struct Eight {
-    typedef T Type __attribute__((vector_size(8 * sizeof(T))));
+  template <class T, unsigned kLanes>
+  struct Vector {
+    typedef T Type __attribute__((vector_size(kLanes * sizeof(T))));
   };
+  using Bytes = typename Vector<std::int8_t, 8>::Type;
   static constexpr unsigned kCount = (F::kSlots + 7) / 8;
   static constexpr unsigned start(unsigned i) { return std::min(8 * i, F::kSlots - 8); }
   // All ones in a byte where the slot is free, and where it holds the fingerprint and is live.
@@ -34,7 +35,6 @@ struct Eights {
 
   HWY_INLINE Eights(const CohortAges<F>& ages, const std::byte* line, std::uint64_t fingerprint) {
     using Upper = typename F::Upper;
-    using Bytes = typename Eight<std::int8_t>::Type;
     using Signed = std::make_signed_t<Upper>;
     const auto upper = static_cast<Upper>(fingerprint >> F::kLowerBits);
     const auto top = static_cast<Upper>(~ages.generation);
@@ -43,19 +43,39 @@ struct Eights {
     const auto now = static_cast<Upper>(ages.now ^ kHalf);
     const auto limit = static_cast<Signed>(ages.limit ^ kHalf);
     for (unsigned i = 0; i < kCount; ++i) {
-      typename Eight<Upper>::Type uppers;
-      std::memcpy(&uppers, line + F::kUpperByte + start(i) * sizeof(Upper), sizeof(uppers));
-      const auto age = reinterpret_cast<typename Eight<Signed>::Type>(now - uppers);
-      const Bytes dead = __builtin_convertvector(age > limit, Bytes);
-      Bytes same = __builtin_convertvector((uppers & top) == upper, Bytes) & ~dead;
+      const std::byte* const uppers = line + F::kUpperByte + start(i) * sizeof(Upper);
+      const Bytes dead = where<Upper>(uppers, [=](auto v) HWY_ATTR {
+        using Ages = typename Vector<Signed, sizeof(v) / sizeof(Upper)>::Type;
+        return reinterpret_cast<Ages>(now - v) > limit;
+      });
+      Bytes same =
+          where<Upper>(uppers, [=](auto v) HWY_ATTR { return (v & top) == upper; }) & ~dead;
       if constexpr (F::kPlanes) {
         using Lower = typename F::Lower;
-        typename Eight<Lower>::Type lowers;
-        std::memcpy(&lowers, line + start(i) * sizeof(Lower), sizeof(lowers));
-        same &= __builtin_convertvector(lowers == static_cast<Lower>(fingerprint), Bytes);
+        const auto lower = static_cast<Lower>(fingerprint);
+        same &= where<Lower>(line + start(i) * sizeof(Lower),
+                             [=](auto v) HWY_ATTR { return v == lower; });
       }
       std::memcpy(&free[i], &dead, 8);
       std::memcpy(&match[i], &same, 8);
+    }
+  }
+  // All ones where test(elements) holds, over eight elements. The baseline's vectors have 16 bytes,
+  // and compilers take longer ones apart to the last element.
+  template <class T, class Test>
+  static HWY_INLINE Bytes where(const std::byte* from, Test test) {
+    if constexpr (sizeof(T) <= 2) {
+      typename Vector<T, 8>::Type v;
+      std::memcpy(&v, from, sizeof(v));
+      return __builtin_convertvector(test(v), Bytes);
+    } else {
+      using Words = typename Vector<std::int16_t, 8>::Type;
+      typename Vector<T, 4>::Type v, w;
+      std::memcpy(&v, from, sizeof(v));
+      std::memcpy(&w, from + sizeof(v), sizeof(w));
+      const auto low = reinterpret_cast<Words>(test(v)), high = reinterpret_cast<Words>(test(w));
+      return __builtin_convertvector(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14),
+                                     Bytes);
     }
   }
   // A bit a slot.
