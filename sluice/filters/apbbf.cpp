@@ -200,6 +200,16 @@ double match_spread(const ApbbfParams& params) {
   return segment * (params.layout == Layout::segment ? std::sqrt(params.k) : params.k);
 }
 
+// Of a new key. A column's blocks stand side by side: of small ones, several share a line.
+double lines_a_key(const ApbbfParams& params) {
+  if (params.layout == Layout::line) return 1;
+  const unsigned segments = params.k + params.l;
+  if (params.layout == Layout::column && segments <= kernels::kMostWholeColumn)
+    return 1 + (segments - 1) * params.block / 512.0;
+  const auto matches = model::block_matches(params.k, params.l, params.shape());
+  return params.k + model::query_accesses(matches, params.k).negative;
+}
+
 }  // namespace
 
 Forecast ApbbfParams::forecast() const {
@@ -209,12 +219,11 @@ Forecast ApbbfParams::forecast() const {
   // All that a sample of columns tells was asked when k and l were chosen: the table is no fuller.
   const double fpr =
       layout == Layout::segment ? predicted_fpr(full) : model::column_fpr(k, l, shape());
-  const auto matches = model::block_matches(k, l, shape());
   return {.keys = capacity,
           .bytes = Apbbf::bytes_for(*this),
           .fpr = fpr,
           .fpr_spread = fpr * match_spread(*this),
-          .lines = layout == Layout::line ? 1 : k + model::query_accesses(matches, k).negative,
+          .lines = lines_a_key(*this),
           .generations = l,
           .slack = model::apbf_slack(k, l),
           .npws = model::apbf_npws(k, l),

@@ -4,6 +4,7 @@
 // cells. Which bits does not depend on the split.
 #pragma once
 
+#include "sluice/kernels/age_runs.hpp"
 #include "sluice/kernels/apbbf.hpp"
 
 namespace sluice::kernels {
@@ -39,41 +40,19 @@ inline std::uint64_t line_mask(const Digest& digest, std::uint64_t second, unsig
 }
 
 // What a batch knows beforehand of every line it will meet, for keys of one age.
-struct LineLanes {
+struct LineLanes : AgeRuns {
   // Of a fresh line all is kept, of a stale one all but the youngest lane.
   alignas(64) std::uint64_t keep[2][kLineWords] = {};
   // Nothing; the lanes that a key is written in.
   alignas(64) std::uint64_t take[2][kLineWords] = {};
-  std::uint64_t taken = 0;   // the segments of take[1], by physical number
-  std::uint64_t starts = 0;  // where runs may begin, in the ring written out twice
-  unsigned steps[5] = {};    // shifts that leave a bit where a run of k begins
 
-  LineLanes(const AgeRing& ring, unsigned age) noexcept {
+  LineLanes(const AgeRing& ring, unsigned age) noexcept : AgeRuns(ring, age) {
     for (std::uint64_t& word : keep[0]) word = ~std::uint64_t{0};
     for (std::uint64_t& word : keep[1]) word = ~std::uint64_t{0};
     xor_lane(keep[1], ring.youngest, ring.segments());
-    for (unsigned i = age; i < age + ring.k; ++i) {
+    for (unsigned i = age; i < age + ring.k; ++i)
       xor_lane(take[1], ring.physical(i), ring.segments());
-      taken |= std::uint64_t{1} << ring.physical(i);
-    }
-    // From ages 0 to l: a run does not go on from the oldest segment to the youngest.
-    for (unsigned i = 0; i <= ring.l; ++i) starts |= std::uint64_t{1} << (ring.youngest + i);
-    // Doubling: after a step of s, a bit stands for s more matches in a row.
-    unsigned have = 1;
-    for (unsigned& step : steps) {
-      step = have < ring.k - have ? have : ring.k - have;
-      have += step;
-    }
   }
-
-  // `matches`: a bit a segment, by physical number. Three steps do for k up to 8, five for all.
-  template <unsigned kSegments, unsigned kSteps>
-  bool has_run(std::uint64_t matches) const noexcept {
-    std::uint64_t run = matches << kSegments | matches;
-    for (unsigned i = 0; i < kSteps; ++i) run &= run >> steps[i];
-    return (run & starts) != 0;
-  }
-  bool holds(std::uint64_t matches) const noexcept { return (taken & ~matches) == 0; }
 
  private:
   static void xor_lane(std::uint64_t* words, unsigned physical, unsigned segments) noexcept {

@@ -15,7 +15,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sluice/kernels/age_blocks.hpp"
+#include "sluice/kernels/age_partition.hpp"
 #include "sluice/kernels/blocked.hpp"
 
 namespace sluice::kernels {
@@ -33,6 +33,10 @@ struct ApbbfTable {
 
   std::uint64_t total_bytes() const noexcept { return blocks * ring.segments() * block / 8; }
 };
+
+// Columns of no more segments are asked as a whole, straight through. In others segments are asked
+// one by one, as in `segment`: a key need not touch them all.
+inline constexpr unsigned kMostWholeColumn = 16;
 
 // What is emptied at once: of `segment` a cache line, else a block of a column or a line.
 constexpr std::uint64_t apbbf_units(ApbbfLayout layout, unsigned block,
@@ -72,21 +76,15 @@ class BlockSegments {
 
   static constexpr unsigned parts() noexcept { return 1; }
   Place place(const Digest& digest, unsigned physical, unsigned) const noexcept {
-    return hashed_place(digest, physical * stride(), slice_hash(digest, physical));
-  }
-  // How many words a segment lies behind the one before.
-  std::uint64_t stride() const noexcept { return kColumn ? kWords : blocks_ * kWords; }
-  // With the hash of the slice, and `offset` words behind the first segment.
-  Place hashed_place(const Digest& digest, std::uint64_t offset,
-                     std::uint64_t hash) const noexcept {
+    const std::uint64_t hash = slice_hash(digest, physical);
     if constexpr (kColumn) {
       const std::uint64_t column = scale_to(digest.lo, blocks_);
-      return {words_ + column * segments_ * kWords + offset, column, hash};
+      return {words_ + (column * segments_ + physical) * kWords, column, hash};
     }
     // The block's number is the top of the hash, which in a large table leaves too little for the
     // positions: they come from another turn of it.
     const std::uint64_t block = scale_to(hash, blocks_);
-    return {words_ + offset + block * kWords, block * kWords / 8,
+    return {words_ + (physical * blocks_ + block) * kWords, block * kWords / 8,
             fold_multiply(hash, 0xD6E8FEB86659FD93ULL)};
   }
   const void* address(const Place& place) const noexcept { return place.block; }
@@ -97,12 +95,10 @@ class BlockSegments {
     for (unsigned i = 0; i < kWords; ++i) missing |= mask(place.positions, i) & ~place.block[i];
     return missing == 0;
   }
-  void set(const Place& place) const noexcept {
-    for (unsigned i = 0; i < kWords; ++i) place.block[i] |= mask(place.positions, i);
-  }
-  void set(const Place& place, std::uint64_t keep, std::uint64_t* to) const noexcept {
+  // With what `keep` leaves of the block.
+  void set(const Place& place, std::uint64_t keep = ~std::uint64_t{0}) const noexcept {
     for (unsigned i = 0; i < kWords; ++i)
-      to[i] = (place.block[i] & keep) | mask(place.positions, i);
+      place.block[i] = (place.block[i] & keep) | mask(place.positions, i);
   }
   void empty(unsigned physical, std::uint64_t unit) const noexcept {
     if constexpr (kColumn)

@@ -9,6 +9,7 @@
 // clang-format on
 
 #include "sluice/kernels/prefetch.hpp"
+#include "sluice/kernels/vectors_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
@@ -16,20 +17,22 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if SLUICE_PORTABLE_TARGET
 
+// Two words at a time, for which the baseline has a register.
+using Words = std::uint64_t __attribute__((vector_size(16), may_alias));
+
 template <unsigned kProbes, bool kRemember>
-std::size_t judge_all(const BlockedTable& table, const Digest* digests, std::size_t count,
-                      Verdict* verdicts) {
+bool judge_one(const BlockedTable& table, const Digest digest) {
   // As a constant, the number of probes turns block_mask into straight code.
   const BlockedTable fixed{table.words, table.blocks, kProbes};
-  std::size_t distinct = 0;
-  with_prefetch(
-      count, table.blocks * kBlockBytes, [&](std::size_t i) { return block_of(fixed, digests[i]); },
-      [&](std::size_t i) {
-        verdicts[i] = kRemember ? blocked_observe_one(fixed, digests[i])
-                                : blocked_may_contain_one(fixed, digests[i]);
-        distinct += verdicts[i] == Verdict::distinct;
-      });
-  return distinct;
+  auto* const block = reinterpret_cast<Words*>(block_of(fixed, digest));
+  Words missing = {};
+  for (unsigned i = 0; i < kBlockWords / 2; ++i) {
+    const Words mask = {block_mask(fixed, digest, 2 * i), block_mask(fixed, digest, 2 * i + 1)};
+    const Words held = block[i];
+    missing |= mask & ~held;
+    if (kRemember) block[i] = held | mask;
+  }
+  return (missing[0] | missing[1]) == 0;
 }
 
 #else
@@ -80,8 +83,10 @@ HWY_INLINE bool judge_one(const BlockedTable& table, const Digest digest) {
   if (kRemember)
     for (std::size_t part = 0; part < kParts; ++part)
       hn::Store(filled[part], d, block + part * kLanes64);
-  return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
+  return is_zero(d, missing);
 }
+
+#endif
 
 template <unsigned kProbes, bool kRemember>
 std::size_t judge_all(const BlockedTable& given, const Digest* digests, std::size_t count,
@@ -98,8 +103,6 @@ std::size_t judge_all(const BlockedTable& given, const Digest* digests, std::siz
       });
   return count - duplicates;
 }
-
-#endif
 
 template <bool kRemember>
 std::size_t judge(const BlockedTable& table, const Digest* digests, std::size_t count,

@@ -46,40 +46,44 @@ HWY_NOINLINE std::size_t admit_run(const CohortTable& given, const CohortBatch& 
   return for_each_key < F, kFetch,
          !kGeneral &&
              kOften < F >>
-                 (table, digests, count,
-                  [&](const auto& places, std::size_t i, std::size_t j) HWY_ATTR {
-                    const CohortKey key = places.get(j);
-                    const CohortPair pair = probe_pair<F>(table, ages, key);
-                    bool duplicate = pair.match;
-                    if (kGeneral) {
-                      if (!duplicate &&
-                          is_stray(table, batch, key.first, fingerprint_of(table, key))) {
-                        if (batch.refresh) return false;
-                        duplicate = true;
-                      } else if (duplicate && batch.refresh) {
-                        refresh_slot<F>(table, ages, key, batch.refreshed_from);
-                      }
-                    }
-                    // The emptier bucket takes the key.
-                    constexpr std::uint32_t kFirst =
-                        kApart<F> == 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << kApart<F>)-1;
-                    const std::size_t to_second =
-                        count_ones(static_cast<std::uint32_t>(pair.free) & kFirst) <
-                        count_ones(static_cast<std::uint32_t>(pair.free >> kApart<F>));
-                    const std::uint32_t free =
-                        static_cast<std::uint32_t>(pair.free >> (kApart<F> * to_second)) & kFirst;
-                    if (HWY_UNLIKELY((free | std::uint32_t{duplicate}) == 0)) {
-                      verdicts[i] = Verdict::distinct;
-                      return batch.make_room(batch.owner, place_of(table, digests[i]));
-                    }
-                    // A duplicate is written elsewhere, perhaps as slot 32, which no bucket has.
-                    std::byte* const line = places.line(j, to_second + 2 * std::size_t{duplicate});
-                    const auto slot =
-                        std::size_t{static_cast<unsigned>(std::countr_zero(free))} - kFreeBit<F>;
-                    put_slot<F>(line, slot, key.slot);
-                    verdicts[i] = static_cast<Verdict>(duplicate);
-                    return true;
-                  });
+                 (
+                     table, digests, count,
+                     [&](const auto& places, std::size_t i, std::size_t j) HWY_ATTR
+                     __attribute__((always_inline)) {
+                       const CohortKey key = places.get(j);
+                       const CohortPair pair = probe_pair<F>(table, ages, key);
+                       bool duplicate = pair.match;
+                       if (kGeneral) {
+                         if (!duplicate &&
+                             is_stray(table, batch, key.first, fingerprint_of(table, key))) {
+                           if (batch.refresh) return false;
+                           duplicate = true;
+                         } else if (duplicate && batch.refresh) {
+                           refresh_slot<F>(table, ages, key, batch.refreshed_from);
+                         }
+                       }
+                       // The emptier bucket takes the key.
+                       constexpr std::uint32_t kFirst =
+                           kApart<F> == 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << kApart<F>)-1;
+                       const std::size_t to_second =
+                           count_ones(static_cast<std::uint32_t>(pair.free) & kFirst) <
+                           count_ones(static_cast<std::uint32_t>(pair.free >> kApart<F>));
+                       const std::uint32_t free =
+                           static_cast<std::uint32_t>(pair.free >> (kApart<F> * to_second)) &
+                           kFirst;
+                       if (HWY_UNLIKELY((free | std::uint32_t{duplicate}) == 0)) {
+                         verdicts[i] = Verdict::distinct;
+                         return batch.make_room(batch.owner, place_of(table, digests[i]));
+                       }
+                       // A duplicate is written elsewhere, perhaps as slot 32, which no bucket has.
+                       std::byte* const line =
+                           places.line(j, to_second + 2 * std::size_t{duplicate});
+                       const auto slot =
+                           std::size_t{static_cast<unsigned>(std::countr_zero(free))} - kFreeBit<F>;
+                       put_slot<F>(line, slot, key.slot);
+                       verdicts[i] = static_cast<Verdict>(duplicate);
+                       return true;
+                     });
 }
 
 // A key takes at most one from the budget, so as many keys as there is budget need no watching.

@@ -8,7 +8,10 @@
 #endif
 // clang-format on
 
+#include <algorithm>
+
 #include "sluice/kernels/cohort_formats.hpp"
+#include "sluice/kernels/vectors_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
@@ -16,54 +19,80 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if SLUICE_PORTABLE_TARGET
 
-// Bits, one an element, where test(element) holds over the elements of type T in bytes [kFrom,
-// kUntil) of a line; element 0 is the one at kFrom. In steps of 16 bytes, over plain arrays: so
-// compilers find the vectors that the baseline has.
-template <class T, unsigned kFrom, unsigned kUntil, class Test>
-HWY_INLINE std::uint64_t scan(const std::byte* line, Test test) {
-  constexpr unsigned kFirst = kFrom / 16 * 16, kLast = (kUntil + 15) / 16 * 16;
-  constexpr unsigned kCount = (kLast - kFirst) / sizeof(T);
-  constexpr unsigned kSkip = (kFrom - kFirst) / sizeof(T) / 8 * 8;  // elements
-  T elements[kCount];
-  std::memcpy(elements, line + kFirst, sizeof(elements));
-  std::uint8_t holds[(kCount + 7) / 8 * 8] = {};
-  for (unsigned i = 0; i < kCount; ++i) holds[i] = test(elements[i]);
-  std::uint64_t bits = 0;
-  for (unsigned i = kSkip; i < sizeof(holds); i += 8) {
-    std::uint64_t eight;
-    std::memcpy(&eight, holds + i, 8);
+// The slots of a line, eight at a time and a byte each; the last eight may overlap those before. In
+// vectors as compilers have them, which become what the baseline has.
+template <class F>
+struct Eights {
+  template <class T, unsigned kLanes>
+  struct Vector {
+    typedef T Type __attribute__((vector_size(kLanes * sizeof(T))));
+  };
+  using Bytes = typename Vector<std::int8_t, 8>::Type;
+  static constexpr unsigned kCount = (F::kSlots + 7) / 8;
+  static constexpr unsigned start(unsigned i) { return std::min(8 * i, F::kSlots - 8); }
+  // All ones in a byte where the slot is free, and where it holds the fingerprint and is live.
+  std::uint64_t free[kCount], match[kCount];
+
+  HWY_INLINE Eights(const CohortAges<F>& ages, const std::byte* line, std::uint64_t fingerprint) {
+    using Upper = typename F::Upper;
+    using Signed = std::make_signed_t<Upper>;
+    const auto upper = static_cast<Upper>(fingerprint >> F::kLowerBits);
+    const auto top = static_cast<Upper>(~ages.generation);
+    // The baseline has signed compares only: ages are shifted by half of all.
+    constexpr auto kHalf = static_cast<Upper>(std::uint64_t{1} << (F::kUpperBits - 1));
+    const auto now = static_cast<Upper>(ages.now ^ kHalf);
+    const auto limit = static_cast<Signed>(ages.limit ^ kHalf);
+    for (unsigned i = 0; i < kCount; ++i) {
+      const std::byte* const uppers = line + F::kUpperByte + start(i) * sizeof(Upper);
+      const Bytes dead = where<Upper>(uppers, [=](auto v) HWY_ATTR {
+        using Ages = typename Vector<Signed, sizeof(v) / sizeof(Upper)>::Type;
+        return reinterpret_cast<Ages>(now - v) > limit;
+      });
+      Bytes same =
+          where<Upper>(uppers, [=](auto v) HWY_ATTR { return (v & top) == upper; }) & ~dead;
+      if constexpr (F::kPlanes) {
+        using Lower = typename F::Lower;
+        const auto lower = static_cast<Lower>(fingerprint);
+        same &= where<Lower>(line + start(i) * sizeof(Lower),
+                             [=](auto v) HWY_ATTR { return v == lower; });
+      }
+      std::memcpy(&free[i], &dead, 8);
+      std::memcpy(&match[i], &same, 8);
+    }
+  }
+  // All ones where test(elements) holds, over eight elements. The baseline's vectors have 16 bytes,
+  // and compilers take longer ones apart to the last element.
+  template <class T, class Test>
+  static HWY_INLINE Bytes where(const std::byte* from, Test test) {
+    if constexpr (sizeof(T) <= 2) {
+      typename Vector<T, 8>::Type v;
+      std::memcpy(&v, from, sizeof(v));
+      return __builtin_convertvector(test(v), Bytes);
+    } else {
+      using Words = typename Vector<std::int16_t, 8>::Type;
+      typename Vector<T, 4>::Type v, w;
+      std::memcpy(&v, from, sizeof(v));
+      std::memcpy(&w, from + sizeof(v), sizeof(w));
+      const auto low = reinterpret_cast<Words>(test(v)), high = reinterpret_cast<Words>(test(w));
+      return __builtin_convertvector(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14),
+                                     Bytes);
+    }
+  }
+  // A bit a slot.
+  static HWY_INLINE std::uint32_t bits(const std::uint64_t (&eights)[kCount]) {
+    std::uint64_t all = 0;
     // Byte j goes to bit 56 + j, and nothing else goes there.
-    bits |= (eight * 0x0102040810204080ULL >> 56) << (i - kSkip);
+    for (unsigned i = 0; i < kCount; ++i)
+      all |= ((eights[i] & 0x0101010101010101ULL) * 0x0102040810204080ULL >> 56) << start(i);
+    return static_cast<std::uint32_t>(all);
   }
-  return bits >> ((kFrom - kFirst) / sizeof(T) - kSkip);
-}
+};
 
 template <class F>
-HWY_INLINE std::uint64_t free_slots(const CohortAges<F>& ages, const std::byte* line) {
-  using Upper = typename F::Upper;
-  const Upper now = ages.now, limit = ages.limit;
-  return F::kAll & scan<Upper, F::kUpperByte, F::kUpperByte + F::kSlots * sizeof(Upper)>(
-                       line, [=](Upper held) { return static_cast<Upper>(now - held) > limit; });
-}
-
-template <class F>
-HWY_INLINE CohortMatch probe(const CohortTable& table, const CohortAges<F>& ages,
-                             const std::byte* line, std::uint64_t fingerprint) {
-  using Upper = typename F::Upper;
-  constexpr unsigned kUpperUntil = F::kUpperByte + F::kSlots * sizeof(Upper);
-  const Upper upper = upper_of<F>(table, fingerprint, 0);
-  const Upper top = static_cast<Upper>(~ages.generation);
-  const std::uint64_t free = free_slots<F>(ages, line);
-  std::uint64_t match = ~free & scan<Upper, F::kUpperByte, kUpperUntil>(line, [=](Upper held) {
-    return static_cast<Upper>(held & top) == upper;
-  });
-  if constexpr (F::kPlanes) {
-    using Lower = typename F::Lower;
-    const auto lower = static_cast<Lower>(fingerprint);
-    match &=
-        scan<Lower, 0, F::kSlots * sizeof(Lower)>(line, [=](Lower held) { return held == lower; });
-  }
-  return {static_cast<std::uint32_t>(match) & F::kAll, static_cast<std::uint32_t>(free) & F::kAll};
+HWY_INLINE CohortMatch probe(const CohortTable&, const CohortAges<F>& ages, const std::byte* line,
+                             std::uint64_t fingerprint) {
+  const Eights<F> eights(ages, line, fingerprint);
+  return {eights.bits(eights.match), eights.bits(eights.free)};
 }
 
 template <class F>
@@ -99,16 +128,6 @@ constexpr bool kTwoVectors = false;
 
 HWY_INLINE unsigned count_ones(std::uint32_t word) {
   return static_cast<unsigned>(std::popcount(word));
-}
-
-template <class D>
-HWY_INLINE std::uint64_t bits_of(D d, hn::Mask<D> mask) {
-  constexpr std::size_t kBytes = (hn::MaxLanes(D()) + 7) / 8;
-  std::uint8_t bytes[8];
-  hn::StoreMaskBits(d, mask, bytes);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, bytes, kBytes);
-  return bits;
 }
 
 // Bits, one an element, where test(vector) holds over the elements of type T in bytes [kFrom,
@@ -276,9 +295,16 @@ HWY_INLINE CohortPair probe_pair(const CohortTable& table, const CohortAges<F>& 
   if constexpr (kSharedVector<F>) return probe_shared<F>(ages, key);
 #endif
   const std::uint64_t fingerprint = fingerprint_of(table, key);
+#if SLUICE_PORTABLE_TARGET
+  const Eights<F> first(ages, key.first, fingerprint), second(ages, key.second, fingerprint);
+  std::uint64_t match = 0;
+  for (unsigned i = 0; i < first.kCount; ++i) match |= first.match[i] | second.match[i];
+  return {match != 0, first.bits(first.free) | std::uint64_t{second.bits(second.free)} << 32};
+#else
   const CohortMatch one = probe<F>(table, ages, key.first, fingerprint);
   const CohortMatch two = probe<F>(table, ages, key.second, fingerprint);
   return {(one.match | two.match) != 0, one.free | std::uint64_t{two.free} << 32};
+#endif
 }
 
 }  // namespace sluice::kernels::HWY_NAMESPACE

@@ -20,15 +20,11 @@ inline constexpr std::size_t kPrefetchFromBytes = std::size_t{2} << 20;
 // of lines of a large table take 0.6 to 0.8 of the time so, and fetching from the second level is
 // hidden.
 inline constexpr int kPrefetchLocality = 2;
-// The first level, for work that waits for one line and does little else: apbbf's lines take 1.25
-// times an update so, and 1.1 to 1.4 through the second level.
-inline constexpr int kNearLocality = 3;
 
 // Calls judge(i) for each i of a batch in order, and prefetches the cache line at address_of(i)
 // ahead of it when a table of `table_bytes` is out of cache. Always inlined: it must take on its
-// caller's instruction set, or judge could not be inlined into it. Only measurements of the two
-// constants pass others.
-template <int kLocality = kPrefetchLocality, class AddressOf, class Judge>
+// caller's instruction set, or judge could not be inlined into it. Few pass other constants.
+template <class AddressOf, class Judge>
 [[gnu::always_inline]] inline void with_prefetch(std::size_t count, std::size_t table_bytes,
                                                  AddressOf address_of, Judge judge,
                                                  std::size_t distance = kPrefetchDistance,
@@ -40,9 +36,9 @@ template <int kLocality = kPrefetchLocality, class AddressOf, class Judge>
   // The builtin stands here and in no function of its own: GCC takes a function that only
   // prefetches for one without effect, and drops the call.
   const std::size_t ahead = count < distance ? count : distance;
-  for (std::size_t i = 0; i < ahead; ++i) __builtin_prefetch(address_of(i), 0, kLocality);
+  for (std::size_t i = 0; i < ahead; ++i) __builtin_prefetch(address_of(i), 0, kPrefetchLocality);
   for (std::size_t i = 0; i + ahead < count; ++i) {
-    __builtin_prefetch(address_of(i + ahead), 0, kLocality);
+    __builtin_prefetch(address_of(i + ahead), 0, kPrefetchLocality);
     judge(i);
   }
   for (std::size_t i = count - ahead; i < count; ++i) judge(i);

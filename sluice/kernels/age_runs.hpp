@@ -1,0 +1,38 @@
+// Runs of matches in an age partition, from a bit a segment: the whole question at once, without a
+// branch. For up to 32 segments.
+#pragma once
+
+#include "sluice/kernels/age_partition.hpp"
+
+namespace sluice::kernels {
+
+inline constexpr unsigned kMostRunSegments = 32;
+
+struct AgeRuns {
+  std::uint64_t taken = 0;   // the segments that a key of this age is written in
+  std::uint64_t starts = 0;  // where runs may begin, in the ring written out twice
+  unsigned steps[5] = {};    // shifts that leave a bit where a run of k begins
+
+  AgeRuns(const AgeRing& ring, unsigned age) noexcept {
+    for (unsigned i = age; i < age + ring.k; ++i) taken |= std::uint64_t{1} << ring.physical(i);
+    // From ages 0 to l: a run does not go on from the oldest segment to the youngest.
+    for (unsigned i = 0; i <= ring.l; ++i) starts |= std::uint64_t{1} << (ring.youngest + i);
+    // Doubling: after a step of s, a bit stands for s more matches in a row.
+    unsigned have = 1;
+    for (unsigned& step : steps) {
+      step = have < ring.k - have ? have : ring.k - have;
+      have += step;
+    }
+  }
+
+  // `matches`: a bit a segment, by physical number. Three steps do for k up to 8, five for all.
+  template <unsigned kSteps>
+  [[gnu::always_inline]] bool has_run(std::uint64_t matches, unsigned segments) const noexcept {
+    std::uint64_t run = matches << segments | matches;
+    for (unsigned i = 0; i < kSteps; ++i) run &= run >> steps[i];
+    return (run & starts) != 0;
+  }
+  bool holds(std::uint64_t matches) const noexcept { return (taken & ~matches) == 0; }
+};
+
+}  // namespace sluice::kernels
