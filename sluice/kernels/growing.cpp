@@ -13,6 +13,7 @@
 
 #include "sluice/kernels/growing_ring.hpp"
 #include "sluice/kernels/prefetch.hpp"
+#include "sluice/kernels/vectors_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
@@ -63,15 +64,6 @@ using Tag = hn::CappedTag<typename F::Slot, F::kSlots>;
 template <class F>
 constexpr std::size_t kLanes = hn::MaxLanes(Tag<F>());
 
-template <class D>
-HWY_INLINE std::uint32_t bits_of(D d, hn::Mask<D> mask) {
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(d, mask, bytes);
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, bytes, (hn::MaxLanes(D()) + 7) / 8);
-  return bits;
-}
-
 template <class F>
 HWY_INLINE GrowingMatch probe(const std::byte* line, typename F::Slot query) {
   const Tag<F> d;
@@ -82,8 +74,8 @@ HWY_INLINE GrowingMatch probe(const std::byte* line, typename F::Slot query) {
     const auto slot = hn::Load(d, slots + at);
     const auto apart = hn::Xor(slot, hn::Set(d, query));
     const auto agree = hn::Xor(apart, hn::Sub(apart, one));
-    found.match |= bits_of(d, hn::Gt(agree, hn::Sub(slot, one))) << at;
-    found.free |= bits_of(d, hn::Eq(slot, hn::Zero(d))) << at;
+    found.match |= static_cast<std::uint32_t>(bits_of(d, hn::Gt(agree, hn::Sub(slot, one)))) << at;
+    found.free |= static_cast<std::uint32_t>(bits_of(d, hn::Eq(slot, hn::Zero(d)))) << at;
   }
   return found;
 }

@@ -15,6 +15,8 @@
 #include <immintrin.h>
 #endif
 
+#include "sluice/kernels/vectors_inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
 
@@ -63,8 +65,8 @@ HWY_INLINE std::size_t select_eight(const Digest* digests, SliceRange range, Dig
   const __m512i mixed = _mm512_mul_epu32(sum, _mm512_set1_epi64(kSliceMixer));
   const __m512i above = _mm512_sub_epi32(mixed, _mm512_set1_epi64(range.first));
   // Of each lane the low half counts: every other bit.
-  const unsigned in =
-      _mm512_cmple_epu32_mask(above, _mm512_set1_epi32(static_cast<int>(range.extent)));
+  const unsigned in = in_register(
+      _mm512_cmple_epu32_mask(above, _mm512_set1_epi32(static_cast<int>(range.extent))));
   const unsigned of_front = _pext_u32(in, 0x1111);
   const unsigned of_back = _pext_u32(in, 0x4444);
   const auto moved = [](unsigned set, __m512i words) HWY_ATTR {

@@ -17,15 +17,34 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if !SLUICE_PORTABLE_TARGET
 
+#if HWY_TARGET == HWY_AVX3
+
+// A mask in a general register, before anything is made of it. Without this, gcc 12 short of
+// registers may store a mask of 16 bits and load the 64 that it is to be extended to: the rest is
+// what lay there before.
+template <class Raw>
+HWY_INLINE Raw in_register(Raw mask) {
+  asm("" : "+r"(mask));
+  return mask;
+}
+
+#endif
+
 // A bit a lane.
 template <class D>
 HWY_INLINE std::uint64_t bits_of(D d, hn::Mask<D> mask) {
+#if HWY_TARGET == HWY_AVX3
+  static_cast<void>(d);
+  static_assert(hn::MaxLanes(D()) >= 8, "all bits of the mask are lanes");
+  return in_register(mask.raw);
+#else
   constexpr std::size_t kBytes = (hn::MaxLanes(D()) + 7) / 8;
   std::uint8_t bytes[8];
   hn::StoreMaskBits(d, mask, bytes);
   std::uint64_t bits = 0;
   std::memcpy(&bits, bytes, kBytes);
   return bits;
+#endif
 }
 
 template <class D>
