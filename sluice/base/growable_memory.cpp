@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/signals.hpp"
 
 namespace sluice {
 namespace {
@@ -120,6 +121,7 @@ void GrowableMemory::fetch_page() noexcept {
   advise_huge(taken_, taken_ + kHugePageBytes);
   taken_ += kHugePageBytes;
   try {
+    const SignalsBlocked blocked;
     fetching_ = std::thread([page] { madvise(page, kHugePageBytes, MADV_POPULATE_WRITE); });
   } catch (const std::exception&) {
   }

@@ -13,8 +13,8 @@ namespace sluice {
 // A block of zeroed bytes, owned, movable, aligned to cache lines, that can be made longer and
 // shorter. Address space is reserved some way ahead and given memory as the block grows; when the
 // reservation ends, the pages (not their bytes) move to a larger one, so data() may change.
-// Large blocks ask for huge pages, each before it is needed, and let a short-lived thread wait for
-// it. Nothing else of a block may be used by two threads at once.
+// Large blocks ask for huge pages, and the largest for each before it is needed, by a short-lived
+// thread. Nothing else of a block may be used by two threads at once.
 class GrowableMemory {
  public:
   GrowableMemory() noexcept = default;

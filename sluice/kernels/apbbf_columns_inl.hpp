@@ -151,8 +151,10 @@ HWY_INLINE void for_each_column(const C& columns, std::size_t table_bytes, const
   for (std::size_t i = 0; i < count + ahead; ++i) {
     if (ahead != 0 && i < count) {
       const std::byte* const first = columns.address(digests[i]);
-      for (std::size_t at = 0; at < columns.bytes(); at += kLineBytes)
-        __builtin_prefetch(first + at, 0, kPrefetchLocality);
+      // Columns of small blocks begin anywhere in a line.
+      const std::size_t before = reinterpret_cast<std::uintptr_t>(first) % kLineBytes;
+      for (std::size_t at = 0; at < before + columns.bytes(); at += kLineBytes)
+        __builtin_prefetch(first - before + at, 0, kPrefetchLocality);
     }
     if (i >= ahead) judge(i - ahead);
   }

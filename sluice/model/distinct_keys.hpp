@@ -10,7 +10,7 @@ namespace sluice::model {
 // Eq. 15 for a uniform stream over `keys` keys, which is eq. 16: U (1 − (1 − 1/U)^j).
 double uniform_distinct(double keys, double arrivals);
 
-// Eq. 15 for the power law p_x = 1/(x H_U), x = 1 … U: summed term by term up to x = 2^16, beyond
+// Eq. 15 for the power law p_x = 1/(x H_U), x = 1 … U: summed term by term up to x = 2^13, beyond
 // that as an integral that is within 1e-8 of the sum.
 double power_law_distinct(std::uint64_t keys, double arrivals);
 

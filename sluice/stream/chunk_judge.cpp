@@ -77,7 +77,8 @@ void ChunkJudge::observe(Chunk& chunk, Chunk::Batch& place, const Batch& batch) 
   if (keyed < count) spread(batch);
   if (infer_ && infer_->writes_posterior()) {
     chunk.posteriors.resize(std::max(chunk.posteriors.size(), place.begin + count));
-    std::ranges::copy(infer_->posteriors().first(count), &chunk.posteriors[place.begin]);
+    std::ranges::copy(infer_->posteriors().first(count),
+                      chunk.posteriors.begin() + static_cast<std::ptrdiff_t>(place.begin));
   }
   source_records_ += count;
   ++chunk.judged;

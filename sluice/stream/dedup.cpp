@@ -112,7 +112,7 @@ class Dedup::Run {
     unwritten_ = &worker;
     if (chunk.error || parts_.judge.writes_alone()) settle();
     // At the end the caller has been asked before.
-    if (!last && !between_()) turns_.stop();
+    if (!last && !go_on()) turns_.stop();
     const bool written = std::exchange(unwritten_, nullptr) == nullptr;
     turns_.end_judging();
     if (!written) write(worker, ticket);
@@ -139,6 +139,17 @@ class Dedup::Run {
     else
       static_cast<void>(turns_.begin_writing(judging_));
     turns_.rethrow();
+  }
+
+  // Asks the caller. For whoever has the turn to judge. What it throws ends the run behind all that
+  // is judged: that is written first.
+  bool go_on() {
+    try {
+      return between_();
+    } catch (...) {
+      settle();
+      throw;
+    }
   }
 
   // Reads, where there is need to. All that goes wrong is for the judge to say, in its turn.
@@ -176,7 +187,7 @@ class Dedup::Run {
       // one.
       if (!alone && !begin_judging(ticket)) return Filled::nothing;
       alone = true;
-      if (!between_()) return stop();
+      if (!go_on()) return stop();
       at_end_ = true;
     }
     return alone ? Filled::chunk_alone : Filled::chunk;
@@ -197,7 +208,7 @@ class Dedup::Run {
   bool idle() {
     flush();
     do {
-      if (!between_()) return false;
+      if (!go_on()) return false;
     } while (!parts_.reader.source().wait());
     return true;
   }

@@ -237,13 +237,18 @@ TEST_P(DedupThreads, AnOutputThatFailsEndsTheRun) {
 TEST_P(DedupThreads, WhatBetweenThrowsIsTheCallersToCatch) {
   TextSource source(lines(20'000), 5'000);
   int calls = 0;
-  EXPECT_THROW(make().run(source,
-                          [&]() -> bool {
-                            if (++calls == 20) throw std::runtime_error("enough");
-                            return true;
-                          }),
+  Dedup& dedup = make();
+  EXPECT_THROW(dedup.run(source,
+                         [&]() -> bool {
+                           if (++calls == 20) throw std::runtime_error("enough");
+                           return true;
+                         }),
                std::runtime_error);
   EXPECT_EQ(calls, 20);
+  // A caller who saves the filter now must not save more than was written.
+  dedup.flush();
+  EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(passed_.text, '\n')),
+            filter_.stats().keys);
 }
 
 TEST_P(DedupThreads, ABadRecordEndsTheRunBehindWhatStandsBefore) {
