@@ -1,6 +1,5 @@
 #include "sluice/base/growable_memory.hpp"
 
-#include <linux/mman.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,10 +18,9 @@ namespace {
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // a multiple of every page size in use
 // From here on huge pages, and only whole ones: a page that is not all ours when it is first
-// touched is given in small ones. The last is in part unused, at most a quarter of the block.
+// touched is given in small ones. The last is in part unused, at most a quarter of the block, and
+// one more may be on its way.
 constexpr std::size_t kHugeFromBytes = std::size_t{8} << 20;
-// From here on one more is on its way: less than 1/8 of the block with the one before.
-constexpr std::size_t kFetchFromBytes = std::size_t{32} << 20;
 constexpr std::size_t kFirstReservation = std::size_t{4} << 20;
 // Times what is needed. Addresses cost nothing, and a move of many small pages takes as long as
 // dozens of batches of keys.
@@ -84,10 +82,8 @@ void GrowableMemory::grow(std::uint64_t wanted) {
   if (bytes >= kHugeFromBytes) {
     // A step is small enough to come in small pages, and the next one is asked for in time; what is
     // taken at once is touched all over anyway.
-    const bool step = bytes_ >= kFetchFromBytes && bytes - bytes_ <= 2 * kHugePageBytes;
-    if (bytes_ < kHugeFromBytes) small_ = round_up(bytes_, kHugePageBytes);
+    const bool step = bytes_ >= kHugeFromBytes && bytes - bytes_ <= 2 * kHugePageBytes;
     advise_huge(0, step ? taken_ : bytes);
-    if (small_ > 0) join_page();
     taken_ = std::max(taken_, bytes);
     if (step) fetch_page();
   }
@@ -98,15 +94,6 @@ void GrowableMemory::grow(std::uint64_t wanted) {
 void GrowableMemory::advise_huge(std::size_t from, std::size_t until) noexcept {
 #ifdef MADV_HUGEPAGE
   if (from < until) madvise(data_ + from, until - from, MADV_HUGEPAGE);
-#endif
-}
-
-// What came in small pages is put together, from its end on and a huge page at a time: that takes
-// as long as to clear one. Where the system cannot, it stays as it is.
-void GrowableMemory::join_page() noexcept {
-#ifdef MADV_COLLAPSE
-  small_ -= kHugePageBytes;
-  madvise(data_ + small_, kHugePageBytes, MADV_COLLAPSE);
 #endif
 }
 
@@ -169,7 +156,6 @@ void GrowableMemory::reserve(std::size_t bytes) {
 void GrowableMemory::reset(std::uint64_t bytes) noexcept {
   if (bytes_ == 0) return;
   wait_for_page();
-  small_ = 0;
   const std::size_t keep =
       std::min(bytes_, with_margin(std::min<std::size_t>(static_cast<std::size_t>(bytes), bytes_)));
   if (madvise(data_, taken_, MADV_DONTNEED) != 0) std::memset(data_, 0, taken_);
@@ -187,7 +173,6 @@ GrowableMemory& GrowableMemory::operator=(GrowableMemory&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(taken_, other.taken_);
   std::swap(reserved_, other.reserved_);
-  std::swap(small_, other.small_);
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
   std::swap(fetching_, other.fetching_);

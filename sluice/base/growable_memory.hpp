@@ -13,8 +13,8 @@ namespace sluice {
 // A block of zeroed bytes, owned, movable, aligned to cache lines, that can be made longer and
 // shorter. Address space is reserved some way ahead and given memory as the block grows; when the
 // reservation ends, the pages (not their bytes) move to a larger one, so data() may change.
-// Large blocks ask for huge pages, and the largest for each before it is needed, by a short-lived
-// thread. Nothing else of a block may be used by two threads at once.
+// Large blocks ask for huge pages, each before it is needed, and let a short-lived thread wait for
+// it. Nothing else of a block may be used by two threads at once.
 class GrowableMemory {
  public:
   GrowableMemory() noexcept = default;
@@ -43,7 +43,6 @@ class GrowableMemory {
  private:
   void reserve(std::size_t bytes);
   void advise_huge(std::size_t from, std::size_t until) noexcept;
-  void join_page() noexcept;
   void fetch_page() noexcept;
   void wait_for_page() noexcept;
 
@@ -51,7 +50,6 @@ class GrowableMemory {
   std::size_t bytes_ = 0;     // that may be used, from data_ on
   std::size_t taken_ = 0;     // the same and the page behind, if there is one
   std::size_t reserved_ = 0;  // from data_ on
-  std::size_t small_ = 0;     // in front, came in small pages
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;
   std::thread fetching_;  // of the page behind

@@ -4,7 +4,7 @@
 //          that expand, the fingerprint that gives up a bit a doubling while new keys get whole
 //          ones; from cuckoo filters the two buckets of a fingerprint.
 // Cost     observe: two cache lines, and one bucket split a dozen keys; now and then an occupant
-//          moves. 47 bits a key with 32-bit slots, up to 53 where huge pages begin
+//          moves. 47 bits a key with 32-bit slots, up to 59 where huge pages begin
 //          (docs/filters/growing.md). The table grows at its end, without a copy; an insertion may
 //          ask the system for memory, and from 64 MiB on a short-lived thread to wait for it.
 // Errors   `duplicate` may be wrong: model::growing_fpr, which a doubling raises by a constant, and
