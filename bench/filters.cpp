@@ -40,7 +40,7 @@ constexpr Subject kSubjects[] = {
     {"timing", "timing", 1e-2},
     {"timer", "timer", 1e-2},
     {"exact-window", "exact-window", 0.5},
-    {"sliced, two blocked Blooms", "sliced,slices=2,of=bloom,layout=blocked,probes=8", 1e-2},
+    {"sharded, two blocked Blooms", "sharded,shards=2,of=bloom,layout=blocked,probes=8", 1e-2},
 };
 
 // Of one run of a table: all filters hold as many keys.

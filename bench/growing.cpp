@@ -17,7 +17,7 @@
 #include "sluice/base/quantity.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
-#include "sluice/filters/growing.hpp"
+#include "sluice/filters/growing/growing.hpp"
 
 namespace sluice::bench {
 namespace {

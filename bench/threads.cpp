@@ -70,15 +70,15 @@ void measure(const Subject& subject, const Options& options, Report& report) {
     for (Kept& half : halves) half.settle(0.5);
     compare(
         fmt::format("{}, two of them", subject.name), keys, whole, a_turn,
-        [&] { return both_ns(halves, a_turn); }, !in_catalogue("sliced"), options, report);
+        [&] { return both_ns(halves, a_turn); }, !in_catalogue("sharded"), options, report);
   }
-  if (!in_catalogue("sliced")) return;
-  Kept sliced(fmt::format("sliced,slices=2,of={}", subject.settings), keys, subject.fpr);
-  sliced.settle(0.5);
-  sliced.resize(8 * kLap);  // shared out among the threads, which meet at its end
+  if (!in_catalogue("sharded")) return;
+  Kept sharded(fmt::format("sharded,shards=2,of={}", subject.settings), keys, subject.fpr);
+  sharded.settle(0.5);
+  sharded.resize(8 * kLap);  // shared out among the threads, which meet at its end
   compare(
-      fmt::format("{}, sliced", subject.name), keys, whole, a_turn,
-      [&] { return sliced.ns(a_turn, kDuplicates); }, true, options, report);
+      fmt::format("{}, sharded", subject.name), keys, whole, a_turn,
+      [&] { return sharded.ns(a_turn, kDuplicates); }, true, options, report);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compare_stream.hpp"
-#include "sluice/stream/compare.hpp"
-#include "sluice/stream/compare_filter.hpp"
+#include "sluice/lab/compare.hpp"
+#include "sluice/lab/compare_filter.hpp"
 
 namespace sluice::cli {
 

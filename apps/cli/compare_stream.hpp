@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "connectors/files/files.hpp"
-#include "sluice/stream/compare.hpp"
+#include "sluice/lab/compare.hpp"
 #include "sluice/stream/event_time.hpp"
 #include "sluice/stream/record.hpp"
-#include "sluice/stream/synthetic.hpp"
+#include "sluice/lab/synthetic.hpp"
 
 namespace CLI {
 class App;

@@ -10,7 +10,7 @@
 #include "commands.hpp"
 #include "connectors/files/files.hpp"
 #include "sluice/base/quantity.hpp"
-#include "sluice/stream/generate.hpp"
+#include "sluice/lab/generate.hpp"
 
 namespace sluice::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "printable.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
-#include "sluice/filters/dynamic.hpp"
+#include "sluice/filters/dynamic/dynamic.hpp"
 
 namespace sluice::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "commands.hpp"
 #include "json_writer.hpp"
 #include "printable.hpp"
-#include "sluice/model/registry.hpp"
+#include "apps/cli/models/registry.hpp"
 
 namespace sluice::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
-#include "sluice/stream/zipf.hpp"
+#include "sluice/lab/zipf.hpp"
 
 namespace sluice::repro::dautrich {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "repro/dautrich/streams.hpp"
 #include "sluice/base/random.hpp"
-#include "sluice/filters/timing.hpp"
+#include "sluice/filters/timing/timing.hpp"
 #include "sluice/infer/costs.hpp"
 
 namespace sluice::repro::dautrich {

@@ -9,7 +9,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
-#include "sluice/stream/zipf.hpp"
+#include "sluice/lab/zipf.hpp"
 
 namespace sluice::repro::dutta {
 namespace {

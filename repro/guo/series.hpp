@@ -5,8 +5,8 @@
 
 #include "repro/experiment.hpp"
 #include "sluice/base/random.hpp"
-#include "sluice/filters/bloom.hpp"
-#include "sluice/filters/dynamic.hpp"
+#include "sluice/filters/bloom/bloom.hpp"
+#include "sluice/filters/dynamic/dynamic.hpp"
 #include "sluice/model/dynamic.hpp"
 
 namespace sluice::repro::guo {

@@ -8,7 +8,7 @@
 #include "repro/koloniari/experiments.hpp"
 #include "repro/koloniari/streams.hpp"
 #include "sluice/model/sliced.hpp"
-#include "sluice/stream/synthetic.hpp"
+#include "sluice/lab/synthetic.hpp"
 
 namespace sluice::repro::koloniari {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/model/distinct_keys.hpp"
-#include "sluice/stream/zipf.hpp"
+#include "sluice/lab/zipf.hpp"
 
 namespace sluice::repro::koloniari {
 namespace {

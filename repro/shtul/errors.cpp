@@ -12,7 +12,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/model/apbf.hpp"
 #include "sluice/model/distinct_keys.hpp"
-#include "sluice/stream/zipf.hpp"
+#include "sluice/lab/zipf.hpp"
 
 namespace sluice::repro::shtul {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/apbbf.hpp"
-#include "sluice/filters/apbf.hpp"
+#include "sluice/filters/apbf/apbbf.hpp"
+#include "sluice/filters/apbf/apbf.hpp"
 
 namespace sluice::repro::shtul {
 

@@ -11,7 +11,7 @@
 #include "repro/shtul/rows_of_tables.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
-#include "sluice/filters/cohort.hpp"
+#include "sluice/filters/cohort/cohort.hpp"
 
 namespace sluice::repro::shtul {
 namespace {

@@ -7,23 +7,23 @@
 #include <utility>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/apbbf.hpp"
-#include "sluice/filters/apbf.hpp"
-#include "sluice/filters/blocked_bloom.hpp"
-#include "sluice/filters/bloom.hpp"
-#include "sluice/filters/bloom_family.hpp"
-#include "sluice/filters/cohort.hpp"
+#include "sluice/filters/apbf/apbbf.hpp"
+#include "sluice/filters/apbf/apbf.hpp"
+#include "sluice/filters/bloom/blocked_bloom.hpp"
+#include "sluice/filters/bloom/bloom.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
+#include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/filters/counting.hpp"
-#include "sluice/filters/dynamic.hpp"
-#include "sluice/filters/exact.hpp"
-#include "sluice/filters/exact_window.hpp"
-#include "sluice/filters/growing.hpp"
+#include "sluice/filters/dynamic/dynamic.hpp"
+#include "sluice/filters/exact/exact.hpp"
+#include "sluice/filters/exact/exact_window.hpp"
+#include "sluice/filters/growing/growing.hpp"
 #include "sluice/filters/none.hpp"
 #include "sluice/filters/reservoir.hpp"
-#include "sluice/filters/sliced.hpp"
+#include "sluice/filters/sharded/sharded.hpp"
 #include "sluice/filters/stable.hpp"
-#include "sluice/filters/timer.hpp"
-#include "sluice/filters/timing.hpp"
+#include "sluice/filters/timing/timer.hpp"
+#include "sluice/filters/timing/timing.hpp"
 
 namespace sluice {
 namespace {
@@ -79,7 +79,7 @@ constexpr KindInfo kKinds[] = {
     kind_info<Cohort>("cohort"),       kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),       kind_info<Timer>("timer"),
     kind_info<Apbf>("apbf"),           kind_info<Apbbf>("apbbf"),
-    kind_info<Sliced>("sliced"),       kind_info<SlicedWindow>("sliced"),
+    kind_info<Sharded>("sharded"),       kind_info<ShardedWindow>("sharded"),
     kind_info<None>("none"),
 };
 
@@ -131,10 +131,10 @@ std::span<const FilterInfo> catalogue() {
        Reservoir::Params::known(), make_from<Reservoir>, forecast_of<Reservoir>},
       {"stable", "the same by another rule: the baseline that `reservoir` is compared with",
        Stable::Params::known(), make_from<Stable>, forecast_of<Stable>},
-      {"sliced",
+      {"sharded",
        "several filters of one kind, each for its share of the keys and on a thread of its own: "
        "where one thread cannot keep up",
-       sliced_parameters(), make_sliced, forecast_sliced},
+       sharded_parameters(), make_sharded, forecast_sharded},
       {"none", "lets everything through: the baseline of benchmarks", {}, make_none, forecast_none},
   };
   return kFilters;

@@ -40,14 +40,14 @@ enum class FilterKind : std::uint16_t {
   growing = 6,
   stable = 7,
   reservoir = 8,
-  sliced = 9,
+  sharded = 9,
   exact_window = 16,
   cohort = 17,
   apbf = 18,
   apbbf = 19,
   timing = 20,
   timer = 21,
-  sliced_window = 22,
+  sharded_window = 22,
   window = 32,
   none = 255
 };

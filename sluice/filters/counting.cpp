@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/bloom_fields.hpp"
-#include "sluice/filters/bloom_sizing.hpp"
+#include "sluice/filters/bloom/bloom_fields.hpp"
+#include "sluice/filters/bloom/bloom_sizing.hpp"
 #include "sluice/filters/nibbles.hpp"
 #include "sluice/kernels/prefetch.hpp"
 #include "sluice/model/bloom.hpp"

@@ -11,8 +11,8 @@
 #include <array>
 #include <optional>
 
-#include "sluice/filters/cohort.hpp"
-#include "sluice/filters/timing.hpp"
+#include "sluice/filters/cohort/cohort.hpp"
+#include "sluice/filters/timing/timing.hpp"
 #include "sluice/model/distinct_keys.hpp"
 #include "sluice/model/posterior.hpp"
 

@@ -7,8 +7,8 @@
 // negatives; without a prior the verdict is the filter's own.
 #pragma once
 
-#include "sluice/filters/blocked_bloom.hpp"
-#include "sluice/filters/bloom.hpp"
+#include "sluice/filters/bloom/blocked_bloom.hpp"
+#include "sluice/filters/bloom/bloom.hpp"
 #include "sluice/infer/costs.hpp"
 #include "sluice/infer/set_posterior.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/cohort.hpp"
+#include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {

@@ -93,23 +93,23 @@ constexpr const char* kFilters[] = {
     "apbbf,layout=line,keys=1M,fpr=0.02",
     "apbbf,layout=line,keys=90k,k=3,l=5",
     "apbbf,layout=line,keys=300k,k=12,l=20",
-    "sliced,keys=14k",
-    "sliced,slices=3,keys=600k,fpr=0.01",
-    "sliced,slices=64,of=bloom,layout=classic,keys=20k",
-    "sliced,of=exact",
-    "sliced,slices=5,of=counting,keys=20k,fpr=0.01",
-    "sliced,of=dynamic,keys=700,fpr=1e-4",
-    "sliced,slices=3,of=dynamic,keys=3000,fpr=1e-4,forget=yes",
-    "sliced,of=growing",
-    "sliced,of=stable,bytes=32KiB,fpr=0.01",
-    "sliced,of=reservoir,bytes=8KiB,fpr=0.01",
-    "sliced,of=cohort,keys=14k,slot=32",
-    "sliced,slices=4,of=cohort,keys=300k,slot=24",
-    "sliced,slices=3,of=exact-window,generations=5",
-    "sliced,of=apbf,keys=200k,l=14",
-    "sliced,slices=3,of=apbf,keys=100k,k=3,l=5,of.slices=4",
-    "sliced,of=apbbf,layout=column,keys=70k,k=2,l=5,block=512,bits=4",
-    "sliced,of=timer,keys=14k,layout=horizontal,of.slices=7,fpr=0.01,timer=16",
+    "sharded,keys=14k",
+    "sharded,shards=3,keys=600k,fpr=0.01",
+    "sharded,shards=64,of=bloom,layout=classic,keys=20k",
+    "sharded,of=exact",
+    "sharded,shards=5,of=counting,keys=20k,fpr=0.01",
+    "sharded,of=dynamic,keys=700,fpr=1e-4",
+    "sharded,shards=3,of=dynamic,keys=3000,fpr=1e-4,forget=yes",
+    "sharded,of=growing",
+    "sharded,of=stable,bytes=32KiB,fpr=0.01",
+    "sharded,of=reservoir,bytes=8KiB,fpr=0.01",
+    "sharded,of=cohort,keys=14k,slot=32",
+    "sharded,shards=4,of=cohort,keys=300k,slot=24",
+    "sharded,shards=3,of=exact-window,generations=5",
+    "sharded,of=apbf,keys=200k,l=14",
+    "sharded,shards=3,of=apbf,keys=100k,k=3,l=5,of.slices=4",
+    "sharded,of=apbbf,layout=column,keys=70k,k=2,l=5,block=512,bits=4",
+    "sharded,of=timer,keys=14k,layout=horizontal,of.slices=7,fpr=0.01,timer=16",
 };
 
 std::vector<std::byte> bytes_of(const AnyFilter& filter) {
@@ -466,8 +466,8 @@ TEST_P(Conformance, MergingWithAnotherKindOrOtherParametersIsRefused) {
   EXPECT_EQ(bytes_of(filter), before);
   // Where these start is no matter for a merge.
   const std::string_view made = GetParam();
-  if (exact || filter.kind() == FilterKind::growing || made.starts_with("sliced,of=exact") ||
-      made.starts_with("sliced,of=growing"))
+  if (exact || filter.kind() == FilterKind::growing || made.starts_with("sharded,of=exact") ||
+      made.starts_with("sharded,of=growing"))
     return;
   std::string other(name_of(filter.kind()));
   const Settings settings = filter.settings();

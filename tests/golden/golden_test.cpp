@@ -69,9 +69,9 @@ constexpr Golden kGolden[] = {
     {"growing16-1.snapshot", "growing,slot=16,keys=1,fpr=0.05", HashKind::xxh3},
     {"growing32-1.snapshot", "growing,slot=32,keys=1", HashKind::highway},
     {"growing64-1.snapshot", "growing,slot=64,keys=1", HashKind::xxh3},
-    {"sliced-1.snapshot", "sliced,slices=3,of=bloom,layout=blocked,keys=100,fpr=0.01",
+    {"sharded-1.snapshot", "sharded,shards=3,of=bloom,layout=blocked,keys=100,fpr=0.01",
      HashKind::xxh3},
-    {"sliced_window-1.snapshot", "sliced,slices=2,of=cohort,slot=24,keys=100,fpr=0.01",
+    {"sharded_window-1.snapshot", "sharded,shards=2,of=cohort,slot=24,keys=100,fpr=0.01",
      HashKind::highway},
     {"window-1.snapshot", "window", HashKind::xxh3},
 };

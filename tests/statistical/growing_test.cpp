@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/growing.hpp"
+#include "sluice/filters/growing/growing.hpp"
 #include "tests/support/counts.hpp"
 
 namespace sluice {

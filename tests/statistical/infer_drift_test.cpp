@@ -10,7 +10,7 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/infer/inferred_window.hpp"
-#include "sluice/stream/zipf.hpp"
+#include "sluice/lab/zipf.hpp"
 #include "tests/support/counts.hpp"
 
 namespace sluice {

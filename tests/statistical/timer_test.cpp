@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/timer.hpp"
+#include "sluice/filters/timing/timer.hpp"
 #include "sluice/model/timer.hpp"
-#include "sluice/stream/zipf.hpp"
+#include "sluice/lab/zipf.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/window_reference.hpp"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/timing.hpp"
+#include "sluice/filters/timing/timing.hpp"
 #include "sluice/model/timing.hpp"
 
 namespace sluice {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/dynamic.hpp"
+#include "sluice/filters/dynamic/dynamic.hpp"
 
 namespace sluice::dynamic_test {
 

@@ -1,0 +1,217 @@
+#include "sluice/filters/apbf/apbf.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "sluice/model/apbf.hpp"
+#include "sluice/model/bloom.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
+constexpr unsigned kMostMatching = 64;
+// Without a given l: more generations save next to nothing and are more to ask.
+constexpr unsigned kMostStandardGenerations = 64;
+
+constexpr ParameterInfo kKnown[] = {
+    {"k", "segments a key is written in", "1 to 64", "what fpr needs"},
+    {"l", "generations a window is cut into; slack is k of them", "0 to 255",
+     "what takes the fewest bits"},
+    {"slices", "slices a segment", "1 to 16", "1"},
+    {"keys", "keys a window holds", "1 to 2^44", "the window, or --rate times the window"},
+    {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+};
+
+bool reaches(unsigned k, unsigned l, unsigned slices, double fpr) {
+  return model::apbf_fpr(k, l, model::Fills::exact, slices) <= fpr;
+}
+
+unsigned most_generations(unsigned k, unsigned slices) {
+  return std::min(kMostStandardGenerations, kernels::kMostSlices / slices - k);
+}
+
+// The greatest l with which k segments hold the error, if there is any: the error rises with l.
+std::optional<unsigned> most_generations_at(unsigned k, unsigned slices, double fpr) {
+  if (!reaches(k, 1, slices, fpr)) return std::nullopt;
+  unsigned low = 1, high = most_generations(k, slices);
+  while (low < high) {
+    const unsigned middle = (low + high + 1) / 2;
+    if (reaches(k, middle, slices, fpr))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+struct Cut {
+  unsigned k, l;
+};
+
+Cut cut_for(std::optional<std::uint64_t> k, std::optional<std::uint64_t> l, unsigned slices,
+            double fpr) {
+  if (k && l) return {static_cast<unsigned>(*k), static_cast<unsigned>(*l)};
+  const unsigned most_k = std::min(kMostMatching, kernels::kMostSlices / slices - 1);
+  std::optional<Cut> best;
+  for (unsigned each = 1; each <= most_k; ++each) {
+    if (k && each != *k) continue;
+    std::optional<unsigned> cut;
+    if (!l)
+      cut = most_generations_at(each, slices, fpr);
+    else if ((each + *l) * slices <= kernels::kMostSlices &&
+             reaches(each, static_cast<unsigned>(*l), slices, fpr))
+      cut = static_cast<unsigned>(*l);
+    if (cut && (!best || model::apbf_bits(each, *cut) < model::apbf_bits(best->k, best->l)))
+      best = Cut{each, *cut};
+  }
+  if (!best)
+    throw BadParameters(
+        fmt::format("filter 'apbf' cannot reach an error of {} with these k, l and slices: leave "
+                    "one of them out",
+                    fpr));
+  return *best;
+}
+
+}  // namespace
+
+std::span<const ParameterInfo> ApbfParams::known() {
+  return kKnown;
+}
+
+ApbfParams ApbfParams::from(const Wish& wish, const Settings& settings) {
+  const SettingsReader reader("apbf", settings, kKnown);
+  ApbfParams params;
+  params.target_fpr = reader.probability("fpr").value_or(wish.fpr);
+  params.slices = static_cast<unsigned>(reader.count("slices", 1, 16).value_or(1));
+  auto l = reader.count("l", 0, kernels::kMostSlices - 1);
+  if (!l && wish.generations) l = *wish.generations;
+  const Cut cut = cut_for(reader.count("k", 1, kMostMatching), l, params.slices, params.target_fpr);
+  params.k = cut.k;
+  params.l = cut.l;
+  const std::uint64_t generations = std::max(1u, params.l);
+  const auto bytes = reader.size("bytes", 64, kMostBytes);
+  auto keys = reader.count("keys", 1, kMostKeys);
+  if (!keys) keys = wish.keys;
+  if (bytes) {
+    const std::uint64_t all = std::uint64_t{params.k + params.l} * params.slices;
+    params.slice_bits = *bytes / all / kernels::kSliceUnitBytes * kernels::kSliceUnitBits;
+    if (!keys) keys = std::max<std::uint64_t>(1, generations * params.generation_keys());
+  }
+  params.capacity = keys.value_or(kStandardCapacity);
+  if (!bytes) {
+    const std::uint64_t a_generation = (params.capacity + generations - 1) / generations;
+    const double bits = static_cast<double>(a_generation) * params.k / std::numbers::ln2;
+    params.slice_bits =
+        (static_cast<std::uint64_t>(bits) / kernels::kSliceUnitBits + 1) * kernels::kSliceUnitBits;
+  }
+  return params;
+}
+
+Settings ApbfParams::settings() const {
+  Settings settings;
+  settings.add("k", std::uint64_t{k});
+  settings.add("l", std::uint64_t{l});
+  settings.add("slices", std::uint64_t{slices});
+  settings.add("keys", capacity);
+  settings.add("bytes", table_bytes());
+  settings.add("fpr", target_fpr);
+  return settings;
+}
+
+Forecast ApbfParams::forecast() const {
+  if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
+  const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
+  const std::vector<double> full(k + l, static_cast<double>(a_generation));
+  const auto matches = model::slice_matches(k, l, model::Fills::exact, slices);
+  return {.keys = capacity,
+          .bytes = Apbf::bytes_for(*this),
+          .fpr = predicted_fpr(full),
+          // Of half-full slices; a run of k of them has to match.
+          .fpr_spread = predicted_fpr(full) * std::sqrt(k * slices) *
+                        model::bloom_spread(static_cast<double>(slice_bits), 1,
+                                            static_cast<double>(slice_bits) * std::numbers::ln2) /
+                        0.5,
+          .lines = k * slices + model::query_accesses(matches, k).negative,
+          .generations = l,
+          .slack = model::apbf_slack(k, l),
+          .npws = model::apbf_npws(k, l),
+          .settings = settings()};
+}
+
+std::uint64_t ApbfParams::generation_keys() const noexcept {
+  return static_cast<std::uint64_t>(static_cast<double>(slice_bits) * std::numbers::ln2 / k);
+}
+
+const char* ApbfParams::what_is_wrong() const {
+  if (k < 1 || k > kMostMatching) return "filter 'apbf' takes a k of 1 to 64";
+  if (slices < 1 || slices > 16) return "filter 'apbf' takes 1 to 16 slices a segment";
+  if (l >= kernels::kMostSlices || (k + l) * slices > kernels::kMostSlices)
+    return "filter 'apbf' takes at most 256 slices: (k + l) times slices";
+  if (slice_bits == 0 || slice_bits % kernels::kSliceUnitBits != 0)
+    return "filter 'apbf' takes a table of at least 64 bytes a slice, of which it has (k + l) "
+           "times slices";
+  if (slice_bits > kMostBytes || table_bytes() > kMostBytes)
+    return "filter 'apbf' takes a table of at most 64 TiB";
+  if (capacity == 0 || capacity > kMostKeys) return "filter 'apbf' takes 1 to 2^44 keys a window";
+  if (!(target_fpr > 0 && target_fpr < 1))
+    return "filter 'apbf' takes a target error above 0 and below 1";
+  // It would be full before a generation ends, and so would all its successors.
+  if (generation_keys() < (capacity + std::max(1u, l) - 1) / std::max(1u, l))
+    return "filter 'apbf' has no room for the keys of a generation in these bytes: give it more "
+           "bytes, or fewer keys";
+  return nullptr;
+}
+
+double ApbfParams::predicted_fpr(std::span<const double> generations) const {
+  std::vector<double> matches = model::keys_in_segments(generations, k);
+  const double log_zero = std::log1p(-1 / static_cast<double>(slice_bits));
+  for (double& match : matches) match = std::pow(-std::expm1(match * log_zero), slices);
+  return std::clamp(model::run_of_matches(matches, k), 0.0, 1.0);
+}
+
+void ApbfParams::encode(Encoder& to) const {
+  to.u32(k);
+  to.u32(l);
+  to.u32(slices);
+  to.u64(slice_bits);
+  to.u64(capacity);
+  to.f64(target_fpr);
+}
+
+ApbfParams ApbfParams::decode(Decoder& from) {
+  ApbfParams params;
+  params.k = from.u32();
+  params.l = from.u32();
+  params.slices = from.u32();
+  params.slice_bits = from.u64();
+  params.capacity = from.u64();
+  params.target_fpr = from.f64();
+  return params;
+}
+
+std::size_t ApbfParams::Table::admit(kernels::AgeBatch& batch) const noexcept {
+  return partition.admit(batch, bytes);
+}
+
+void ApbfParams::Table::ask(const Digest* digests, std::size_t count,
+                            Verdict* verdicts) const noexcept {
+  partition.ask(digests, count, verdicts, bytes);
+}
+
+bool ApbfParams::Table::holds(const Digest& digest, unsigned age) const noexcept {
+  return partition.holds(digest, age);
+}
+
+void ApbfParams::Table::write(const Digest& digest, unsigned age) const noexcept {
+  partition.write(digest, age);
+}
+
+template class AgePartitioned<ApbfParams>;
+static_assert(WindowFilter<Apbf>);
+
+}  // namespace sluice

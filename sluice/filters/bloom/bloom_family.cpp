@@ -1,0 +1,151 @@
+#include "sluice/filters/bloom/bloom_family.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <variant>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/bloom/blocked_bloom.hpp"
+#include "sluice/filters/bloom/bloom.hpp"
+#include "sluice/filters/bloom/bloom_sizing.hpp"
+#include "sluice/model/bloom.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kFewestBytes = 64;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
+
+// A blocked filter is preferred until it takes this many times the bits of a classical one: between
+// 10⁻⁷ (1.5) and 10⁻⁸ (1.7), where memory begins to outweigh one cache line instead of twenty.
+constexpr double kBlockedAtMost = 1.6;
+
+constexpr std::string_view kLayouts[] = {"blocked", "classic"};
+
+constexpr ParameterInfo kBloomParameters[] = {
+    {"layout", "where a key's bits lie: in one cache line, or anywhere", "blocked or classic",
+     "blocked, from an fpr of about 1e-8 down classic"},
+    {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
+    {"probes", "bits a key", "blocked: 8 or 16; classic: 1 to 64", "the best for the size"},
+    {"keys", "distinct keys it is planned for", "1 to 2^44", "--expect; 8M, or what bytes hold"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+};
+
+// A capacity that a table of a given size turned out to have; even a hopeless one holds a key.
+std::uint64_t capacity_of(double keys) {
+  return std::max<std::uint64_t>(static_cast<std::uint64_t>(keys), 1);
+}
+
+// A size that the model asks for, before it becomes a whole number that could wrap.
+std::uint64_t whole_size(double size, double most) {
+  if (!(size <= most))
+    throw BadParameters(
+        "filter 'bloom' would need more than 64 TiB for that many keys at that error: lower "
+        "--expect, "
+        "or raise --fpr");
+  return static_cast<std::uint64_t>(std::ceil(size));
+}
+
+struct Asked {
+  double fpr;
+  std::optional<std::uint64_t> keys;
+  std::optional<std::uint64_t> bytes;
+  std::optional<std::uint64_t> probes;
+  double planned_keys() const { return static_cast<double>(keys.value_or(kStandardCapacity)); }
+};
+
+unsigned best_blocked_probes(const Asked& wish) {
+  if (wish.probes) return static_cast<unsigned>(*wish.probes);
+  if (wish.bytes && wish.keys) {
+    const double blocks = static_cast<double>(*wish.bytes) / 64;
+    const double keys = static_cast<double>(*wish.keys);
+    return model::blocked_bloom_fpr(blocks, 8, keys) <= model::blocked_bloom_fpr(blocks, 16, keys)
+               ? 8
+               : 16;
+  }
+  return model::blocked_bloom_blocks(8, 1e6, wish.fpr) <=
+                 model::blocked_bloom_blocks(16, 1e6, wish.fpr)
+             ? 8
+             : 16;
+}
+
+BlockedBloom::Params blocked_for(const Asked& wish) {
+  BlockedBloom::Params params;
+  params.target_fpr = wish.fpr;
+  params.probes = best_blocked_probes(wish);
+  if (params.probes != 8 && params.probes != 16)
+    throw BadParameters(fmt::format(
+        "parameter 'probes' of filter 'bloom' is {}: with layout=blocked it takes 8 or 16",
+        params.probes));
+  params.blocks =
+      wish.bytes
+          ? std::max<std::uint64_t>(*wish.bytes / 64, 1)
+          : whole_size(model::blocked_bloom_blocks(params.probes, wish.planned_keys(), wish.fpr),
+                       static_cast<double>(kMostBytes / 64));
+  const double blocks = static_cast<double>(params.blocks);
+  params.capacity = wish.bytes && !wish.keys
+                        ? capacity_of(model::blocked_bloom_keys(blocks, params.probes, wish.fpr))
+                        : wish.keys.value_or(kStandardCapacity);
+  return params;
+}
+
+Bloom::Params classic_for(const Asked& wish) {
+  BloomWish asked{.fpr = wish.fpr,
+                  .keys = wish.keys,
+                  .probes = wish.probes,
+                  .standard_keys = kStandardCapacity};
+  if (wish.bytes) asked.places = *wish.bytes * 8;
+  const BloomSize size = bloom_size("bloom", asked, 64, kMostBytes * 8);
+  // A filter can be made again from its settings, so it is no smaller than may be asked for.
+  return {.bits = std::max(size.places, kFewestBytes * 8),
+          .probes = size.probes,
+          .capacity = size.capacity,
+          .target_fpr = wish.fpr};
+}
+
+using BloomParams = std::variant<Bloom::Params, BlockedBloom::Params>;
+
+BloomParams params_for(const Wish& wish, const Settings& settings) {
+  const SettingsReader reader("bloom", settings, kBloomParameters);
+  Asked asked{.fpr = reader.probability("fpr").value_or(wish.fpr),
+              .keys = wish.keys,
+              .bytes = reader.size("bytes", kFewestBytes, kMostBytes),
+              .probes = reader.count("probes", 1, model::kMostProbes)};
+  if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
+  const auto layout = reader.choice("layout", kLayouts);
+  if (layout == "classic") return classic_for(asked);
+  if (layout == "blocked") return blocked_for(asked);
+  const double classic = model::bloom_bits(best_bloom_probes(asked.fpr), 1e6, asked.fpr);
+  const double blocked = 512 * std::min(model::blocked_bloom_blocks(8, 1e6, asked.fpr),
+                                        model::blocked_bloom_blocks(16, 1e6, asked.fpr));
+  if (blocked <= kBlockedAtMost * classic) return blocked_for(asked);
+  return classic_for(asked);
+}
+
+}  // namespace
+
+std::span<const ParameterInfo> bloom_parameters() {
+  return kBloomParameters;
+}
+
+AnyFilter make_bloom(const Wish& wish, const Settings& settings) {
+  return std::visit(
+      [](const auto& params) {
+        using Params = std::decay_t<decltype(params)>;
+        if constexpr (std::is_same_v<Params, Bloom::Params>)
+          return AnyFilter(Bloom::make(params));
+        else
+          return AnyFilter(BlockedBloom::make(params));
+      },
+      params_for(wish, settings));
+}
+
+Forecast forecast_bloom(const Wish& wish, const Settings& settings) {
+  return std::visit([](const auto& params) { return params.forecast(); },
+                    params_for(wish, settings));
+}
+
+}  // namespace sluice

@@ -1,0 +1,229 @@
+#include "sluice/filters/dynamic/dynamic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+#include "sluice/base/error.hpp"
+#include "sluice/kernels/prefetch.hpp"
+#include "sluice/model/bloom.hpp"
+
+namespace sluice {
+namespace {
+
+// As in bloom.cpp: each key brings a line a probe.
+constexpr std::size_t kKeysAhead = 3;
+constexpr unsigned kFewProbes = 8;
+
+double piece_fpr(const DynamicShape& shape, std::uint64_t keys) {
+  return model::bloom_fpr(static_cast<double>(shape.bits), shape.probes, static_cast<double>(keys));
+}
+
+// 1 − Π(1 − fᵢ), of filters with so many keys each.
+template <class Keys>
+double series_fpr(std::span<const DynamicPiece> pieces, Keys keys_of) {
+  double log_right = 0, fpr = 0;
+  const DynamicPiece* before = nullptr;
+  for (const DynamicPiece& piece : pieces) {
+    const bool alike =
+        before != nullptr && before->shape == piece.shape && keys_of(*before) == keys_of(piece);
+    if (!alike) fpr = piece_fpr(piece.shape, keys_of(piece));
+    log_right += std::log1p(-fpr);
+    before = &piece;
+  }
+  return -std::expm1(log_right);
+}
+
+std::uint64_t capacity_of(const DynamicPiece& piece) {
+  return piece.shape.capacity;
+}
+
+}  // namespace
+
+Dynamic Dynamic::make(const Params& params) {
+  if (const std::string wrong = params.what_is_wrong(); !wrong.empty()) throw BadParameters(wrong);
+  Dynamic filter(params);
+  filter.append(params.shape(0));
+  return filter;
+}
+
+Dynamic::Dynamic(const Params& params)
+    : params_(params), slices_(params.bits), asking_(params.ask == Ask::always) {}
+
+// Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in slices,
+// the lines of so many probes; else all of the filter that is written, and the first of each other.
+template <class Judge>
+void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const {
+  if (table_bytes() < kernels::kPrefetchFromBytes) {
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      ProbeWords words(digests[i]);
+      judge(i, words);
+    }
+    return;
+  }
+  std::array<ProbeWords, kKeysAhead + 1> ring;
+  const std::size_t count = digests.size();
+  for (std::size_t i = 0; i < count + kKeysAhead; ++i) {
+    if (i < count) {
+      ProbeWords& words = ring[i % ring.size()];
+      words.start(digests[i]);
+      if (sliced()) {
+        for (const SlicedGroup& group : slices_.groups())
+          for (unsigned probe = 0; probe < probes; ++probe)
+            __builtin_prefetch(group.address(scale_to(words[probe], params_.bits)), 1);
+      } else {
+        for (const DynamicPiece& piece : pieces_) __builtin_prefetch(piece.address(words[0]));
+        const DynamicPiece& written = pieces_[std::min(active_, pieces_.size() - 1)];
+        for (unsigned probe = 1; probe < written.shape.probes; ++probe)
+          __builtin_prefetch(written.address(words[probe]), 1);
+      }
+    }
+    if (i >= kKeysAhead) judge(i - kKeysAhead, ring[(i - kKeysAhead) % ring.size()]);
+  }
+}
+
+// --- asking -------------------------------------------------------------------------------------
+
+bool Dynamic::claims(ProbeWords& words) const noexcept {
+  if (sliced()) return slices_.claims(words, params_.probes);
+  // The newest first: repeats tend to come soon.
+  for (std::size_t i = pieces_.size(); i-- > 0;)
+    if (pieces_[i].claims(words)) return true;
+  return false;
+}
+
+bool Dynamic::may_contain(const Digest& digest) const noexcept {
+  ProbeWords words(digest);
+  return claims(words);
+}
+
+void Dynamic::may_contain(std::span<const Digest> digests,
+                          std::span<Verdict> verdicts) const noexcept {
+  assert(digests.size() == verdicts.size());
+  const auto ask = [&](std::size_t i, ProbeWords& words) {
+    verdicts[i] = static_cast<Verdict>(claims(words));
+  };
+  // In slices of many filters a new key is known after some probes more than in one filter, where
+  // two are enough and fetching ahead costs more than it saves (`sluice_bench dynamic`).
+  if (sliced() && pieces_.size() > 1) {
+    ahead(digests, std::min(kFewProbes, params_.probes), ask);
+    return;
+  }
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    ProbeWords words(digests[i]);
+    ask(i, words);
+  }
+}
+
+// --- writing ------------------------------------------------------------------------------------
+
+Verdict Dynamic::observe(ProbeWords& words) {
+  if (claims(words)) return Verdict::duplicate;
+  add(words);
+  return Verdict::distinct;
+}
+
+Verdict Dynamic::observe(const Digest& digest) {
+  ProbeWords words(digest);
+  return observe(words);
+}
+
+void Dynamic::insert(ProbeWords& words) {
+  if (!asking_ || !claims(words)) add(words);
+}
+
+void Dynamic::insert(const Digest& digest) {
+  ProbeWords words(digest);
+  insert(words);
+}
+
+void Dynamic::add(ProbeWords& words) {
+  while (active_ < pieces_.size() && pieces_[active_].full()) ++active_;
+  if (active_ == pieces_.size()) append(params_.shape(pieces_.size()));
+  DynamicPiece& piece = pieces_[active_];
+  if (sliced())
+    slices_.write(active_, words, params_.probes);
+  else
+    piece.write(words);
+  ++piece.keys;
+  ++keys_;
+  asking_ |= keys_ >= ask_from_;
+}
+
+void Dynamic::append(const DynamicShape& shape) {
+  if (sliced()) {
+    slices_.reserve(pieces_.size() + 1);
+    pieces_.push_back({shape, 0, Memory()});
+  } else {
+    pieces_.push_back(DynamicPiece::make(shape));
+  }
+  series_changed();
+}
+
+// Written without asking, a share f₂ of all keys is written in vain, being claimed by one of the
+// s − 1 other filters; when that fills a filter, asking has become worth its time (§3.5.1).
+void Dynamic::series_changed() {
+  const std::span all(pieces_);
+  const double in_vain = series_fpr(all.first(all.size() - 1), capacity_of);
+  const double capacity = static_cast<double>(pieces_.back().shape.capacity);
+  // Also where there is no other filter.
+  const bool never = !(in_vain * 1e18 > capacity);
+  ask_from_ = never ? std::numeric_limits<std::uint64_t>::max()
+                    : static_cast<std::uint64_t>(std::ceil(capacity / in_vain));
+}
+
+void Dynamic::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  assert(digests.size() == verdicts.size());
+  ahead(digests, params_.probes,
+        [&](std::size_t i, ProbeWords& words) { verdicts[i] = observe(words); });
+}
+
+void Dynamic::insert(std::span<const Digest> digests) {
+  ahead(digests, params_.probes, [&](std::size_t, ProbeWords& words) { insert(words); });
+}
+
+void Dynamic::clear() noexcept {
+  pieces_.erase(pieces_.begin() + 1, pieces_.end());
+  pieces_[0].keys = 0;
+  sliced() ? slices_.clear() : pieces_[0].table.clear();
+  keys_ = kept_ = forgotten_ = forget_misses_ = active_ = 0;
+  asking_ = params_.ask == Ask::always;
+  series_changed();
+}
+
+// --- numbers ------------------------------------------------------------------------------------
+
+std::uint64_t Dynamic::table_bytes() const noexcept {
+  std::uint64_t bytes = slices_.bytes();
+  for (const DynamicPiece& piece : pieces_) bytes += piece.table.size();
+  return bytes;
+}
+
+DynamicStats Dynamic::series() const {
+  std::uint64_t capacity = 0;
+  for (const DynamicPiece& piece : pieces_) capacity += piece.shape.capacity;
+  return {.filters = pieces_.size(),
+          .kept = kept_,
+          .real_capacity = capacity - std::min(kept_, keys_),
+          .room = capacity - keys_,
+          .insert_asks = asking_};
+}
+
+FilterStats Dynamic::stats() const {
+  return {
+      .keys = keys_,
+      .capacity = series().real_capacity,
+      .bytes = table_bytes() + pieces_.capacity() * sizeof(DynamicPiece),
+      .target_fpr = params_.target_fpr,
+      .predicted_fpr = series_fpr(pieces_, [](const DynamicPiece& piece) { return piece.keys; }),
+      .planned_fpr = series_fpr(pieces_, capacity_of),
+      .forgotten = forgotten_,
+      .forget_misses = forget_misses_,
+      .forget_kept = kept_};
+}
+
+static_assert(ForgettingFilter<Dynamic> && MergingFilter<Dynamic>);
+
+}  // namespace sluice

@@ -1,0 +1,175 @@
+// Dynamic Bloom filter: a set of unknown size, in a series of Bloom filters that grows by whole
+// ones.
+//
+// Source   Guo, Wu, Chen, Yuan, Luo 2010, §3. A key goes to the first filter that is not full; when
+//          all are, another is added. A key is contained when any filter claims it.
+// Differs  Positions as in bloom.hpp: the paper's double hashing errs 15 % more. Filters are merged
+//          when together they hold at most one capacity (the paper's code says less than one).
+//          `insert` asks first unless ask=auto, which begins to ask by the paper's rule (§3.5.1).
+//          `tighten` makes each filter stricter and larger than the one before, so that the error
+//          of all stays below one bound however long the stream is.
+// Cost     plain: about two cache lines a filter, and a line a probe in the one that is written.
+//          sliced: a line a probe whatever the number of filters, up to 64; in row widths that
+//          leave up to a third idle. Growing allocates, and to widen the slices copies them.
+// Errors   `duplicate` may be wrong: 1 − Π(1 − fᵢ), so s full filters err about s times as often as
+//          one does. `distinct` never is, as long as only keys are forgotten that were judged
+//          distinct. A key that several filters claim is not forgotten but kept, and counted.
+//          Forgetting a key that was never written may erase another's trace, at the rate of a
+//          false positive.
+// Use it   when the number of keys is not known, keys are to be taken back, or sites exchange sets.
+// Avoid    when the number is known: one filter for all of them is smaller and faster.
+// Format   snapshot kind 5, version 1: a sequence of pieces, one a filter, whatever the layout.
+#pragma once
+
+#include <vector>
+
+#include "sluice/filters/contract.hpp"
+#include "sluice/filters/dynamic/dynamic_piece.hpp"
+#include "sluice/filters/forecast.hpp"
+#include "sluice/filters/dynamic/bit_matrix.hpp"
+
+namespace sluice {
+
+// What is known of a series beyond FilterStats.
+struct DynamicStats {
+  std::uint64_t filters = 0;  // s
+  std::uint64_t kept = 0;     // keys to be forgotten that several filters claimed, and so were kept
+  // Keys that the filters there are hold within their errors: their capacities, less the kept keys,
+  // which take up room for good (§3.4). A kept key that a later forget does find is still counted.
+  std::uint64_t real_capacity = 0;
+  std::uint64_t room = 0;    // keys that go in before a filter is added
+  bool insert_asks = false;  // whether insert asks before it writes
+};
+
+class Dynamic {
+ public:
+  static constexpr FilterKind kKind = FilterKind::dynamic;
+  static constexpr std::uint16_t kVersion = 1;
+  static constexpr FilterPromises kPromises{.fixed_memory = false};
+
+  enum class Layout : std::uint8_t { plain = 0, sliced = 1 };
+  enum class Ask : std::uint8_t { always = 0, by_rule = 1 };
+
+  struct Params {
+    std::uint64_t bits = 0;      // m of one filter; with `tighten`, of the first
+    unsigned probes = 0;         // k
+    std::uint64_t capacity = 0;  // c
+    double target_fpr = 0;       // of one filter when full; with `tighten`, of all for good
+    bool forget = false;
+    Layout layout = Layout::plain;
+    Ask ask = Ask::always;
+    double tighten = 0;   // r: each filter's error is r times that of the one before; 0: the same
+    unsigned growth = 1;  // its capacity so many times that of the one before
+
+    static std::span<const ParameterInfo> known();
+    // Throws BadParameters.
+    static Params from(const Wish& wish, const Settings& settings);
+    Settings settings() const;
+    // Of a series that has come to hold `keys`.
+    Forecast forecast(std::uint64_t keys) const;
+    // Filter number `index`, from 0.
+    DynamicShape shape(std::size_t index) const;
+    // What makes them impossible, as a sentence; empty when nothing does.
+    std::string what_is_wrong() const;
+    // Whether filters of the two can be merged: all but layout and ask.
+    bool same_series(const Params& other) const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Throws BadParameters.
+  static Dynamic make(const Params& params);
+
+  // Throw NoMemory when there is none for another filter; the key is then not written.
+  Verdict observe(const Digest& digest);
+  void insert(const Digest& digest);
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void insert(std::span<const Digest> digests);
+  bool may_contain(const Digest& digest) const noexcept;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void clear() noexcept;
+
+  // Takes a key back that was judged distinct, if exactly one filter claims it; returns whether it
+  // did. Then two filters that fit into one become one.
+  bool forget(const Digest& digest) noexcept;
+  bool can_forget() const noexcept { return params_.forget; }
+
+  // The union: the filters of both (Def. 3), those that fit together as one. A key that both hold
+  // is then claimed by two filters, and kept when it is to be forgotten. Throws BadParameters.
+  void merge(const Dynamic& other);
+  bool can_merge() const noexcept { return params_.tighten == 0; }
+
+  // The intersection: says yes exactly where both do. Each filter of one meets each of the other
+  // (Def. 2), and what is left empty is dropped: at most as many as the product. Bits only.
+  // Throws BadParameters.
+  static Dynamic intersect(const Dynamic& a, const Dynamic& b);
+
+  const Params& params() const noexcept { return params_; }
+  FilterStats stats() const;
+  DynamicStats series() const;
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+  static Dynamic decode(Decoder& header, Decoder& payload);
+
+ private:
+  friend class DynamicPieces;
+  explicit Dynamic(const Params& params);
+
+  bool sliced() const noexcept { return params_.layout == Layout::sliced; }
+  bool claims(ProbeWords& words) const noexcept;
+  void add(ProbeWords& words);
+  void append(const DynamicShape& shape);
+  void adopt(DynamicPiece piece);
+  DynamicPiece copy_of(std::size_t index) const;
+  void combine(std::size_t into, std::size_t from) noexcept;
+  void combine_all() noexcept;
+  void remove(std::size_t index) noexcept;
+  void series_changed();
+  std::uint64_t table_bytes() const noexcept;
+
+  template <class Judge>
+  void ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const;
+  Verdict observe(ProbeWords& words);
+  void insert(ProbeWords& words);
+
+  Params params_;
+  std::vector<DynamicPiece> pieces_;
+  BitMatrix slices_;
+  std::size_t active_ = 0;      // no filter before it has room
+  std::uint64_t keys_ = 0;      // Σ n_r
+  std::uint64_t ask_from_ = 0;  // with Ask::by_rule, insert asks from so many keys on
+  std::uint64_t kept_ = 0;
+  std::uint64_t forgotten_ = 0;
+  std::uint64_t forget_misses_ = 0;
+  bool asking_ = true;
+};
+
+// The fields of a snapshot's header.
+struct DynamicHeader {
+  Dynamic::Params params;
+  std::uint64_t filters = 0;
+  std::uint64_t kept = 0;
+  bool asking = false;
+  // Throws CorruptSnapshot.
+  static DynamicHeader decode(Decoder& header);
+};
+
+// A snapshot of `dynamic` piece by piece, for a receiver that has less memory than the whole takes:
+// each piece can be asked, or merged into something else, and dropped before the next one comes.
+class DynamicPieces {
+ public:
+  // The decoders must outlive this. Throws CorruptSnapshot.
+  DynamicPieces(Decoder& header, Decoder& payload);
+
+  const DynamicHeader& header() const noexcept { return header_; }
+  std::uint64_t left() const noexcept { return header_.filters - read_; }
+  // Reads the next piece; there must be one. Throws CorruptSnapshot.
+  DynamicPiece next();
+
+ private:
+  DynamicHeader header_;
+  Decoder& payload_;
+  std::uint64_t read_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,193 @@
+// What a dynamic filter is made of: reading, checking and showing its parameters.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/bloom/bloom_sizing.hpp"
+#include "sluice/filters/dynamic/dynamic.hpp"
+#include "sluice/model/bloom.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kWord = 64;
+constexpr unsigned kMostGrowth = 16;
+constexpr std::uint64_t kMostForecast = 4096;
+constexpr double kLeastTighten = 0.1;
+constexpr double kMostTighten = 0.99;
+// No filter is made stricter than this: it would take ever more bits a key, and a thousand such
+// errors together are still nothing.
+constexpr double kStrictest = 1e-30;
+
+// One filter of so many keys takes 3.4 MiB at 10⁻⁶: small beside a process, and a stream of a
+// hundred million keys makes a hundred of them.
+constexpr std::uint64_t kStandardKeys = 1'000'000;
+
+constexpr std::string_view kYesNo[] = {"no", "yes"};
+constexpr std::string_view kLayouts[] = {"plain", "sliced"};
+constexpr std::string_view kAsk[] = {"always", "auto"};
+
+constexpr ParameterInfo kKnown[] = {
+    {"keys", "distinct keys that one filter takes before another is added", "1 to 2^44",
+     "--expect; 1M, or what bytes hold"},
+    {"fpr", "the error of one filter when full; with tighten, of all of them", "above 0, below 1",
+     "--fpr"},
+    {"bytes", "size of one filter's table", "8 to 64TiB", "what keys and fpr need"},
+    {"probes", "bits a key", "1 to 64", "the best for the size"},
+    {"forget", "whether keys can be taken back: counters of 4 bits instead of bits", "yes or no",
+     "no"},
+    {"layout", "filter by filter, or the bits of all filters side by side", "plain or sliced",
+     "sliced where it can be: with forget=no and no tighten"},
+    {"ask", "whether insert asks before it writes: always, or from where repeats cost a filter",
+     "always or auto", "always"},
+    {"tighten", "each filter's error as a share of the one before", "0.1 to 0.99",
+     "not: all filters alike"},
+    {"growth", "each filter's keys as a multiple of the one before, with tighten", "1 to 16", "2"},
+};
+
+void refuse_if(bool wrong, const char* sentence) {
+  if (wrong) throw BadParameters(sentence);
+}
+
+}  // namespace
+
+std::span<const ParameterInfo> Dynamic::Params::known() {
+  return kKnown;
+}
+
+Dynamic::Params Dynamic::Params::from(const Wish& wish, const Settings& settings) {
+  const SettingsReader reader("dynamic", settings, kKnown);
+  Params params;
+  params.target_fpr = reader.probability("fpr").value_or(wish.fpr);
+  params.forget = reader.choice("forget", kYesNo) == "yes";
+  params.ask = reader.choice("ask", kAsk) == "auto" ? Ask::by_rule : Ask::always;
+  params.tighten = reader.probability("tighten").value_or(0);
+  const auto bytes = reader.size("bytes", 8, kMostDynamicBytes);
+  const auto probes = reader.count("probes", 1, model::kMostProbes);
+  const auto growth = reader.count("growth", 1, kMostGrowth);
+  const bool alike = params.tighten == 0;
+  refuse_if(!alike && (bytes || probes),
+            "filter 'dynamic' with tighten= chooses bytes and probes of each filter itself: give "
+            "keys and fpr instead");
+  refuse_if(alike && growth, "filter 'dynamic' takes growth= only together with tighten=");
+  params.growth = alike ? 1 : static_cast<unsigned>(growth.value_or(2));
+  const auto layout = reader.choice("layout", kLayouts);
+  const bool can_slice = alike && !params.forget;
+  params.layout = (layout ? *layout == "sliced" : can_slice) ? Layout::sliced : Layout::plain;
+
+  BloomWish asked{.fpr = alike ? params.target_fpr : params.target_fpr * (1 - params.tighten),
+                  .keys = wish.keys,
+                  .probes = probes,
+                  .standard_keys = kStandardKeys};
+  if (const auto keys = reader.count("keys", 1, kMostBloomKeys)) asked.keys = keys;
+  const std::uint64_t a_byte = params.forget ? 2 : 8;
+  if (bytes) asked.places = *bytes * a_byte;
+  const BloomSize size = bloom_size("dynamic", asked, kWord, kMostDynamicBytes * a_byte);
+  params.bits = size.places;
+  params.probes = size.probes;
+  params.capacity = size.capacity;
+  return params;
+}
+
+Settings Dynamic::Params::settings() const {
+  Settings settings;
+  settings.add("keys", capacity);
+  settings.add("fpr", target_fpr);
+  if (tighten == 0) {
+    settings.add("bytes", shape(0).bytes());
+    settings.add("probes", std::uint64_t{probes});
+  }
+  settings.add("forget", kYesNo[forget ? 1 : 0]);
+  settings.add("layout", kLayouts[layout == Layout::sliced ? 1 : 0]);
+  settings.add("ask", kAsk[ask == Ask::by_rule ? 1 : 0]);
+  if (tighten != 0) {
+    settings.add("tighten", tighten);
+    settings.add("growth", std::uint64_t{growth});
+  }
+  return settings;
+}
+
+Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
+  if (const std::string wrong = what_is_wrong(); !wrong.empty()) throw BadParameters(wrong);
+  // All alike: so many that the last need not be full. Tightening: one after another.
+  double held = 0, log_right = 0, lines = 0;
+  std::uint64_t filters = 0, bytes = 0;
+  while (held < static_cast<double>(keys) && filters < kMostForecast) {
+    const DynamicShape next = shape(filters);
+    held += static_cast<double>(next.capacity);
+    log_right += std::log1p(-model::bloom_fpr(static_cast<double>(next.bits), next.probes,
+                                              static_cast<double>(next.capacity)));
+    bytes += next.bytes();
+    lines += held < static_cast<double>(keys) ? 2 : next.probes;
+    ++filters;
+  }
+  if (layout == Layout::sliced) {
+    bytes = BitMatrix::bytes_for(bits, filters);
+    lines = probes;
+  }
+  // A vector of pieces doubles as it grows.
+  return {.keys = keys,
+          .bytes = bytes + std::bit_ceil(filters) * sizeof(DynamicPiece),
+          .fpr = -std::expm1(log_right),
+          .fpr_spread = model::bloom_spread(static_cast<double>(bits), probes,
+                                            static_cast<double>(std::min(capacity, keys))),
+          .lines = lines,
+          .settings = settings()};
+}
+
+DynamicShape Dynamic::Params::shape(std::size_t index) const {
+  DynamicShape shape{.bits = bits, .probes = probes, .capacity = capacity, .counted = forget};
+  if (tighten == 0 || index == 0) return shape;
+  // f·(1−r)·rⁱ: however many there are, they sum up to less than f.
+  const double fpr = target_fpr * (1 - tighten) * std::pow(tighten, static_cast<double>(index));
+  const double keys = static_cast<double>(capacity) *
+                      std::pow(static_cast<double>(growth), static_cast<double>(index));
+  const BloomSize size = bloom_size(
+      "dynamic",
+      {.fpr = std::max(fpr, kStrictest),
+       .keys = static_cast<std::uint64_t>(std::min(keys, static_cast<double>(kMostBloomKeys)))},
+      kWord, kMostDynamicBytes * 8);
+  shape.bits = size.places;
+  shape.probes = size.probes;
+  shape.capacity = size.capacity;
+  return shape;
+}
+
+std::string Dynamic::Params::what_is_wrong() const {
+  if (const char* wrong = sluice::what_is_wrong(shape(0)))
+    return fmt::format("filter 'dynamic' {}", wrong);
+  if (!(target_fpr > 0 && target_fpr < 1))
+    return "filter 'dynamic' takes a target error above 0 and below 1";
+  if (tighten != 0 && !(tighten >= kLeastTighten && tighten <= kMostTighten))
+    return "filter 'dynamic' takes tighten of 0.1 to 0.99";
+  // Else a small file could tell the next filter to be a large one.
+  if (tighten != 0 && model::bloom_fpr(static_cast<double>(bits), probes,
+                                       static_cast<double>(capacity)) > target_fpr)
+    return "filter 'dynamic' with tighten= takes a first filter large enough for its keys and fpr";
+  if (growth == 0 || growth > kMostGrowth || (tighten == 0 && growth != 1))
+    return "filter 'dynamic' takes growth of 1 to 16, and only together with tighten=";
+  if (forget && layout == Layout::sliced)
+    return "filter 'dynamic' cannot slice counters: with forget=yes it takes layout=plain";
+  if (tighten != 0 && layout == Layout::sliced)
+    return "filter 'dynamic' can only slice filters that are alike: with tighten= it takes "
+           "layout=plain";
+  if (forget && tighten != 0)
+    return "filter 'dynamic' can only join what is left of filters that are alike: forget=yes does "
+           "not go with tighten=";
+  if (forget && ask != Ask::always)
+    return "filter 'dynamic' could not forget a key that was written twice: with forget=yes it "
+           "takes ask=always";
+  return {};
+}
+
+bool Dynamic::Params::same_series(const Params& other) const {
+  Params like = other;
+  like.layout = layout;
+  like.ask = ask;
+  return *this == like;
+}
+
+}  // namespace sluice

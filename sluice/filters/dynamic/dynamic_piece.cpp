@@ -1,0 +1,87 @@
+#include "sluice/filters/dynamic/dynamic_piece.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/bloom/bloom_sizing.hpp"
+#include "sluice/filters/nibbles.hpp"
+#include "sluice/model/bloom.hpp"
+
+namespace sluice {
+
+const char* what_is_wrong(const DynamicShape& shape) noexcept {
+  if (shape.bits == 0 || shape.bits % 64 != 0 || shape.bits > std::uint64_t{1} << 49 ||
+      shape.bytes() > kMostDynamicBytes)
+    return "takes filters of 8 bytes to 64 TiB each, in whole words of 64 bits or counters";
+  if (shape.probes == 0 || shape.probes > model::kMostProbes) return "takes 1 to 64 probes";
+  if (shape.capacity == 0 || shape.capacity > kMostBloomKeys)
+    return "takes filters of 1 to 2^44 keys each";
+  return nullptr;
+}
+
+DynamicPiece DynamicPiece::copy() const {
+  DynamicPiece same{shape, keys, Memory(table.size())};
+  std::ranges::copy(table.bytes(), same.table.data());
+  return same;
+}
+
+void DynamicPiece::write(ProbeWords& words) noexcept {
+  auto* table_words = table.as<std::uint64_t>();
+  for (unsigned probe = 0; probe < shape.probes; ++probe) {
+    const std::uint64_t at = scale_to(words[probe], shape.bits);
+    if (shape.counted)
+      nibbles::raise(table_words, at);
+    else
+      table_words[at / 64] |= std::uint64_t{1} << (at % 64);
+  }
+}
+
+void DynamicPiece::erase(ProbeWords& words) noexcept {
+  assert(shape.counted);
+  for (unsigned probe = 0; probe < shape.probes; ++probe)
+    nibbles::lower(table.as<std::uint64_t>(), scale_to(words[probe], shape.bits));
+}
+
+void DynamicPiece::join(const DynamicPiece& other) noexcept {
+  assert(shape == other.shape);
+  auto* words = table.as<std::uint64_t>();
+  const auto* others = other.table.as<std::uint64_t>();
+  for (std::size_t i = 0; i < table.size() / 8; ++i)
+    words[i] = shape.counted ? nibbles::sum(words[i], others[i]) : words[i] | others[i];
+}
+
+void DynamicPiece::meet(const DynamicPiece& other) noexcept {
+  assert(shape == other.shape && !shape.counted);
+  auto* words = table.as<std::uint64_t>();
+  const auto* others = other.table.as<std::uint64_t>();
+  for (std::size_t i = 0; i < table.size() / 8; ++i) words[i] &= others[i];
+}
+
+void encode_piece_fields(const DynamicPiece& piece, Encoder& to) {
+  to.u64(piece.shape.bits);
+  to.u32(piece.shape.probes);
+  to.u64(piece.shape.capacity);
+  to.u64(piece.keys);
+}
+
+DynamicPiece decode_piece(Decoder& from, bool counted) {
+  DynamicShape shape{.counted = counted};
+  shape.bits = from.u64();
+  shape.probes = from.u32();
+  shape.capacity = from.u64();
+  const std::uint64_t keys = from.u64();
+  if (const char* wrong = what_is_wrong(shape))
+    throw CorruptSnapshot(std::string("filter 'dynamic' ") + wrong);
+  if (keys > shape.capacity)
+    throw CorruptSnapshot("a filter of a 'dynamic' series claims more keys than it has room for");
+  if (from.remaining() < shape.bytes())
+    throw CorruptSnapshot("a filter of a 'dynamic' series is larger than what is left of it");
+  DynamicPiece piece = DynamicPiece::make(shape);
+  piece.keys = keys;
+  from.bytes(piece.table.bytes());
+  return piece;
+}
+
+}  // namespace sluice

@@ -1,0 +1,243 @@
+// What a dynamic filter does with whole filters: taking keys back and joining what is left, union,
+// intersection, and snapshots in pieces.
+#include <algorithm>
+#include <cassert>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/dynamic/dynamic.hpp"
+
+namespace sluice {
+
+// --- taking back --------------------------------------------------------------------------------
+
+bool Dynamic::forget(const Digest& digest) noexcept {
+  assert(params_.forget && "this filter was made without forget=yes");
+  if (!params_.forget) return false;
+  ProbeWords words(digest);
+  std::size_t found = 0, claimants = 0;
+  for (std::size_t i = 0; i < pieces_.size() && claimants < 2; ++i) {
+    if (!pieces_[i].claims(words)) continue;
+    found = i;
+    ++claimants;
+  }
+  if (claimants != 1) {
+    // Of several claimants all but one err, and lowering the wrong one's counters would lose keys.
+    ++(claimants == 0 ? forget_misses_ : kept_);
+    return false;
+  }
+  DynamicPiece& piece = pieces_[found];
+  piece.erase(words);
+  // Strangers may have been forgotten before.
+  keys_ -= piece.keys > 0;
+  piece.keys -= piece.keys > 0;
+  ++forgotten_;
+  active_ = 0;
+  // There was no pair that fits together before, so any there is now is with this one.
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (i == found || pieces_[i].keys + piece.keys > piece.shape.capacity) continue;
+    combine(std::min(i, found), std::max(i, found));
+    break;
+  }
+  return true;
+}
+
+// Into the lower one, so that most pieces of a snapshot stay where they were.
+void Dynamic::combine(std::size_t into, std::size_t from) noexcept {
+  if (sliced())
+    slices_.join(into, from);
+  else
+    pieces_[into].join(pieces_[from]);
+  pieces_[into].keys += pieces_[from].keys;
+  remove(from);
+}
+
+// The last one takes its place, and no other moves.
+void Dynamic::remove(std::size_t index) noexcept {
+  const std::size_t last = pieces_.size() - 1;
+  if (sliced()) {
+    slices_.clear(index);
+    if (index != last) {
+      slices_.join(index, last);
+      slices_.clear(last);
+    }
+  }
+  if (index != last) pieces_[index] = std::move(pieces_[last]);
+  pieces_.pop_back();
+  active_ = 0;
+  series_changed();
+}
+
+void Dynamic::combine_all() noexcept {
+  for (std::size_t into = 0; into < pieces_.size(); ++into)
+    for (std::size_t from = into + 1; from < pieces_.size();) {
+      if (pieces_[into].keys + pieces_[from].keys <= pieces_[into].shape.capacity)
+        combine(into, from);
+      else
+        ++from;
+    }
+}
+
+// --- sets of sets -------------------------------------------------------------------------------
+
+DynamicPiece Dynamic::copy_of(std::size_t index) const {
+  if (!sliced()) return pieces_[index].copy();
+  DynamicPiece piece = DynamicPiece::make(pieces_[index].shape);
+  piece.keys = pieces_[index].keys;
+  slices_.gather(index, 0, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
+  return piece;
+}
+
+void Dynamic::adopt(DynamicPiece piece) {
+  const std::uint64_t keys = piece.keys;
+  if (sliced()) {
+    slices_.reserve(pieces_.size() + 1);
+    pieces_.push_back({piece.shape, keys, Memory()});
+    slices_.scatter(pieces_.size() - 1, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
+  } else {
+    pieces_.push_back(std::move(piece));
+  }
+  keys_ += keys;
+}
+
+void Dynamic::merge(const Dynamic& other) {
+  if (params_.tighten != 0)
+    throw BadParameters(
+        "filters 'dynamic' with tighten= cannot be merged: the error that each promises is for its "
+        "own series");
+  if (!params_.same_series(other.params_))
+    throw BadParameters(
+        "filters 'dynamic' of different keys, fpr, bytes, probes or forget cannot be merged: make "
+        "both with the same ones");
+  if (&other == this) return;  // it holds nothing that this one does not
+  const std::size_t before = pieces_.size();
+  try {
+    for (std::size_t i = 0; i < other.pieces_.size(); ++i) adopt(other.copy_of(i));
+  } catch (...) {
+    while (pieces_.size() > before) {
+      keys_ -= pieces_.back().keys;
+      remove(pieces_.size() - 1);
+    }
+    throw;
+  }
+  kept_ += other.kept_;
+  asking_ |= other.asking_;
+  series_changed();
+  combine_all();
+}
+
+Dynamic Dynamic::intersect(const Dynamic& a, const Dynamic& b) {
+  if (a.params_.forget || a.params_.tighten != 0 || !a.params_.same_series(b.params_))
+    throw BadParameters(
+        "filters 'dynamic' can be intersected when made with forget=no, without tighten=, and with "
+        "the same keys, fpr, bytes and probes");
+  Dynamic both(a.params_);
+  for (std::size_t i = 0; i < a.pieces_.size(); ++i) {
+    const DynamicPiece one = a.copy_of(i);
+    for (std::size_t j = 0; j < b.pieces_.size(); ++j) {
+      DynamicPiece meeting = b.copy_of(j);
+      meeting.meet(one);
+      meeting.keys = std::min(meeting.keys, one.keys);  // no more than either has
+      if (meeting.table.count_ones() != 0) both.adopt(std::move(meeting));
+    }
+  }
+  if (both.pieces_.empty())
+    both.append(both.params_.shape(0));
+  else
+    both.series_changed();
+  return both;
+}
+
+// --- snapshots ----------------------------------------------------------------------------------
+
+void Dynamic::encode_header(Encoder& to) const {
+  to.u64(params_.bits);
+  to.u32(params_.probes);
+  to.u64(params_.capacity);
+  to.f64(params_.target_fpr);
+  to.u8(params_.forget ? 1 : 0);
+  to.u8(static_cast<std::uint8_t>(params_.layout));
+  to.u8(static_cast<std::uint8_t>(params_.ask));
+  to.f64(params_.tighten);
+  to.u32(params_.growth);
+  to.u64(pieces_.size());
+  to.u64(kept_);
+  to.u8(asking_ ? 1 : 0);
+}
+
+void Dynamic::encode_payload(Encoder& to) const {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    encode_piece_fields(pieces_[i], to);
+    if (!sliced()) {
+      to.bytes(pieces_[i].table.bytes());
+      continue;
+    }
+    // Some at a time: a whole filter of its own would be a second copy.
+    std::uint64_t words[512];
+    const std::uint64_t count = pieces_[i].shape.bits / 64;
+    for (std::uint64_t word = 0; word < count; word += std::size(words)) {
+      const std::span some(words, std::min<std::uint64_t>(std::size(words), count - word));
+      slices_.gather(i, word, some);
+      to.bytes(std::as_bytes(some));
+    }
+  }
+}
+
+DynamicHeader DynamicHeader::decode(Decoder& header) {
+  DynamicHeader fields;
+  Dynamic::Params& params = fields.params;
+  params.bits = header.u64();
+  params.probes = header.u32();
+  params.capacity = header.u64();
+  params.target_fpr = header.f64();
+  const std::uint8_t forget = header.u8(), layout = header.u8(), ask = header.u8();
+  params.tighten = header.f64();
+  params.growth = header.u32();
+  fields.filters = header.u64();
+  fields.kept = header.u64();
+  const std::uint8_t asking = header.u8();
+  if (forget > 1 || layout > 1 || ask > 1 || asking > 1)
+    throw CorruptSnapshot("filter 'dynamic' has a field of other values than it writes");
+  params.forget = forget == 1;
+  params.layout = static_cast<Dynamic::Layout>(layout);
+  params.ask = static_cast<Dynamic::Ask>(ask);
+  fields.asking = asking == 1;
+  if (const std::string wrong = params.what_is_wrong(); !wrong.empty())
+    throw CorruptSnapshot(wrong);
+  if (fields.filters == 0) throw CorruptSnapshot("filter 'dynamic' has no filter at all");
+  if (params.ask == Dynamic::Ask::always && !fields.asking)
+    throw CorruptSnapshot("filter 'dynamic' with ask=always does not ask");
+  if (fields.kept != 0 && !params.forget)
+    throw CorruptSnapshot("filter 'dynamic' kept keys that it could not be told to forget");
+  return fields;
+}
+
+DynamicPieces::DynamicPieces(Decoder& header, Decoder& payload)
+    : header_(DynamicHeader::decode(header)), payload_(payload) {
+  if (header_.params.tighten != 0) return;  // then each piece is checked as it comes
+  const std::uint64_t each = kDynamicPieceFields + header_.params.shape(0).bytes();
+  if (payload.remaining() % each != 0 || payload.remaining() / each != header_.filters)
+    throw CorruptSnapshot("the filters of 'dynamic' take other bytes than their number says");
+}
+
+DynamicPiece DynamicPieces::next() {
+  assert(left() > 0);
+  DynamicPiece piece = decode_piece(payload_, header_.params.forget);
+  // With `tighten` later ones depend on rounding, so what was written counts.
+  if ((header_.params.tighten == 0 || read_ == 0) && piece.shape != header_.params.shape(0))
+    throw CorruptSnapshot("a filter of 'dynamic' is of another size than its parameters say");
+  ++read_;
+  return piece;
+}
+
+Dynamic Dynamic::decode(Decoder& header, Decoder& payload) {
+  DynamicPieces pieces(header, payload);
+  Dynamic filter(pieces.header().params);
+  while (pieces.left() > 0) filter.adopt(pieces.next());
+  payload.expect_remaining(0, "what follows the filters of 'dynamic'");
+  filter.kept_ = pieces.header().kept;
+  filter.asking_ = pieces.header().asking;
+  filter.series_changed();
+  return filter;
+}
+
+}  // namespace sluice

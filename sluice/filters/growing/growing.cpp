@@ -1,0 +1,461 @@
+#include "sluice/filters/growing/growing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "sluice/base/error.hpp"
+#include "sluice/model/growing.hpp"
+
+namespace sluice {
+namespace {
+
+using kernels::GrowingShape;
+using kernels::GrowingTable;
+using kernels::GrowingTrace;
+
+constexpr GrowingShape kShapes[] = {kernels::kGrowing16, kernels::kGrowing32, kernels::kGrowing64};
+constexpr std::uint64_t kStartBuckets = 1024;  // 64 KiB, when nothing is said
+constexpr std::uint64_t kFewestBuckets = 4;
+constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 36;
+// Splits made for one key that found no room and no place in the stash, before giving up. Not seen
+// except with tables made to that end.
+constexpr unsigned kMostForcedSplits = 4096;
+constexpr unsigned kMostStrayLag = 4;
+
+constexpr ParameterInfo kKnown[] = {
+    {"slot", "bits of a slot: what is kept of a key", "16, 32 or 64", "the fewest that hold fpr"},
+    {"keys", "keys to make room for from the start", "0 to 2^36", "--expect, or none"},
+    {"fpr", "the error that it holds at any number of keys", "above 0, below 1", "--fpr"},
+};
+
+const GrowingShape* shape_of(unsigned slot_bits) {
+  const auto* found = std::ranges::find(kShapes, slot_bits, &GrowingShape::slot_bits);
+  return found == std::end(kShapes) ? nullptr : found;
+}
+
+std::uint64_t buckets_for(const GrowingShape& shape, std::uint64_t entries) {
+  std::uint64_t buckets = entries * 256 / (shape.slots() * shape.load_256ths);
+  while (shape.limit(buckets) < entries) ++buckets;
+  return buckets;
+}
+
+std::uint64_t first_buckets(const GrowingShape& shape, std::uint64_t expected_keys) {
+  if (expected_keys == 0) return kStartBuckets;
+  return std::max(kFewestBuckets, buckets_for(shape, expected_keys));
+}
+
+double bound(const GrowingShape& shape, std::uint64_t expected_keys) {
+  return model::growing_fpr_bound(shape.slots(), shape.load_256ths / 256.0, shape.tag_bits,
+                                  shape.hash_bits(),
+                                  static_cast<double>(first_buckets(shape, expected_keys)),
+                                  static_cast<double>(kernels::kGrowingMostBuckets));
+}
+
+const char* what_is_wrong(const Growing::Params& params) {
+  if (shape_of(params.slot_bits) == nullptr)
+    return "filter 'growing' takes slots of 16, 32 or 64 bits";
+  if (params.expected_keys > kMostKeys) return "filter 'growing' takes at most 2^36 expected keys";
+  if (!(params.target_fpr > 0 && params.target_fpr < 1))
+    return "filter 'growing' takes a target error above 0 and below 1";
+  return nullptr;
+}
+
+// Of the traces that cover `key`, the one of which most is known.
+std::optional<GrowingPlace> find(const GrowingTable& table, const GrowingTrace& key) noexcept {
+  std::optional<GrowingPlace> found;
+  const auto consider = [&](const GrowingPlace& next) {
+    if (!found || next.bits > found->bits) found = next;
+  };
+  for (const GrowingTrace& side : {key, kernels::other_side(key)}) {
+    const auto bucket = kernels::growing_bucket(table, side);
+    if (!bucket) continue;
+    for (unsigned slot = 0; slot < table.shape.slots(); ++slot) {
+      if (kernels::growing_get(table, *bucket, slot) == 0) continue;
+      const GrowingTrace held = kernels::growing_trace(table, *bucket, slot);
+      if (kernels::covers(held, key))
+        consider({.bucket = *bucket, .slot = slot, .bits = held.bits});
+    }
+  }
+  for (std::size_t i = 0; i < table.stray_count; ++i)
+    if (kernels::covers(table.strays[i], key)) consider({.stray = i, .bits = table.strays[i].bits});
+  return found;
+}
+
+// A trace that `key` covers: of the same key, by all that is known of both.
+std::optional<GrowingPlace> find_finer(const GrowingTable& table,
+                                       const GrowingTrace& key) noexcept {
+  for (const GrowingTrace& side : {key, kernels::other_side(key)}) {
+    const std::uint64_t bucket = *kernels::growing_bucket(table, side);
+    for (unsigned slot = 0; slot < table.shape.slots(); ++slot)
+      if (kernels::growing_get(table, bucket, slot) != 0 &&
+          kernels::covers(key, kernels::growing_trace(table, bucket, slot)))
+        return GrowingPlace{.bucket = bucket, .slot = slot};
+  }
+  for (std::size_t i = 0; i < table.stray_count; ++i)
+    if (kernels::covers(key, table.strays[i])) return GrowingPlace{.stray = i};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::span<const ParameterInfo> Growing::Params::known() {
+  return kKnown;
+}
+
+Growing::Params Growing::Params::from(const Wish& wish, const Settings& settings) {
+  const SettingsReader reader("growing", settings, kKnown);
+  Params params;
+  params.target_fpr = reader.probability("fpr").value_or(wish.fpr);
+  params.expected_keys = reader.count("keys", 0, kMostKeys).value_or(wish.keys.value_or(0));
+  params.expected_keys = std::min(params.expected_keys, kMostKeys);
+  if (const auto slot = reader.count("slot", 16, 64)) {
+    params.slot_bits = static_cast<unsigned>(*slot);
+    return params;
+  }
+  for (const GrowingShape& shape : kShapes) {
+    params.slot_bits = shape.slot_bits;
+    if (bound(shape, params.expected_keys) <= params.target_fpr) return params;
+  }
+  throw BadParameters(
+      fmt::format("filter 'growing' cannot hold an error of {}: its widest slots hold {:.1e}",
+                  params.target_fpr, bound(kernels::kGrowing64, params.expected_keys)));
+}
+
+Settings Growing::Params::settings() const {
+  Settings settings;
+  settings.add("slot", std::uint64_t{slot_bits});
+  settings.add("keys", expected_keys);
+  settings.add("fpr", target_fpr);
+  return settings;
+}
+
+Forecast Growing::Params::forecast() const {
+  if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  const GrowingShape* shape = shape_of(slot_bits);
+  const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
+  GrowingTable then;
+  then.set_buckets(std::max(first_buckets(*shape, expected_keys), buckets_for(*shape, keys)));
+  std::uint64_t bytes = sizeof(Growing);
+  for (const kernels::GrowingHalf& half : then.halves)
+    bytes += GrowableMemory::given_for(half.buckets * kernels::kGrowingBucketBytes);
+  // With room from the start nothing is split; else one bucket into two, each time as many keys
+  // have come as a bucket holds.
+  const double keys_a_split = shape->slots() * shape->load_256ths / 256.0;
+  return {.keys = keys,
+          .bytes = bytes,
+          .fpr = bound(*shape, expected_keys),
+          .lines = expected_keys == 0 ? 2 + 2 / keys_a_split : 2,
+          .settings = settings()};
+}
+
+Growing Growing::make(const Params& params) {
+  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
+  return Growing(params, first_buckets(*shape_of(params.slot_bits), params.expected_keys));
+}
+
+Growing::Growing(const Params& params, std::uint64_t buckets) : params_(params) {
+  table_.shape = *shape_of(params.slot_bits);
+  allocate(buckets);
+  table_.set_buckets(buckets);
+}
+
+Growing::Growing(Growing&& other) noexcept {
+  *this = std::move(other);
+}
+
+Growing& Growing::operator=(Growing&& other) noexcept {
+  std::swap(params_, other.params_);
+  std::swap(table_, other.table_);
+  std::swap(memory_, other.memory_);
+  std::swap(keys_, other.keys_);
+  std::swap(forgotten_, other.forgotten_);
+  std::swap(forget_misses_, other.forget_misses_);
+  return *this;
+}
+
+// Memory for so many buckets in all, divided as they will be.
+void Growing::allocate(std::uint64_t buckets) {
+  if (buckets > kernels::kGrowingMostBuckets)
+    throw NoMemory("filter 'growing' takes a table of at most 512 GiB");
+  GrowingTable then;
+  then.set_buckets(buckets);
+  // A half may have moved before the other, or it itself, was refused more.
+  try {
+    for (std::size_t i = 0; i < 2; ++i)
+      memory_[i].grow(then.halves[i].buckets * kernels::kGrowingBucketBytes);
+  } catch (...) {
+    adopt_memory();
+    throw;
+  }
+  adopt_memory();
+}
+
+void Growing::adopt_memory() noexcept {
+  for (std::size_t i = 0; i < 2; ++i) {
+    table_.halves[i].lines = memory_[i].data();
+    table_.halves[i].allocated = memory_[i].size() / kernels::kGrowingBucketBytes;
+  }
+}
+
+// What stopped a key: no memory for the next split, or no room though the table is no fuller than
+// it should be.
+void Growing::make_way(unsigned attempt) {
+  if (attempt == kMostForcedSplits)
+    throw BadParameters(
+        "filter 'growing' finds no room for a key: its table was made up, or its hash is broken");
+  if (!table_.can_split()) return allocate(table_.buckets + 1);
+  kernels::growing_split(table_);
+}
+
+Verdict Growing::observe(const Digest& digest) {
+  Verdict verdict;
+  observe(std::span(&digest, 1), std::span(&verdict, 1));
+  return verdict;
+}
+
+void Growing::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  assert(digests.size() == verdicts.size());
+  unsigned attempt = 0;
+  while (!digests.empty()) {
+    const std::size_t judged =
+        kernels::growing_observe(table_, digests.data(), digests.size(), verdicts.data());
+    keys_ += judged - count_duplicates(verdicts.first(judged));
+    digests = digests.subspan(judged);
+    verdicts = verdicts.subspan(judged);
+    attempt = judged == 0 ? attempt + 1 : 0;
+    if (!digests.empty()) make_way(attempt);
+  }
+}
+
+bool Growing::may_contain(const Digest& digest) const noexcept {
+  Verdict verdict;
+  kernels::growing_may_contain(table_, &digest, 1, &verdict);
+  return verdict == Verdict::duplicate;
+}
+
+void Growing::may_contain(std::span<const Digest> digests,
+                          std::span<Verdict> verdicts) const noexcept {
+  assert(digests.size() == verdicts.size());
+  kernels::growing_may_contain(table_, digests.data(), digests.size(), verdicts.data());
+}
+
+void Growing::insert(std::span<const Digest> digests) {
+  std::array<Verdict, 1024> unread;
+  while (!digests.empty()) {
+    const std::size_t count = std::min(digests.size(), unread.size());
+    observe(digests.first(count), std::span(unread).first(count));
+    digests = digests.subspan(count);
+  }
+}
+
+// As new: what growth brought goes too.
+void Growing::clear() noexcept {
+  GrowingTable fresh;
+  fresh.shape = table_.shape;
+  fresh.set_buckets(first_buckets(table_.shape, params_.expected_keys));
+  for (std::size_t i = 0; i < 2; ++i)
+    memory_[i].reset(fresh.halves[i].buckets * kernels::kGrowingBucketBytes);
+  table_ = fresh;
+  adopt_memory();
+  keys_ = forgotten_ = forget_misses_ = 0;
+}
+
+void Growing::erase(const GrowingPlace& place) noexcept {
+  if (place.stray == kernels::kGrowingMostStrays)
+    return kernels::growing_erase(table_, place.bucket, place.slot);
+  --table_.by_bits[table_.strays[place.stray].bits];
+  --table_.entries;
+  std::shift_left(table_.strays.begin() + static_cast<std::ptrdiff_t>(place.stray),
+                  table_.strays.begin() + static_cast<std::ptrdiff_t>(table_.stray_count), 1);
+  --table_.stray_count;
+}
+
+bool Growing::forget(const Digest& digest) noexcept {
+  const auto found = find(table_, kernels::trace_of(table_.shape, digest));
+  ++(found ? forgotten_ : forget_misses_);
+  if (!found) return false;
+  erase(*found);
+  if (keys_ > 0) --keys_;
+  return true;
+}
+
+FilterStats Growing::stats() const {
+  return {.keys = keys_,
+          .capacity = 0,
+          .bytes = memory_[0].taken() + memory_[1].taken() + sizeof(Growing),
+          .target_fpr = params_.target_fpr,
+          .predicted_fpr = model::growing_fpr(table_.shape.tag_bits, table_.by_bits),
+          .planned_fpr = bound(table_.shape, params_.expected_keys),
+          .stash = table_.stray_count,
+          .forgotten = forgotten_,
+          .forget_misses = forget_misses_};
+}
+
+// Adds a trace that no other covers, and returns whether its key is new. Where a finer one is held
+// of what may be the same key, the coarser takes its place: it stands for both, should they be two.
+// Known bits that end before the table's addresses do may belong to several buckets: all get a
+// copy.
+bool Growing::add(const GrowingTrace& trace) {
+  if (find(table_, trace)) return false;
+  for (unsigned attempt = 1; table_.entries >= table_.limit; ++attempt) make_way(attempt);
+  if (!kernels::growing_bucket(table_, trace) ||
+      !kernels::growing_bucket(table_, kernels::other_side(trace))) {
+    const bool low = add({trace.tag, trace.hash, trace.bits + 1});
+    const bool high = add({trace.tag, trace.hash | std::uint64_t{1} << trace.bits, trace.bits + 1});
+    return low && high;
+  }
+  const auto finer = find_finer(table_, trace);
+  if (finer) erase(*finer);
+  for (unsigned attempt = 1; !kernels::growing_place(table_, trace); ++attempt) make_way(attempt);
+  return !finer;
+}
+
+void Growing::add_all_of(const Growing& other) {
+  const GrowingTable& from = other.table_;
+  std::uint64_t added = 0;
+  const auto take = [&](const GrowingTrace& trace) { added += add(trace); };
+  // Halves in turn, and each from the bucket on that we split next: what comes is then spread where
+  // there is, or soon will be, room for it.
+  const std::uint64_t starts[] = {table_.halves[0].split, table_.halves[1].split};
+  const std::uint64_t most = std::max(from.halves[0].buckets, from.halves[1].buckets);
+  for (std::uint64_t i = 0; i < 2 * most; ++i) {
+    const std::size_t side = i % 2;
+    const std::uint64_t buckets = from.halves[side].buckets;
+    if (i / 2 >= buckets) continue;
+    const std::uint64_t bucket =
+        (starts[side] + i / 2) % buckets << 1 | static_cast<std::uint64_t>(side);
+    for (unsigned slot = 0; slot < from.shape.slots(); ++slot)
+      if (kernels::growing_get(from, bucket, slot) != 0)
+        take(kernels::growing_trace(from, bucket, slot));
+  }
+  for (std::size_t i = 0; i < from.stray_count; ++i) take(from.strays[i]);
+  keys_ += std::min(added, other.keys_);
+}
+
+// The one with more buckets is the base: its slots know more than the other's table could hold.
+void Growing::merge(const Growing& other) {
+  if (other.params_.target_fpr != params_.target_fpr)
+    throw BadParameters(
+        "filters 'growing' of different fpr cannot be merged: make both with the same");
+  if (other.params_.slot_bits != params_.slot_bits)
+    throw BadParameters(
+        fmt::format("filters 'growing' with slots of {} and {} bits cannot be merged: make them "
+                    "with the same slot=",
+                    params_.slot_bits, other.params_.slot_bits));
+  if (&other == this) return;
+  const std::uint64_t most =
+      std::max({table_.buckets, other.table_.buckets,
+                buckets_for(table_.shape, table_.entries + other.table_.entries)});
+  if (table_.buckets >= other.table_.buckets) {
+    allocate(most);
+    return add_all_of(other);
+  }
+  Growing base(params_, other.table_.buckets);
+  base.allocate(most);
+  base.table_ = other.table_;
+  base.adopt_memory();
+  for (std::size_t i = 0; i < 2; ++i) {
+    const kernels::GrowingHalf& from = other.table_.halves[i];
+    std::memcpy(base.memory_[i].data(), from.lines, from.buckets * kernels::kGrowingBucketBytes);
+  }
+  base.keys_ = other.keys_;
+  base.forgotten_ = forgotten_;
+  base.forget_misses_ = forget_misses_;
+  base.add_all_of(*this);
+  *this = std::move(base);
+}
+
+void Growing::encode_header(Encoder& to) const {
+  to.u32(params_.slot_bits);
+  to.u64(params_.expected_keys);
+  to.f64(params_.target_fpr);
+  to.u64(table_.buckets);
+  to.u64(keys_);
+  to.u32(static_cast<std::uint32_t>(table_.stray_count));
+  for (std::size_t i = 0; i < table_.stray_count; ++i) {
+    to.u64(table_.strays[i].tag);
+    to.u64(table_.strays[i].hash);
+    to.u32(table_.strays[i].bits);
+  }
+}
+
+// In the order in which buckets are added, so that a later snapshot has an earlier one's buckets
+// where that has them, and a delta between the two is small.
+template <class Part>
+void Growing::in_order_of_growth(Part part) const {
+  const auto from_to = [&](std::uint64_t begin, std::uint64_t end) {
+    for (const kernels::GrowingHalf& half : table_.halves) {
+      const std::uint64_t until = std::min(end, half.buckets);
+      if (begin < until)
+        part(half.lines + begin * kernels::kGrowingBucketBytes,
+             (until - begin) * kernels::kGrowingBucketBytes);
+    }
+  };
+  from_to(0, 1);
+  for (std::uint64_t begin = 1; begin < table_.halves[0].buckets; begin *= 2)
+    from_to(begin, 2 * begin);
+}
+
+void Growing::encode_payload(Encoder& to) const {
+  in_order_of_growth([&](const std::byte* lines, std::size_t bytes) { to.bytes({lines, bytes}); });
+}
+
+Growing Growing::decode(Decoder& header, Decoder& payload) {
+  const auto refuse = [](bool wrong) {
+    if (wrong) throw CorruptSnapshot("no filter 'growing' has these fields");
+  };
+  Params params;
+  params.slot_bits = header.u32();
+  params.expected_keys = header.u64();
+  params.target_fpr = header.f64();
+  if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
+  const std::uint64_t buckets = header.u64(), keys = header.u64();
+  refuse(buckets < first_buckets(*shape_of(params.slot_bits), params.expected_keys) ||
+         buckets > kernels::kGrowingMostBuckets);
+  payload.expect_remaining(buckets * kernels::kGrowingBucketBytes, "the table of filter 'growing'");
+  Growing filter(params, buckets);
+  GrowingTable& table = filter.table_;
+  const std::uint32_t strays = header.u32();
+  refuse(strays > kernels::kGrowingMostStrays);
+  for (; table.stray_count < strays; ++table.stray_count) {
+    const GrowingTrace stray{header.u64(), header.u64(), header.u32()};
+    // Strays leave as the table grows, long before it outgrows what is known of them.
+    refuse(stray.tag >> table.shape.tag_bits != 0 || stray.bits > 64 ||
+           stray.bits + kMostStrayLag < table.halves[1].level ||
+           (stray.bits < 64 && stray.hash >> stray.bits != 0));
+    table.strays[table.stray_count] = stray;
+  }
+  filter.in_order_of_growth([&](std::byte* lines, std::size_t bytes) {
+    payload.bytes({lines, bytes});
+  });
+  refuse(!filter.take_count() || table.entries > table.limit || keys > table.entries);
+  filter.keys_ = keys;
+  return filter;
+}
+
+// Counts what a table that was read holds. False: a slot without a delimiter, which is no slot, or
+// a full table of slots without a hash bit, of which a split makes as many as it makes room for.
+bool Growing::take_count() noexcept {
+  std::uint64_t spent = 0;
+  for (std::size_t i = 0; i < table_.stray_count; ++i) ++table_.by_bits[table_.strays[i].bits];
+  for (std::uint64_t side = 0; side < 2; ++side)
+    for (std::uint64_t i = 0; i < table_.halves[side].buckets; ++i)
+      for (unsigned slot = 0; slot < table_.shape.slots(); ++slot) {
+        const std::uint64_t bucket = i << 1 | side;
+        const std::uint64_t value = kernels::growing_get(table_, bucket, slot);
+        if (value == 0) continue;
+        if (value >> table_.shape.tag_bits == 0) return false;
+        spent += value >> table_.shape.tag_bits == 1;
+        ++table_.by_bits[kernels::growing_trace(table_, bucket, slot).bits];
+      }
+  for (const std::uint64_t count : table_.by_bits) table_.entries += count;
+  return spent <= table_.limit - table_.limit / 16;
+}
+
+static_assert(Filter<Growing> && ForgettingFilter<Growing> && MergingFilter<Growing>);
+
+}  // namespace sluice

@@ -1,0 +1,191 @@
+#include "sluice/filters/sharded/sharded.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cassert>
+#include <exception>
+#include <utility>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/sharded/shard_crew.hpp"
+
+namespace sluice {
+namespace {
+
+// What shards threw on their threads.
+class Errors {
+ public:
+  // Nothing more is done for a shard that threw.
+  template <class Act>
+  void guard(unsigned shard, const Act& act) noexcept {
+    if (errors_[shard]) return;
+    try {
+      act();
+    } catch (...) {
+      errors_[shard] = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    for (const std::exception_ptr& error : errors_)
+      if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  std::array<std::exception_ptr, kMostShards> errors_;
+};
+
+// Calls judge(shard, digests, verdicts) for the records of each shard, on its thread, until the
+// batch is done.
+template <class Judge>
+void judge_all(ShardCrew& crew, std::span<const Digest> digests, std::span<Verdict> verdicts,
+               const Judge& judge) {
+  assert(verdicts.empty() || digests.size() == verdicts.size());
+  Errors errors;
+  while (!digests.empty()) {
+    const std::size_t done = crew.step(
+        digests, verdicts,
+        [&](unsigned shard, std::span<const Digest> part, std::span<Verdict> part_verdicts) {
+          errors.guard(shard, [&] { judge(shard, part, part_verdicts); });
+        });
+    errors.rethrow();
+    digests = digests.subspan(done);
+    if (!verdicts.empty()) verdicts = verdicts.subspan(done);
+  }
+}
+
+}  // namespace
+
+ShardedFilter::ShardedFilter(Params params, std::vector<AnyFilter> shards)
+    : params_(std::move(params)),
+      shards_(std::move(shards)),
+      crew_(std::make_unique<ShardCrew>(params_.shards)) {}
+
+ShardedFilter::ShardedFilter(ShardedFilter&&) noexcept = default;
+ShardedFilter& ShardedFilter::operator=(ShardedFilter&&) noexcept = default;
+ShardedFilter::~ShardedFilter() = default;
+
+std::vector<AnyFilter> ShardedFilter::make_shards(const Params& params, bool ages) {
+  if (params.shards == 0 || params.shards > kMostShards)
+    throw BadParameters(fmt::format("filter 'sharded' takes 1 to {} shards", kMostShards));
+  const FilterInfo& info = filter_named(params.of);
+  std::vector<AnyFilter> shards;
+  for (unsigned i = 0; i < params.shards; ++i) shards.push_back(info.make({}, params.each));
+  if (shards.front().ages() != ages)
+    throw BadParameters(fmt::format("filter '{}' {}: use the other of Sharded and ShardedWindow",
+                                    params.of, ages ? "does not age" : "ages"));
+  return shards;
+}
+
+AnyFilter& ShardedFilter::shard_for(const Digest& digest) noexcept {
+  return shards_[shard_of(digest, params_.shards)];
+}
+
+Verdict ShardedFilter::observe(const Digest& digest) {
+  Verdict verdict;
+  shard_for(digest).observe(std::span(&digest, 1), std::span(&verdict, 1));
+  return verdict;
+}
+
+bool ShardedFilter::may_contain(const Digest& digest) const noexcept {
+  Verdict verdict;
+  const AnyFilter& shard = shards_[shard_of(digest, params_.shards)];
+  shard.may_contain(std::span(&digest, 1), std::span(&verdict, 1));
+  return verdict == Verdict::duplicate;
+}
+
+void ShardedFilter::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  judge_all(*crew_, digests, verdicts, [this](unsigned shard, auto part, auto part_verdicts) {
+    shards_[shard].observe(part, part_verdicts);
+  });
+}
+
+void ShardedFilter::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
+  judge_all(*crew_, digests, verdicts, [this](unsigned shard, auto part, auto part_verdicts) {
+    shards_[shard].may_contain(part, part_verdicts);
+  });
+}
+
+void ShardedFilter::insert(std::span<const Digest> digests) {
+  judge_all(*crew_, digests, {},
+            [this](unsigned shard, auto part, auto) { shards_[shard].insert(part); });
+}
+
+void ShardedFilter::clear() noexcept {
+  for (AnyFilter& shard : shards_) shard.clear();
+  taken_back_ = 0;
+}
+
+bool ShardedFilter::forget(const Digest& digest) noexcept {
+  return shard_for(digest).forget(digest);
+}
+
+FilterPromises ShardedFilter::promises() const noexcept {
+  return shards_.front().promises();
+}
+
+// A new key falls to each shard with the same chance, so errors are means.
+FilterStats ShardedFilter::stats() const {
+  FilterStats all{.bytes = ShardCrew::bytes_for(params_.shards)};
+  for (const AnyFilter& shard : shards_) {
+    const FilterStats stats = shard.stats();
+    all.keys += stats.keys;
+    all.capacity += stats.capacity;
+    all.bytes += stats.bytes;
+    all.target_fpr = stats.target_fpr;
+    all.predicted_fpr += stats.predicted_fpr / params_.shards;
+    all.planned_fpr += stats.planned_fpr / params_.shards;
+    all.stash += stats.stash;
+    all.forgotten += stats.forgotten;
+    all.forget_misses += stats.forget_misses;
+    all.forget_kept += stats.forget_kept;
+  }
+  // Of the shards' own capacity a part is there for chance.
+  if (all.capacity > 0 && params_.keys > 0) all.capacity = params_.keys;
+  all.forgotten -= taken_back_;
+  return all;
+}
+
+void ShardedFilter::encode_header(Encoder& to) const {
+  to.u32(params_.shards);
+  to.u16(static_cast<std::uint16_t>(shards_.front().kind()));
+  to.u16(shards_.front().version());
+  to.u64(params_.keys);
+}
+
+// Fields and tables of each shard: the fields of many would be more than a header may hold.
+void ShardedFilter::encode_payload(Encoder& to) const {
+  for (const AnyFilter& shard : shards_) {
+    BytesEncoder fields;
+    shard.encode_header(fields);
+    CountingEncoder payload;
+    shard.encode_payload(payload);
+    to.u64(payload.count());
+    to.u32(static_cast<std::uint32_t>(fields.written().size()));
+    to.bytes(fields.written());
+    shard.encode_payload(to);
+  }
+}
+
+Sharded Sharded::make(const Params& params) {
+  return Sharded(params, make_shards(params, false));
+}
+
+void Sharded::merge(const Sharded& other) {
+  // Whether shards fit is theirs to say, the first of them for all: they are made alike.
+  if (params_.shards != other.params_.shards || params_.of != other.params_.of)
+    throw BadParameters("filters 'sharded' can be merged when they are made alike, but one has " +
+                        params_.settings().text() + " and the other " +
+                        other.params_.settings().text());
+  for (unsigned i = 0; i < params_.shards; ++i) shards_[i].merge(other.shards_[i]);
+}
+
+Sharded Sharded::decode(Decoder& header, Decoder& payload) {
+  Decoded decoded = decode_shards(header, payload, false);
+  return Sharded(std::move(decoded.params), std::move(decoded.shards));
+}
+
+static_assert(ForgettingFilter<Sharded> && MergingFilter<Sharded>);
+
+}  // namespace sluice

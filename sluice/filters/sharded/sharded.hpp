@@ -1,0 +1,154 @@
+// Sharded filter: several filters of one kind, each for its share of the keys, judged on as many
+// threads.
+//
+// Source   Horizontal shards as in Koloniari et al. 2011, §3, within one process.
+// Cost     What the shards cost, and that each thread looks at all digests for those of its shards:
+//          0.7 ns a digest, and twice that where another core has just written it. Batches of fewer
+//          than 512 keys are judged on the caller's thread. Threads start with the first larger
+//          batch, sleep when there is nothing to do, and end with the filter.
+// Errors   Those of the shards: a key has to do with one of them only. Each is made for its share
+//          of the keys and six standard deviations more (share_of), since chance deals unequally.
+// Use it   where one thread cannot keep up with a filter out of cache.
+// Avoid    for tables that stay in cache, small batches, and where processors have other work.
+// Format   snapshot kind 9 of shards that do not age, 22 of those that do; version 1.
+//
+// Shards share nothing, so verdicts are those of judging one by one, whatever the threads do.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/filters/any_filter.hpp"
+#include "sluice/filters/forecast.hpp"
+
+namespace sluice {
+
+class ShardCrew;
+
+// What both have in common that age and that do not.
+class ShardedFilter {
+ public:
+  static constexpr std::uint16_t kVersion = 1;
+  // What the shards promise, promises() says.
+  static constexpr FilterPromises kPromises{.no_false_negatives = false, .fixed_memory = false};
+
+  struct Params {
+    unsigned shards = 2;       // 1 to 64
+    std::string of = "bloom";  // the shards' name in the catalogue
+    Settings each = {};        // their settings, all of them
+    std::uint64_t keys = 0;    // that all together are planned for; 0: the shards know no number
+
+    static Params from(const Wish& wish, const Settings& settings);
+    static std::span<const ParameterInfo> known();
+    Settings settings() const;
+    Forecast forecast() const;
+    friend bool operator==(const Params&, const Params&) = default;
+  };
+
+  // Keys that a shard is made for, of `keys` in all: a shard gets more with a chance of 10⁻⁹.
+  // `spans` is into how many parts a filter cuts its keys, each of which must hold its own: chance
+  // weighs more on these.
+  static std::uint64_t share_of(std::uint64_t keys, unsigned shards, unsigned spans = 1);
+
+  Verdict observe(const Digest& digest);
+  bool may_contain(const Digest& digest) const noexcept;
+  void insert(const Digest& digest) { observe(digest); }
+  // What a shard throws is thrown, when all have done their part.
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  // Callers on several threads may ask at the same time, as of any filter; one of them has the
+  // filter's threads.
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
+  void insert(std::span<const Digest> digests);
+  void clear() noexcept;
+
+  bool can_forget() const noexcept { return shards_.front().can_forget(); }
+  bool forget(const Digest& digest) noexcept;
+
+  const Params& params() const noexcept { return params_; }
+  FilterPromises promises() const noexcept;
+  FilterStats stats() const;
+  const AnyFilter& shard(unsigned index) const { return shards_[index]; }
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+
+  ShardedFilter(ShardedFilter&&) noexcept;
+  ShardedFilter& operator=(ShardedFilter&&) noexcept;
+  ~ShardedFilter();
+
+ protected:
+  ShardedFilter(Params params, std::vector<AnyFilter> shards);
+  static std::vector<AnyFilter> make_shards(const Params& params, bool ages);
+  struct Decoded {
+    Params params;
+    std::vector<AnyFilter> shards;
+  };
+  static Decoded decode_shards(Decoder& header, Decoder& payload, bool ages);
+  AnyFilter& shard_for(const Digest& digest) noexcept;
+
+  Params params_;
+  std::vector<AnyFilter> shards_;
+  // Keys written and taken back again within one call: nobody's business.
+  std::uint64_t taken_back_ = 0;
+  // Behind a pointer: the threads know where it is, so that the filter can be moved.
+  std::unique_ptr<ShardCrew> crew_;
+};
+
+class Sharded : public ShardedFilter {
+ public:
+  static constexpr FilterKind kKind = FilterKind::sharded;
+
+  // Throws BadParameters, also when the shards would age.
+  static Sharded make(const Params& params);
+  bool can_merge() const noexcept { return shards_.front().can_merge(); }
+  // Shard by shard: of as many, which must fit.
+  void merge(const Sharded& other);
+  static Sharded decode(Decoder& header, Decoder& payload);
+
+ private:
+  using ShardedFilter::ShardedFilter;
+};
+
+// Of window filters. A generation ends in all shards at once.
+class ShardedWindow : public ShardedFilter {
+ public:
+  static constexpr FilterKind kKind = FilterKind::sharded_window;
+
+  // Throws BadParameters, also when the shards would not age.
+  static ShardedWindow make(const Params& params);
+
+  unsigned generations() const noexcept { return shards_.front().generations(); }
+  double slack() const noexcept { return shards_.front().slack(); }
+  double npws() const noexcept { return shards_.front().npws(); }
+  void rotate() noexcept;
+  // Full when a shard is. Then nothing after the first record that it had no room for is
+  // remembered, whatever shard it belongs to.
+  std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                    std::uint64_t& budget, Anchor anchor) noexcept;
+  std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
+  std::uint64_t live_keys() const noexcept;
+  // Of the shard that has the least.
+  std::uint64_t room() const noexcept;
+
+  static ShardedWindow decode(Decoder& header, Decoder& payload);
+
+ private:
+  using ShardedFilter::ShardedFilter;
+  struct Step;
+  std::size_t most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                           std::uint64_t limit, Anchor anchor) const noexcept;
+  std::size_t admit_singly(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                           std::uint64_t& budget, Anchor anchor) noexcept;
+  std::size_t admit_step(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                         std::uint64_t& budget, Anchor anchor, bool& full) noexcept;
+  std::size_t take_back(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                        std::span<Step> steps) noexcept;
+};
+
+// The name `sharded`: which of the two.
+std::span<const ParameterInfo> sharded_parameters();
+AnyFilter make_sharded(const Wish& wish, const Settings& settings);
+Forecast forecast_sharded(const Wish& wish, const Settings& settings);
+
+}  // namespace sluice

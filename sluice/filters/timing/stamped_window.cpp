@@ -1,0 +1,292 @@
+#include "sluice/filters/timing/stamped_window.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "sluice/base/checked.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/kernels/prefetch.hpp"
+
+namespace sluice {
+namespace {
+
+// Cells are read and written as part of a word that begins at their first byte.
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+
+// Each key brings a line a probe: as many keys ahead as fill the processor's queue of misses.
+std::size_t keys_ahead(unsigned probes) {
+  return std::clamp<std::size_t>(32 / probes, 3, 16);
+}
+
+}  // namespace
+
+std::uint64_t StampedWindow::Shape::live_capacity(std::uint64_t keys, unsigned generations) {
+  if (generations == 0) return keys;
+  return (keys + generations - 1) / generations * (generations + 1);
+}
+
+const char* StampedWindow::what_is_wrong(const Shape& shape) {
+  if (shape.probes == 0 || shape.probes > kMostProbes) return "it takes 1 to 64 probes";
+  if (shape.bits < 2 || shape.bits > kMostBits) return "its timers have 2 to 32 bits";
+  if (shape.generations > kMostGenerations) return "it takes at most 2^24 generations";
+  if (std::uint64_t{shape.generations} + 3 + shape.padding > std::uint64_t{1} << shape.bits)
+    return "its timers have too few bits for so many generations and so much padding";
+  if (shape.slices == 0 || (shape.vertical && shape.slices != 1)) return "it takes 1 slice or more";
+  if (shape.capacity == 0 || shape.capacity > kMostKeys) return "it takes 1 to 2^40 keys a window";
+  if (shape.equal > shape.probes) return "no more timers can be equal than there are probes";
+  const std::uint64_t parts = shape.vertical ? shape.probes : shape.slices;
+  if (shape.range == 0 || shape.range > kMostTableBytes / parts / shape.bits * 8)
+    return "its table takes 1 timer to 64 TiB";
+  return nullptr;
+}
+
+// Nothing is live in a new table of zeros, whatever the present number.
+StampedWindow::StampedWindow(std::string_view name, const Shape& shape)
+    : name_(name),
+      shape_(shape),
+      cycle_(shape.generations + 2 + shape.padding),
+      stride_(shape.vertical ? shape.range : 0),
+      live_capacity_(shape.live_capacity()),
+      sweep_share_((shape.cells() + shape.padding) / (std::uint64_t{shape.padding} + 1)),
+      sweep_due_(sweep_share_),
+      counts_(shape.generations),
+      memory_(shape.table_bytes() + kWordBytes) {
+  const std::uint64_t planned =
+      std::max<std::uint64_t>(1, shape.capacity / std::max(1u, shape.generations));
+  sweep_step_ = (sweep_share_ + planned - 1) / planned;
+}
+
+std::uint64_t StampedWindow::bytes_of(const Shape& shape) {
+  return shape.table_bytes() + kWordBytes + GenerationCounts::bytes_for(shape.generations);
+}
+
+std::uint32_t StampedWindow::get(std::uint64_t cell) const noexcept {
+  const std::uint64_t bit = cell * shape_.bits;
+  std::uint64_t word;
+  std::memcpy(&word, memory_.data() + bit / 8, kWordBytes);
+  return static_cast<std::uint32_t>(word >> (bit % 8) & ((std::uint64_t{1} << shape_.bits) - 1));
+}
+
+void StampedWindow::put(std::uint64_t cell, std::uint32_t stamp) noexcept {
+  const std::uint64_t bit = cell * shape_.bits;
+  const std::uint64_t mask = ((std::uint64_t{1} << shape_.bits) - 1) << (bit % 8);
+  std::uint64_t word;
+  std::memcpy(&word, memory_.data() + bit / 8, kWordBytes);
+  word = (word & ~mask) | std::uint64_t{stamp} << (bit % 8);
+  std::memcpy(memory_.data() + bit / 8, &word, kWordBytes);
+}
+
+unsigned StampedWindow::age_of_stamp(std::uint32_t stamp) const noexcept {
+  if (stamp == 0) return kExpired;
+  return now_ >= stamp ? now_ - stamp : now_ + cycle_ - stamp;
+}
+
+std::uint32_t StampedWindow::stamp_of_age(unsigned age) const noexcept {
+  return now_ > age ? now_ - age : now_ + cycle_ - age;
+}
+
+void StampedWindow::look(const Digest& digest, Sight& sight) const noexcept {
+  const std::uint64_t base = base_of(digest);
+  sight.oldest = 0;
+  for (unsigned probe = 0; probe < shape_.probes; ++probe) {
+    sight.cells[probe] = cell_of(digest, base, probe);
+    sight.ages[probe] = age_of_stamp(get(sight.cells[probe]));
+    sight.oldest = std::max(sight.oldest, sight.ages[probe]);
+  }
+}
+
+bool StampedWindow::held(const Sight& sight) const noexcept {
+  if (sight.oldest > shape_.generations) return false;
+  if (shape_.equal <= 1) return true;
+  const auto end = sight.ages.begin() + shape_.probes;
+  for (auto age = sight.ages.begin(); age != end; ++age)
+    if (std::count(age, end, *age) >= static_cast<std::ptrdiff_t>(shape_.equal)) return true;
+  return false;
+}
+
+// A cell keeps the later of two times.
+void StampedWindow::write(const Sight& sight, unsigned age) noexcept {
+  const std::uint32_t stamp = stamp_of_age(age);
+  for (unsigned probe = 0; probe < shape_.probes; ++probe)
+    if (sight.ages[probe] > age) put(sight.cells[probe], stamp);
+}
+
+void StampedWindow::sweep(std::uint64_t cells) noexcept {
+  std::uint64_t left = std::min(cells, sweep_due_);
+  sweep_due_ -= left;
+  for (; left > 0; --left) {
+    const std::uint32_t stamp = get(swept_);
+    if (stamp != 0 && age_of_stamp(stamp) > shape_.generations) put(swept_, 0);
+    swept_ = swept_ + 1 == shape_.cells() ? 0 : swept_ + 1;
+  }
+}
+
+void StampedWindow::rotate() noexcept {
+  const bool empty = counts_.live() == 0;
+  if (!empty) sweep(sweep_due_);
+  counts_.rotate();
+  now_ = now_ == cycle_ ? 1 : now_ + 1;
+  sweep_due_ = sweep_share_;
+  // Every live cell was stamped by a key that is counted in that generation or a later one. When no
+  // key is left, all is expired: marked at once, so that an idle filter rotates for nothing.
+  if (!empty && counts_.live() == 0) {
+    memory_.clear();
+    swept_ = 0;
+  }
+}
+
+std::size_t StampedWindow::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                 std::uint64_t& budget, Anchor anchor) noexcept {
+  assert(digests.size() == verdicts.size());
+  const bool refresh = anchor == Anchor::refreshed;
+  const bool prefetch = memory_.size() >= kernels::kPrefetchFromBytes;
+  const std::size_t ahead = keys_ahead(shape_.probes);
+  std::uint64_t written = 0;
+  std::size_t judged = 0;
+  Sight sight;
+  for (; judged < digests.size() && budget > 0; ++judged) {
+    if (prefetch && judged + ahead < digests.size()) {
+      // In place: GCC would drop a function that only prefetches.
+      const Digest& later = digests[judged + ahead];
+      const std::uint64_t base = base_of(later);
+      for (unsigned probe = 0; probe < shape_.probes; ++probe)
+        __builtin_prefetch(memory_.data() + cell_of(later, base, probe) * shape_.bits / 8, 1);
+    }
+    look(digests[judged], sight);
+    const bool duplicate = held(sight);
+    verdicts[judged] = static_cast<Verdict>(duplicate);
+    if (duplicate && !refresh) continue;
+    if (duplicate) {
+      counts_.move(sight.oldest, 0);
+    } else {
+      if (counts_.live() >= live_capacity_) break;
+      counts_.add(0);
+    }
+    write(sight, 0);
+    ++written;
+    --budget;
+  }
+  sweep(sweep_step_ * written);
+  return judged;
+}
+
+std::optional<Verdict> StampedWindow::admit_aged(const Digest& digest, unsigned age,
+                                                 Anchor anchor) noexcept {
+  assert(age <= shape_.generations);
+  Sight sight;
+  look(digest, sight);
+  if (held(sight)) {
+    if (anchor == Anchor::refreshed && age < sight.oldest) {
+      counts_.move(sight.oldest, age);
+      write(sight, age);
+    }
+    return Verdict::duplicate;
+  }
+  if (counts_.live() >= live_capacity_) return std::nullopt;
+  counts_.add(age);
+  write(sight, age);
+  sweep(sweep_step_);
+  return Verdict::distinct;
+}
+
+std::optional<StampedWindow::Trace> StampedWindow::age_of(const Digest& digest) const noexcept {
+  Sight sight;
+  look(digest, sight);
+  if (!held(sight)) return std::nullopt;
+  Trace trace{sight.oldest, 0, 0};
+  for (unsigned probe = 0; probe < shape_.probes; ++probe) {
+    const auto before = sight.cells.begin() + probe;
+    if (std::find(sight.cells.begin(), before, *before) != before) continue;
+    ++trace.cells;
+    trace.oldest += sight.ages[probe] == sight.oldest;
+  }
+  return trace;
+}
+
+Verdict StampedWindow::observe(const Digest& digest) {
+  Verdict verdict;
+  observe(std::span(&digest, 1), std::span(&verdict, 1));
+  return verdict;
+}
+
+// Without a pacer there is nobody to make room: full is an error, and says so.
+void StampedWindow::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  std::uint64_t budget = digests.size();
+  if (admit(digests, verdicts, budget, Anchor::delivered) < digests.size() && budget > 0)
+    throw BadParameters(
+        fmt::format("filter '{}' is full with {} keys: plan it for more", name_, live_keys()));
+}
+
+bool StampedWindow::may_contain(const Digest& digest) const noexcept {
+  if (shape_.equal > 1) {
+    Sight sight;
+    look(digest, sight);
+    return held(sight);
+  }
+  const std::uint64_t base = base_of(digest);
+  for (unsigned probe = 0; probe < shape_.probes; ++probe)
+    if (age_of_stamp(get(cell_of(digest, base, probe))) > shape_.generations) return false;
+  return true;
+}
+
+// No prefetch: most absent keys are known after a probe or two.
+void StampedWindow::may_contain(std::span<const Digest> digests,
+                                std::span<Verdict> verdicts) const noexcept {
+  assert(digests.size() == verdicts.size());
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+}
+
+void StampedWindow::insert(std::span<const Digest> digests) {
+  std::array<Verdict, 256> unread;
+  while (!digests.empty()) {
+    const std::size_t count = std::min(digests.size(), unread.size());
+    observe(digests.first(count), std::span(unread).first(count));
+    digests = digests.subspan(count);
+  }
+}
+
+void StampedWindow::clear() noexcept {
+  memory_.clear();
+  counts_.clear();
+  now_ = 1;
+  swept_ = 0;
+  sweep_due_ = sweep_share_;
+}
+
+void StampedWindow::encode_state(Encoder& to) const {
+  to.u32(now_);
+  to.u64(swept_);
+  to.u64(sweep_due_);
+}
+
+void StampedWindow::encode_tables(Encoder& to) const {
+  counts_.encode(to);
+  to.bytes(memory_.bytes().first(shape_.table_bytes()));
+}
+
+void StampedWindow::expect_tables(const Shape& shape, const Decoder& payload) {
+  payload.expect_remaining((std::uint64_t{shape.generations} + 1) * 8 + shape.table_bytes(),
+                           "the table of timers");
+}
+
+void StampedWindow::decode_state(Decoder& header, Decoder& payload) {
+  const auto refuse = [&](bool wrong) {
+    if (wrong) throw CorruptSnapshot(fmt::format("no filter '{}' has these fields", name_));
+  };
+  now_ = header.u32();
+  swept_ = header.u64();
+  sweep_due_ = header.u64();
+  refuse(now_ == 0 || now_ > cycle_ || swept_ >= shape_.cells() || sweep_due_ > sweep_share_);
+  counts_.decode(payload, live_capacity_);
+  payload.bytes(memory_.bytes().first(shape_.table_bytes()));
+  // A stamp beyond the cycle would have an age of nonsense, and one without a key would never be
+  // swept.
+  const std::uint32_t greatest = counts_.live() == 0 ? 0 : cycle_;
+  for (std::uint64_t cell = 0; cell < shape_.cells(); ++cell) refuse(get(cell) > greatest);
+}
+
+}  // namespace sluice

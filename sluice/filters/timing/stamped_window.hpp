@@ -1,0 +1,153 @@
+// A window in cells that hold the generation of their last writing: what `timing` and `timer` have
+// in common. Not a filter by itself; those two say how many cells, of how many bits, and where.
+//
+// A key has `probes` cells; writing it stamps them with the number of the present generation. It
+// is held while all its cells are live, that is, stamped in the present generation or one of the
+// `generations` before it. Nothing is decremented as time goes by: ages are differences of numbers.
+//
+// Numbers are 1 to `cycle`, and 0 marks a cell that is expired or was never written. They come
+// round, so expired cells must be marked before the number they carry is the present one again.
+// That leaves `padding` + 1 generations, in each of which that share of the cells is looked at:
+// some with every key written, and what is left when the generation ends.
+//
+//   cycle = generations + 2 + padding < 2^bits
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "sluice/base/bits.hpp"
+#include "sluice/base/memory.hpp"
+#include "sluice/filters/cohort/generation_counts.hpp"
+#include "sluice/filters/window_contract.hpp"
+
+namespace sluice {
+
+class StampedWindow {
+ public:
+  static constexpr unsigned kMostProbes = 64;
+  static constexpr unsigned kMostBits = 32;
+  static constexpr unsigned kMostGenerations = 1u << 24;
+  static constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 46;
+
+  struct Shape {
+    std::uint64_t range = 0;  // cells that one probe chooses from
+    unsigned slices = 1;      // a key's probes stay within one of these; 1: in all the table
+    bool vertical = false;    // each probe has a range of its own, instead of one for all
+    unsigned probes = 0;
+    unsigned bits = 0;  // of a cell
+    unsigned generations = 0;
+    unsigned padding = 0;
+    std::uint64_t capacity = 0;  // keys a window holds
+    unsigned equal = 0;          // a duplicate has at least as many equal stamps; 0: need not
+
+    std::uint64_t cells() const { return range * (vertical ? probes : slices); }
+    std::uint64_t table_bytes() const { return (cells() * bits + 7) / 8; }
+    // Keys that may be live at once: the window and the generation that is being written.
+    std::uint64_t live_capacity() const { return live_capacity(capacity, generations); }
+    static std::uint64_t live_capacity(std::uint64_t keys, unsigned generations);
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+
+  // What the cells tell about the last writing of a key that is held: no later than `age`
+  // generations ago.
+  struct Trace {
+    unsigned age;     // of the oldest stamp
+    unsigned oldest;  // cells that share it
+    unsigned cells;   // different cells of the key: probes may fall together
+  };
+
+  // The verbs of every filter: all in the present generation, nothing ages.
+  Verdict observe(const Digest& digest);
+  bool may_contain(const Digest& digest) const noexcept;
+  void insert(const Digest& digest) { observe(digest); }
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void insert(std::span<const Digest> digests);
+  void clear() noexcept;
+
+  unsigned generations() const noexcept { return shape_.generations; }
+  void rotate() noexcept;
+  std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                    std::uint64_t& budget, Anchor anchor) noexcept;
+  std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
+  std::uint64_t live_keys() const noexcept { return counts_.live(); }
+  std::uint64_t room() const noexcept {
+    return live_capacity_ - std::min(live_capacity_, counts_.live());
+  }
+
+  std::optional<Trace> age_of(const Digest& digest) const noexcept;
+  // Keys last written `age` generations ago, at most generations().
+  std::uint64_t keys_aged(unsigned age) const noexcept { return counts_.at(age); }
+  const Shape& shape() const noexcept { return shape_; }
+  // What bytes() says of such a window, before it is made.
+  static std::uint64_t bytes_of(const Shape& shape);
+
+ protected:
+  // `name` is the filter's, for errors; it outlives this.
+  StampedWindow(std::string_view name, const Shape& shape);
+
+  // Nothing, or a sentence about a shape that cannot be.
+  static const char* what_is_wrong(const Shape& shape);
+
+  std::uint64_t bytes() const noexcept { return memory_.size() + counts_.bytes(); }
+
+  void encode_state(Encoder& to) const;
+  void encode_tables(Encoder& to) const;
+  static void expect_tables(const Shape& shape, const Decoder& payload);
+  void decode_state(Decoder& header, Decoder& payload);
+
+ private:
+  static constexpr unsigned kExpired = 0xFFFF'FFFF;  // the age of a cell marked so
+
+  // Cells of a key and the ages of their stamps.
+  struct Sight {
+    std::array<std::uint64_t, kMostProbes> cells;
+    std::array<unsigned, kMostProbes> ages;
+    unsigned oldest;
+  };
+
+  // Where a key's cells are: part of the format. Each probe is a mix of the digest of its own, both
+  // factors its own, as sums of two hashes would have a floor of false positives.
+  std::uint64_t base_of(const Digest& digest) const noexcept {
+    if (shape_.slices == 1) return 0;
+    return shape_.range *
+           scale_to(fold_multiply(digest.hi + 0x8CB92BA72F3D8DD7ULL, digest.lo ^ kMixer),
+                    shape_.slices);
+  }
+  std::uint64_t cell_of(const Digest& digest, std::uint64_t base, unsigned probe) const noexcept {
+    const std::uint64_t mixed =
+        fold_multiply(digest.lo + probe * kMixer, digest.hi + (probe + 1) * kOtherMixer);
+    return base + probe * stride_ + scale_to(mixed, shape_.range);
+  }
+  static constexpr std::uint64_t kMixer = 0xC2B2AE3D27D4EB4FULL;
+  static constexpr std::uint64_t kOtherMixer = 0x9E3779B185EBCA87ULL;
+
+  std::uint32_t get(std::uint64_t cell) const noexcept;
+  void put(std::uint64_t cell, std::uint32_t stamp) noexcept;
+  unsigned age_of_stamp(std::uint32_t stamp) const noexcept;
+  std::uint32_t stamp_of_age(unsigned age) const noexcept;
+
+  void look(const Digest& digest, Sight& sight) const noexcept;
+  bool held(const Sight& sight) const noexcept;
+  void write(const Sight& sight, unsigned age) noexcept;
+  void sweep(std::uint64_t cells) noexcept;
+
+  std::string_view name_;
+  Shape shape_;
+  std::uint32_t cycle_;
+  std::uint64_t stride_;
+  std::uint64_t live_capacity_;
+  std::uint64_t sweep_share_;  // cells to be looked at in each generation
+  std::uint64_t sweep_step_;   // of these, with each key written
+  std::uint32_t now_ = 1;      // the number of the present generation
+  std::uint64_t swept_ = 0;    // the next cell to look at
+  std::uint64_t sweep_due_;    // cells still to be looked at in this generation
+  GenerationCounts counts_;
+  Memory memory_;
+};
+
+}  // namespace sluice
