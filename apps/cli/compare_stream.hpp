@@ -9,9 +9,9 @@
 
 #include "connectors/files/files.hpp"
 #include "sluice/lab/compare.hpp"
+#include "sluice/lab/synthetic.hpp"
 #include "sluice/stream/event_time.hpp"
 #include "sluice/stream/record.hpp"
-#include "sluice/lab/synthetic.hpp"
 
 namespace CLI {
 class App;

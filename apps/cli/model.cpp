@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/models/registry.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "json_writer.hpp"
 #include "printable.hpp"
-#include "apps/cli/models/registry.hpp"
 
 namespace sluice::cli {
 namespace {

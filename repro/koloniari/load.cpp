@@ -7,8 +7,8 @@
 
 #include "repro/koloniari/experiments.hpp"
 #include "repro/koloniari/streams.hpp"
-#include "sluice/model/sliced.hpp"
 #include "sluice/lab/synthetic.hpp"
+#include "sluice/model/sliced.hpp"
 
 namespace sluice::repro::koloniari {
 namespace {

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "sluice/base/random.hpp"
-#include "sluice/model/distinct_keys.hpp"
 #include "sluice/lab/zipf.hpp"
+#include "sluice/model/distinct_keys.hpp"
 
 namespace sluice::repro::koloniari {
 namespace {

@@ -10,9 +10,9 @@
 #include "repro/shtul/fresh_keys.hpp"
 #include "repro/shtul/rows_of_tables.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/lab/zipf.hpp"
 #include "sluice/model/apbf.hpp"
 #include "sluice/model/distinct_keys.hpp"
-#include "sluice/lab/zipf.hpp"
 
 namespace sluice::repro::shtul {
 namespace {

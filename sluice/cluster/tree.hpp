@@ -1,8 +1,7 @@
 // Filters near producers: a tree of Bloom filters, asked from the leaf upwards.
 //
 // Source   Koloniari et al. 2011, §6: sparse trees (first test all the way up, then set), dense
-// ones
-//          (test and set on the way up), top-down testing.
+//          ones (test and set on the way up), top-down testing.
 // Differs  A hit that top-down testing refutes does not end the climb: the paper's stops there, and
 //          lets duplicates through. stop_when_refuted does as the paper does. A sparse tree's root
 //          may be asked by test-and-set: producers that race for a key meet there, and one wins.

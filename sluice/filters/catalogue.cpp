@@ -79,7 +79,7 @@ constexpr KindInfo kKinds[] = {
     kind_info<Cohort>("cohort"),       kind_info<ExactWindow>("exact-window"),
     kind_info<Timing>("timing"),       kind_info<Timer>("timer"),
     kind_info<Apbf>("apbf"),           kind_info<Apbbf>("apbbf"),
-    kind_info<Sharded>("sharded"),       kind_info<ShardedWindow>("sharded"),
+    kind_info<Sharded>("sharded"),     kind_info<ShardedWindow>("sharded"),
     kind_info<None>("none"),
 };
 

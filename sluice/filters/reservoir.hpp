@@ -11,8 +11,7 @@
 //          The resets of a key fall on the same run of bits in each of its filters, which lie side
 //          by side: one draw and a cache line or two, and the errors are those of separate draws.
 // Cost     observe: a cache line a filter and those of the resets; no allocation. variant=paper:
-// two
-//          lines a filter for what is written, of which half cannot be prefetched.
+//          two lines a filter for what is written, of which half cannot be prefetched.
 // Errors   `duplicate` may be wrong (model::reservoir_fpr), and so may `distinct`: a key is
 //          remembered for a random time (model::reservoir_caught).
 // Use it   when memory is fixed, there is no window, and a repeat let through costs little: it

@@ -2,17 +2,14 @@
 //
 // Source   Deng & Rafiei 2006; as the baseline of Dutta et al. 2012, §6.
 // Differs  The cells that a record reduces are neighbours by default, as in that paper's practice
-// and
-//          not in its analysis; both err alike (docs/filters/stable.md).
+//          and not in its analysis; both err alike (docs/filters/stable.md).
 // Cost     observe: a cache line a probe and one for the run of cells to reduce, no allocation.
-// With
-//          draws=independent a line for each of these.
+//          With draws=independent a line for each of these.
 // Errors   `duplicate` may be wrong (model::stable_fpr), and so may `distinct`: a key is remembered
 //          for a random time (model::stable_caught).
 // Use it   as the baseline that it is in papers.
 // Avoid    else: `reservoir` remembers as far in the same bits, and farther where repeats come
-// often;
-//          a window filter remembers the recent past for sure.
+//          often; a window filter remembers the recent past for sure.
 // Format   snapshot kind 7, version 1.
 //
 // Every record, duplicate or not, first reduces some cells by one and then sets its own to the

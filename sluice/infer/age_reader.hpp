@@ -3,7 +3,7 @@
 //   timing   the age λ of the key's oldest timers, and how many they are (Dautrich & Ravishankar
 //            2013, Lemmas 1 and 2)
 //   cohort   the age of the slot with the key's fingerprint, against the chance that it is
-//   another's
+//            another's
 //
 // Filters know nothing of this. Whoever drives the filter says where in a generation it stands.
 #pragma once

@@ -4,8 +4,7 @@
 // than modelled:
 //
 //   sketch   8-bit counters, two a key, each halved once a window, say how often a key came of
-//   late.
-//            Arrivals fall into classes by the power of two of that number.
+//            late. Arrivals fall into classes by the power of two of that number.
 //   shadow   of a sample of the key space it is known exactly when each key was last written. For
 //            each class, the share of sampled arrivals whose key was in the window is the prior of
 //            all arrivals of that class. When the shadow is full, the sample is halved.

@@ -8,9 +8,8 @@
 //          has its other bucket in a half without such differences: a third of the moves of one
 //          table with both buckets of a key in it.
 // Address  Linear hashing. Of a half's 2^L + p buckets the first p have been split, and each has
-// its
-//          sibling 2^L further on; a hash's bucket is that of its bits 1 to L + 1 where there is
-//          such a bucket, else of bits 1 to L. How many of the hash's bits that used, with the
+//          its sibling 2^L further on; a hash's bucket is that of its bits 1 to L + 1 where there
+//          is such a bucket, else of bits 1 to L. How many of the hash's bits that used, with the
 //          lowest, is the bucket's *level*; its number are those bits themselves.
 // Slot     From the lowest bit on: the tag, all of it for ever; then the hash's bits from the
 //          bucket's level on; then a one; then zeros. All zero is free. A new key has as many bits

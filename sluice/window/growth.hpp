@@ -4,10 +4,9 @@
 //
 // Source   Koloniari et al. 2011, §5, for any window filter; by density or by cardinality.
 // Differs  The paper's stages share hash functions and size, and its error bound breaks in a burst
-// (a
-//          five-fold burst against .05 gives .14 to .16). Here the error is a budget: a new stage
-//          may err at most at half of what the live ones leave of it, so their sum stays below the
-//          target.
+//          (a five-fold burst against .05 gives .14 to .16). Here the error is a budget: a new
+//          stage may err at most at half of what the live ones leave of it, so their sum stays
+//          below the target.
 #pragma once
 
 #include <functional>

@@ -1,12 +1,10 @@
 // A window over a stream: which keys count as seen, by count or by time.
 //
 //   count     the last n deliveries. A generation ends after every n / generations keys written;
-//   with
-//             `refreshed`, after as many arrivals, and the window is the last n arrivals.
+//             with `refreshed`, after as many arrivals, and the window is the last n arrivals.
 //   time      the last t. A generation is one tick of t / generations. A key whose age is below t
-//   is inside,
-//             one of age t + slack or more is outside; between them either. A record that comes
-//             late, but inside the window, is written at its own age.
+//             is inside, one of age t + slack or more is outside; between them either. A record
+//             that comes late, but inside the window, is written at its own age.
 //   landmark  since the last whole hour or day: one generation, nothing older counts.
 //
 // Ageing is the filter's (rotate), growing is Growth's; this is the pacer that drives both, and the

@@ -10,8 +10,8 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/filters/timing/timer.hpp"
-#include "sluice/model/timer.hpp"
 #include "sluice/lab/zipf.hpp"
+#include "sluice/model/timer.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/window_reference.hpp"
 

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <optional>
 
-#include "sluice/base/error.hpp"
 #include "apps/cli/models/registry_parts.hpp"
+#include "sluice/base/error.hpp"
 
 namespace sluice::model {
 namespace {

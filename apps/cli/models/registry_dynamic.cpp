@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "apps/cli/models/registry_parts.hpp"
 #include "sluice/model/dynamic.hpp"
 #include "sluice/model/dynamic_sizing.hpp"
-#include "apps/cli/models/registry_parts.hpp"
 
 namespace sluice::model {
 namespace {

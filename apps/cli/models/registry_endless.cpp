@@ -1,8 +1,8 @@
 // Models of filters for streams without an end: those that forget at random, and one that grows.
 #include <cmath>
 
-#include "sluice/model/growing.hpp"
 #include "apps/cli/models/registry_parts.hpp"
+#include "sluice/model/growing.hpp"
 #include "sluice/model/reservoir.hpp"
 #include "sluice/model/stable.hpp"
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/cli/models/registry_parts.hpp"
 #include "sluice/model/cohort.hpp"
 #include "sluice/model/distinct_keys.hpp"
 #include "sluice/model/posterior.hpp"
-#include "apps/cli/models/registry_parts.hpp"
 
 namespace sluice::model {
 namespace {

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/cli/models/registry_parts.hpp"
 #include "sluice/model/bloom.hpp"
 #include "sluice/model/cohort.hpp"
 #include "sluice/model/counting.hpp"
 #include "sluice/model/lower_bound.hpp"
-#include "apps/cli/models/registry_parts.hpp"
 #include "sluice/model/sliced.hpp"
 
 namespace sluice::model {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sluice/model/bloom.hpp"
 #include "apps/cli/models/registry_parts.hpp"
+#include "sluice/model/bloom.hpp"
 #include "sluice/model/sliced.hpp"
 
 namespace sluice::model {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "apps/cli/models/registry_parts.hpp"
 #include "sluice/model/apbf.hpp"
 #include "sluice/model/lower_bound.hpp"
-#include "apps/cli/models/registry_parts.hpp"
 #include "sluice/model/timer.hpp"
 #include "sluice/model/timing.hpp"
 

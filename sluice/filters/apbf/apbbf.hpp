@@ -8,8 +8,7 @@
 // Cost     observe of a new key: `segment` k blocks written and 2 to 3 asked, each a cache line;
 //          `column` all k + l asked, adjacent, up to 16; `line` one line. No allocation.
 // Errors   `duplicate` may be wrong (model::apbbf_fpr, model::column_fpr); `distinct` never is for
-// a
-//          key written in the present generation or the l before it. Keys fade out over the k
+//          a key written in the present generation or the l before it. Keys fade out over the k
 //          generations after.
 // Use it   `line` for the fastest window there is, where an error of 1 % will do.
 // Avoid    for small errors or little slack: cohort holds both in fewer bits.

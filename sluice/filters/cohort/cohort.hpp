@@ -1,18 +1,17 @@
 // Cohort filter: a sliding window of fingerprints, each stamped with the generation that wrote it.
 //
 // Source   Ours. Its nearest relatives are cuckoo tables with timestamps, SWAMP, and the
-// construction with
-//          which Naor & Yogev (2013) meet their lower bound for sliding filters: dictionaries, not
-//          bits.
+//          construction with which Naor & Yogev (2013) meet their lower bound for sliding filters:
+//          dictionaries, not bits.
 // Cost     observe: two cache lines, no allocation. Bits a key of the window, everything counted:
-// 29 with
-//          24-bit slots, 37 with 32-bit ones (docs/filters/cohort.md).
+//          29 with 24-bit slots, 37 with 32-bit ones (docs/filters/cohort.md).
 // Errors   `duplicate` may be wrong (model::cohort_fpr). `distinct` never is for a key written in
-// the present
-//          generation or the `generations` before it. A key stays up to one generation too long.
+//          the present generation or the `generations` before it. A key stays up to one generation
+//          too long.
 // Use it   for windows: it is the default.
 // Avoid    when keys must be counted or several sites share one filter: bits can be split, slots
-// cannot. Format   snapshot kind 17, version 1.
+//          cannot.
+// Format   snapshot kind 17, version 1.
 //
 // A slot whose generation has left the window is free; nothing is ever erased. Generation numbers
 // wrap, so each insertion also sweeps its share of the table: free slots get the number of the

@@ -105,7 +105,7 @@ std::uint64_t BitMatrix::bytes_for(std::uint64_t rows, std::size_t filters) {
 }
 
 void BitMatrix::gather(std::size_t filter, std::uint64_t first_word,
-                        std::span<std::uint64_t> out) const noexcept {
+                       std::span<std::uint64_t> out) const noexcept {
   const SlicedGroup& group = group_of(filter);
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = group.gather(column_of(filter), first_word + i);

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/dynamic/bit_matrix.hpp"
 #include "sluice/filters/dynamic/dynamic_piece.hpp"
 #include "sluice/filters/forecast.hpp"
-#include "sluice/filters/dynamic/bit_matrix.hpp"
 
 namespace sluice {
 

@@ -17,8 +17,8 @@
 #pragma once
 
 #include "sluice/base/memory.hpp"
-#include "sluice/filters/forecast.hpp"
 #include "sluice/filters/cohort/generation_counts.hpp"
+#include "sluice/filters/forecast.hpp"
 #include "sluice/filters/window_contract.hpp"
 
 namespace sluice {

@@ -101,7 +101,8 @@ void ShardedFilter::observe(std::span<const Digest> digests, std::span<Verdict> 
   });
 }
 
-void ShardedFilter::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
+void ShardedFilter::may_contain(std::span<const Digest> digests,
+                                std::span<Verdict> verdicts) const {
   judge_all(*crew_, digests, verdicts, [this](unsigned shard, auto part, auto part_verdicts) {
     shards_[shard].may_contain(part, part_verdicts);
   });

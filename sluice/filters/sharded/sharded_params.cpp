@@ -27,8 +27,8 @@ constexpr std::string_view kTheirs = "of.";
 constexpr ParameterInfo kKnown[] = {
     {"shards", "filters that the keys are dealt to, each judged on a thread of its own", "1 to 64",
      "2"},
-    {"of", "the filter that the shards are; its own parameters may follow", "any filter but sharded",
-     "bloom"},
+    {"of", "the filter that the shards are; its own parameters may follow",
+     "any filter but sharded", "bloom"},
     {"keys", "distinct keys, or keys a window holds, all shards together", "as the shards'",
      "as the shards'"},
     {"bytes", "size of the tables, all shards together", "as the shards'",

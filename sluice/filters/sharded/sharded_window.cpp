@@ -47,12 +47,12 @@ std::uint64_t ShardedWindow::room() const noexcept {
 }
 
 std::optional<Verdict> ShardedWindow::admit_aged(const Digest& digest, unsigned age,
-                                                Anchor anchor) noexcept {
+                                                 Anchor anchor) noexcept {
   return shard_for(digest).admit_aged(digest, age, anchor);
 }
 
 std::size_t ShardedWindow::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                                std::uint64_t& budget, Anchor anchor) noexcept {
+                                 std::uint64_t& budget, Anchor anchor) noexcept {
   assert(digests.size() == verdicts.size());
   std::size_t judged = 0;
   bool full = false;
@@ -74,8 +74,9 @@ std::size_t ShardedWindow::admit(std::span<const Digest> digests, std::span<Verd
   return judged;
 }
 
-std::size_t ShardedWindow::admit_singly(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                                       std::uint64_t& budget, Anchor anchor) noexcept {
+std::size_t ShardedWindow::admit_singly(std::span<const Digest> digests,
+                                        std::span<Verdict> verdicts, std::uint64_t& budget,
+                                        Anchor anchor) noexcept {
   for (std::size_t i = 0; i < digests.size(); ++i) {
     if (budget == 0) return i;
     if (shard_for(digests[i])
@@ -89,8 +90,9 @@ std::size_t ShardedWindow::admit_singly(std::span<const Digest> digests, std::sp
 // last of them, whatever the verdicts: a spent budget ends a generation at once. Those that are
 // duplicates now stay so until something ages, and write nothing unless refreshed: asking finds
 // long steps even for the last keys of a generation.
-std::size_t ShardedWindow::most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                                       std::uint64_t limit, Anchor anchor) const noexcept {
+std::size_t ShardedWindow::most_records(std::span<const Digest> digests,
+                                        std::span<Verdict> verdicts, std::uint64_t limit,
+                                        Anchor anchor) const noexcept {
   std::size_t count = std::min(digests.size(), ShardCrew::kTogether);
   if (limit >= std::min(count, kLongStep)) return std::min<std::size_t>(count, limit);
   if (anchor == Anchor::refreshed || !promises().no_false_negatives)
@@ -112,7 +114,7 @@ struct ShardedWindow::Step {
 };
 
 std::size_t ShardedWindow::admit_step(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                                     std::uint64_t& budget, Anchor anchor, bool& full) noexcept {
+                                      std::uint64_t& budget, Anchor anchor, bool& full) noexcept {
   std::array<Step, kMostShards> steps;
   std::size_t judged = crew_->step(
       digests, verdicts,
@@ -136,8 +138,8 @@ std::size_t ShardedWindow::admit_step(std::span<const Digest> digests, std::span
 
 // Everything after the first record that its shard had no room for. Returns which that is.
 std::size_t ShardedWindow::take_back(std::span<const Digest> digests,
-                                    std::span<const Verdict> verdicts,
-                                    std::span<Step> steps) noexcept {
+                                     std::span<const Verdict> verdicts,
+                                     std::span<Step> steps) noexcept {
   std::array<std::size_t, kMostShards> seen{};
   std::size_t first = digests.size();
   for (std::size_t i = 0; i < digests.size(); ++i) {

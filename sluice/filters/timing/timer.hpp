@@ -9,8 +9,7 @@
 // Cost     observe: one cache line a probe, no allocation. 8 or 16 bits a timer, 1.44·log₂(1/fpr)
 //          timers a key: 80 bits a key at 1 %.
 // Errors   `duplicate` may be wrong (model::timer_window_fpr). `distinct` never is within the
-// window and
-//          equal=0. With equal=x a duplicate needs x equal timers: fewer false positives
+//          window and equal=0. With equal=x a duplicate needs x equal timers: fewer false positives
 //          (model::timer_equal_fpr) for some false negatives (model::timer_equal_fnr), mostly of
 //          keys about to leave.
 // Use it   for vertical slices over several sites, and for late events: a timer takes any age.

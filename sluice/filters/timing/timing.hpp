@@ -1,17 +1,16 @@
 // Timing filter: a sliding window of timestamps of few bits, in blocks.
 //
 // Source   Zhang & Guan 2008 (timing Bloom filter) and its block form, as Dautrich & Ravishankar
-// 2013
-//          give both in §3; here a generation is a block of B insertions, and B = 1 is the timing
-//          Bloom filter proper. Size, block and padding follow the rules of model/timing.hpp.
+//          2013 give both in §3; here a generation is a block of B insertions, and B = 1 is the
+//          timing Bloom filter proper. Size, block and padding follow the rules of
+//          model/timing.hpp.
 // Differs  Who rotates ends a block, so a block may also be a span of time. What an early rotation
 //          leaves unmarked is marked by it. Positions are independent mixes of the digest.
 // Cost     observe: one cache line a probe and at most a timer looked at a probe; no allocation.
 //          1.44·log₂(1/fpr) timers a key: 60 bits a key at 1 % with 24 generations.
 // Errors   `duplicate` may be wrong (model::timing_window_fpr). `distinct` never is for a key
-// written in
-//          the present generation or the `generations` before it. A key stays up to one generation
-//          too long.
+//          written in the present generation or the `generations` before it. A key stays up to one
+//          generation too long.
 // Use it   where ages are asked: age_of tells how old a key's oldest timestamp is and how many of
 //          its timers share it, which is what inference needs.
 // Avoid    for windows as such: `cohort` takes half of the bits at a hundredth of the error.
