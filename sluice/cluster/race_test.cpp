@@ -10,7 +10,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/cluster/local_site.hpp"
 #include "sluice/cluster/tree.hpp"
-#include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice::cluster {
 namespace {

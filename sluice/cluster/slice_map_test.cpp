@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
-#include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice::cluster {
 namespace {

@@ -8,7 +8,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/cluster/local_site.hpp"
-#include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice::cluster {
 namespace {

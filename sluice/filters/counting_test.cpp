@@ -9,16 +9,12 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/nibbles.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {
 
-std::vector<Digest> digests(std::uint64_t seed, std::size_t count) {
-  SplitMix64 random(seed);
-  std::vector<Digest> made(count);
-  for (Digest& digest : made) digest = {random.next(), random.next()};
-  return made;
-}
+using testing_support::random_digests;
 
 std::vector<std::byte> table_of(const Counting& filter) {
   BytesEncoder to;
@@ -59,7 +55,7 @@ TEST(Counting, ForgettingAllLeavesItEmpty) {
   Counting filter = Counting::make(kSmall);
   const std::vector<std::byte> empty = table_of(filter);
   std::vector<Digest> written;
-  for (const Digest& digest : digests(1, 133))
+  for (const Digest& digest : random_digests(1, 133))
     if (filter.observe(digest) == Verdict::distinct) written.push_back(digest);
   EXPECT_EQ(filter.stats().keys, written.size());
   for (std::size_t i = 0; i < written.size(); ++i) {
@@ -77,7 +73,7 @@ TEST(Counting, ForgettingAllLeavesItEmpty) {
 // One word of counters: every key's seven probes meet each other.
 TEST(Counting, ProbesThatMeetAreTakenBackAsTheyWereCounted) {
   Counting filter = Counting::make({.counters = 16, .probes = 7, .capacity = 1, .target_fpr = 0.5});
-  for (const Digest& digest : digests(2, 100)) {
+  for (const Digest& digest : random_digests(2, 100)) {
     ASSERT_EQ(filter.observe(digest), Verdict::distinct);
     ASSERT_TRUE(filter.forget(digest));
     ASSERT_EQ(table_of(filter), std::vector<std::byte>(8));
@@ -100,7 +96,7 @@ TEST(Counting, NoKeyThatRemainsIsLostAmongStuckCounters) {
   std::vector<Digest> held;
   for (int merges = 0; merges < 200; ++merges) {
     Counting more = Counting::make(filter.params());
-    for (const Digest& digest : digests(random.next(), 4))
+    for (const Digest& digest : random_digests(random.next(), 4))
       if (more.observe(digest) == Verdict::distinct) held.push_back(digest);
     filter.merge(more);
   }
@@ -114,7 +110,7 @@ TEST(Counting, NoKeyThatRemainsIsLostAmongStuckCounters) {
 
 TEST(Counting, AMergeAnswersYesWhereEitherDid) {
   Counting one = Counting::make(kSmall), two = Counting::make(kSmall);
-  const std::vector<Digest> first = digests(4, 60), second = digests(5, 60);
+  const std::vector<Digest> first = random_digests(4, 60), second = random_digests(5, 60);
   one.insert(first);
   two.insert(second);
   const std::uint64_t keys = one.stats().keys + two.stats().keys;
@@ -136,10 +132,10 @@ TEST(Counting, AMergeAnswersYesWhereEitherDid) {
 TEST(CountingError, ForgettingStrangersErasesAtTheRateOfAFalsePositive) {
   Counting filter =
       Counting::make({.counters = 1 << 20, .probes = 7, .capacity = 109'000, .target_fpr = 0.01});
-  filter.insert(digests(6, 109'000));
+  filter.insert(random_digests(6, 109'000));
   const double fpr = filter.stats().predicted_fpr;
   filter.forget(Digest{1, 1});
-  for (const Digest& digest : digests(7, 20'000)) filter.forget(digest);
+  for (const Digest& digest : random_digests(7, 20'000)) filter.forget(digest);
   const FilterStats stats = filter.stats();
   const double expected = static_cast<double>(stats.forget_misses) * fpr / (1 - fpr);
   // Four standard errors of a binomial count, and 5 % as each erasure lowers the rate.
@@ -150,7 +146,7 @@ TEST(CountingError, ForgettingStrangersErasesAtTheRateOfAFalsePositive) {
 // Or forgetting could leave keys without a counter: a state that could not be read again.
 TEST(Counting, ASnapshotOfMoreKeysThanCountersIsRefused) {
   Counting filter = Counting::make(kSmall);
-  for (const Digest& digest : digests(11, 3)) filter.insert(digest);
+  for (const Digest& digest : random_digests(11, 3)) filter.insert(digest);
   BytesEncoder header, payload;
   filter.encode_header(header);
   filter.encode_payload(payload);

@@ -9,14 +9,12 @@
 #include "sluice/infer/inferred_set.hpp"
 #include "sluice/infer/inferred_window.hpp"
 #include "sluice/infer/prior_table.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {
 
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+using testing_support::digest_of;
 
 Timing timing(const char* settings) {
   return Timing::make(Timing::Params::from({}, Settings::parse(settings)));

@@ -12,16 +12,16 @@
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/infer/inferred_set.hpp"
 #include "sluice/infer/inferred_window.hpp"
+#include "tests/support/digests.hpp"
+#include "tests/support/filter_bytes.hpp"
 
 namespace sluice {
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
+using testing_support::bytes_of;
+using testing_support::digest_of;
 
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+constexpr Nanoseconds kSecond = 1'000'000'000;
 
 AnyFilter window_of(const char* filter, WindowSpec spec, Anchor anchor = Anchor::delivered) {
   return AnyFilter(
@@ -35,13 +35,6 @@ struct Judged {
   std::vector<Verdict> verdicts;
   std::vector<std::optional<double>> posteriors;
 };
-
-std::vector<std::byte> bytes_of(const AnyFilter& filter) {
-  BytesEncoder to;
-  filter.encode_header(to);
-  filter.encode_payload(to);
-  return to.take();
-}
 
 // 10,000 arrivals of 5,000 keys, 100 a second, in batches of up to `most`.
 Judged run(AnyFilter& filter, bool learn, const Costs& costs, std::size_t most) {

@@ -7,14 +7,12 @@
 #include "sluice/base/random.hpp"
 #include "sluice/infer/inferred_window.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {
 
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+using testing_support::digest_of;
 
 // At every level of instructions, with keys that are not there, that share a fingerprint, and that
 // found no room in the table.

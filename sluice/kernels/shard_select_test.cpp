@@ -6,18 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "sluice/base/random.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice::kernels {
 namespace {
 
-std::vector<Digest> random_digests(std::size_t count, std::uint64_t seed) {
-  SplitMix64 random(seed);
-  std::vector<Digest> digests(count);
-  for (Digest& digest : digests) digest = {random.next(), random.next()};
-  return digests;
-}
+using testing_support::random_digests;
 
 // Of a digest whose shard_mix is this.
 Digest digest_mixed(std::uint32_t mixed) {
@@ -100,7 +95,7 @@ TEST(ShardSelect, EveryLevelSelectsInOrderAndBringsBack) {
 // both words, are as often set as not: within five standard errors.
 TEST(ShardSelect, ShardsAreDealtEquallyAndSayNothingOfPlaces) {
   constexpr std::size_t kKeys = 40'000;
-  const std::vector<Digest> digests = random_digests(kKeys, 3);
+  const std::vector<Digest> digests = random_digests(3, kKeys);
   for (const unsigned shards : {2u, 3u, 8u}) {
     std::vector<double> keys(shards);
     std::vector<std::vector<double>> ones(shards, std::vector<double>(128));

@@ -8,15 +8,16 @@
 #include <string>
 
 #include "sluice/base/error.hpp"
-#include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/layout.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 #include "tests/support/snapshot_repair.hpp"
 
 namespace sluice {
 namespace {
 
+using testing_support::random_digests;
 using testing_support::repair_snapshot;
 using Bytes = std::vector<std::byte>;
 
@@ -24,13 +25,6 @@ const Labels kLabels = {{"format", "json"}, {"key", "/user"}, {"key", "/ad"}, {"
 
 Hasher hasher() {
   return Hasher(HashKind::highway, Secret::from_seed(11));
-}
-
-std::vector<Digest> digests(std::uint64_t seed, std::size_t count) {
-  SplitMix64 random(seed);
-  std::vector<Digest> made(count);
-  for (Digest& digest : made) digest = {random.next(), random.next()};
-  return made;
 }
 
 Bytes snapshot_of(const AnyFilter& filter, const Labels& labels = kLabels) {
@@ -41,7 +35,7 @@ Bytes snapshot_of(const AnyFilter& filter, const Labels& labels = kLabels) {
 
 Bytes snapshot_of(const char* filter, std::size_t keys) {
   AnyFilter made = make_filter(filter, {});
-  made.insert(digests(1, keys));
+  made.insert(random_digests(1, keys));
   return snapshot_of(made);
 }
 
@@ -98,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, EveryFilter,
 
 TEST_P(EveryFilter, ComesBackAsItWas) {
   AnyFilter filter = make_filter(GetParam(), {});
-  filter.insert(digests(1, 2000));
+  filter.insert(random_digests(1, 2000));
   const Bytes bytes = snapshot_of(filter);
   Snapshot loaded = read(bytes);
   EXPECT_EQ(loaded.labels, kLabels);
@@ -109,8 +103,8 @@ TEST_P(EveryFilter, ComesBackAsItWas) {
   EXPECT_EQ(snapshot_of(loaded.filter), bytes);
 
   // Half of these are known.
-  std::vector<Digest> asked = digests(1, 2000);
-  const std::vector<Digest> fresh = digests(2, 2000);
+  std::vector<Digest> asked = random_digests(1, 2000);
+  const std::vector<Digest> fresh = random_digests(2, 2000);
   asked.insert(asked.end(), fresh.begin(), fresh.end());
   std::vector<Verdict> one(asked.size()), two(asked.size());
   filter.observe(asked, one);

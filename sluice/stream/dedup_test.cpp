@@ -11,40 +11,13 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "tests/support/text_ends.hpp"
 
 namespace sluice {
 namespace {
 
-// Gives a text in reads of the sizes named, over and over; 0 as a size means: nothing is there yet.
-class TextSource final : public ByteSource {
- public:
-  TextSource(std::string text, std::vector<std::size_t> reads, std::string name = "input")
-      : text_(std::move(text)), reads_(std::move(reads)), name_(std::move(name)) {}
-
-  std::size_t read(std::span<char> into) override {
-    const std::size_t size =
-        reads_.empty() ? into.size() : std::max<std::size_t>(1, reads_[next_++ % reads_.size()]);
-    const std::size_t got = std::min({size, into.size(), text_.size() - at_});
-    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(at_), got, into.begin());
-    at_ += got;
-    return got;
-  }
-  bool would_wait() override { return !reads_.empty() && reads_[next_ % reads_.size()] == 0; }
-  const std::string& name() const override { return name_; }
-
- private:
-  std::string text_;
-  std::vector<std::size_t> reads_;
-  std::string name_;
-  std::size_t next_ = 0;
-  std::size_t at_ = 0;
-};
-
-class TextSink final : public ByteSink {
- public:
-  void write(std::string_view bytes) override { text += bytes; }
-  std::string text;
-};
+using testing_support::TextSink;
+using testing_support::TextSource;
 
 struct Outcome {
   std::string passed, held, error;

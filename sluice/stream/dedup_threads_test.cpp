@@ -14,50 +14,13 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/stream/dedup.hpp"
+#include "tests/support/text_ends.hpp"
 
 namespace sluice {
 namespace {
 
-// Gives a text in reads of `size` bytes; `before_read` sees how many came before.
-class TextSource final : public ByteSource {
- public:
-  TextSource(std::string text, std::size_t size) : text_(std::move(text)), size_(size) {}
-
-  std::size_t read(std::span<char> into) override {
-    if (before_read) before_read(reads_);
-    ++reads_;
-    const std::size_t got = std::min({size_, into.size(), text_.size() - at_});
-    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(at_), got, into.begin());
-    at_ += got;
-    return got;
-  }
-  bool would_wait() override { return waits_every > 0 && reads_ % waits_every == waits_every - 1; }
-  bool wait() override {
-    if (in_wait) in_wait(std::string_view(text_).substr(0, at_));
-    return true;
-  }
-  const std::string& name() const override { return name_; }
-
-  std::function<void(std::size_t)> before_read;
-  std::function<void(std::string_view given)> in_wait;
-  std::size_t waits_every = 0;
-
- private:
-  std::string text_, name_ = "input";
-  std::size_t size_;
-  std::size_t reads_ = 0;
-  std::size_t at_ = 0;
-};
-
-class TextSink final : public ByteSink {
- public:
-  void write(std::string_view bytes) override {
-    if (before_write) before_write(text.size());
-    text += bytes;
-  }
-  std::string text;
-  std::function<void(std::size_t)> before_write;
-};
+using testing_support::TextSink;
+using testing_support::TextSource;
 
 // Three in ten are there already.
 std::string lines(std::size_t count) {

@@ -5,18 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/text_ends.hpp"
+
 namespace sluice {
 namespace {
 
-class TextSink final : public ByteSink {
- public:
-  void write(std::string_view bytes) override {
-    text += bytes;
-    ++writes;
-  }
-  std::string text;
-  int writes = 0;
-};
+using testing_support::TextSink;
 
 // Records of a text that is readable past its end; each ends with a newline but perhaps the last.
 struct Batch {

@@ -13,32 +13,13 @@
 #include "sluice/stream/dedup.hpp"
 #include "sluice/stream/json_tree.hpp"
 #include "sluice/stream/prior_file.hpp"
+#include "tests/support/text_ends.hpp"
 
 namespace sluice {
 namespace {
 
-// Gives a text in reads of `size` bytes.
-class TextSource final : public ByteSource {
- public:
-  TextSource(std::string text, std::size_t size) : text_(std::move(text)), size_(size) {}
-  std::size_t read(std::span<char> into) override {
-    const std::size_t got = std::min({size_, into.size(), text_.size() - at_});
-    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(at_), got, into.begin());
-    at_ += got;
-    return got;
-  }
-  const std::string& name() const override { return name_; }
-
- private:
-  std::string text_, name_ = "input";
-  std::size_t size_, at_ = 0;
-};
-
-class TextSink final : public ByteSink {
- public:
-  void write(std::string_view bytes) override { text += bytes; }
-  std::string text;
-};
+using testing_support::TextSink;
+using testing_support::TextSource;
 
 struct Outcome {
   std::string passed, held, error;

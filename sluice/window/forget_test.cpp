@@ -4,18 +4,15 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
-#include "sluice/base/random.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
+using testing_support::digest_of;
 
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+constexpr Nanoseconds kSecond = 1'000'000'000;
 
 Verdict judge_at(Window& window, std::uint64_t key, Nanoseconds time) {
   const Digest digest = digest_of(key);

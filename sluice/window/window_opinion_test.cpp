@@ -8,16 +8,16 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/digests.hpp"
+#include "tests/support/filter_bytes.hpp"
 
 namespace sluice {
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
+using testing_support::bytes_of;
+using testing_support::digest_of;
 
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+constexpr Nanoseconds kSecond = 1'000'000'000;
 
 struct Case {
   const char* filter;
@@ -27,13 +27,6 @@ struct Case {
 
 Window make(const Case& each) {
   return Window::make({.spec = each.spec, .anchor = each.anchor, .filter = each.filter});
-}
-
-std::vector<std::byte> bytes_of(const Window& window) {
-  BytesEncoder to;
-  window.encode_header(to);
-  window.encode_payload(to);
-  return to.take();
 }
 
 // A stream of few keys, with times that go back now and then, be it a tick or too far.

@@ -9,16 +9,14 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
+using testing_support::digest_of;
 
-Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
-}
+constexpr Nanoseconds kSecond = 1'000'000'000;
 
 struct Event {
   std::uint64_t key;

@@ -7,15 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "sluice/base/codec.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/filter_bytes.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::bytes_of;
+using testing_support::copy_of;
 
 constexpr const char* kFilters[] = {
     "apbf,k=4,l=3,keys=900",
@@ -38,26 +41,6 @@ constexpr const char* kFilters[] = {
     "apbbf,layout=line,k=12,l=20,keys=6000",
     "apbbf,layout=line,k=31,l=1,keys=300",
 };
-
-std::vector<std::byte> bytes_of(const AnyFilter& filter) {
-  BytesEncoder header, payload;
-  filter.encode_header(header);
-  filter.encode_payload(payload);
-  std::vector<std::byte> all = header.take();
-  const std::vector<std::byte> rest = payload.take();
-  all.insert(all.end(), rest.begin(), rest.end());
-  return all;
-}
-
-AnyFilter copy_of(const AnyFilter& filter) {
-  BytesEncoder header, payload;
-  filter.encode_header(header);
-  filter.encode_payload(payload);
-  const std::vector<std::byte> header_bytes = header.take(), payload_bytes = payload.take();
-  BytesDecoder from_header(header_bytes), from_payload(payload_bytes);
-  return decode_filter(static_cast<std::uint16_t>(filter.kind()), filter.version(), from_header,
-                       from_payload);
-}
 
 // A run of random operations on a filter, with what it must remember beside it.
 class Replay {

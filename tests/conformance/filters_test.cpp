@@ -6,13 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "sluice/base/codec.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "tests/support/digests.hpp"
+#include "tests/support/filter_bytes.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::bytes_of;
+using testing_support::copy_of;
+using testing_support::random_digests;
 
 // What to make, with a size that is in cache (small) and one that is prefetched (large).
 constexpr const char* kFilters[] = {
@@ -111,29 +116,6 @@ constexpr const char* kFilters[] = {
     "sharded,of=apbbf,layout=column,keys=70k,k=2,l=5,block=512,bits=4",
     "sharded,of=timer,keys=14k,layout=horizontal,of.slices=7,fpr=0.01,timer=16",
 };
-
-std::vector<std::byte> bytes_of(const AnyFilter& filter) {
-  BytesEncoder header, payload;
-  filter.encode_header(header);
-  filter.encode_payload(payload);
-  std::vector<std::byte> all = header.take();
-  const std::vector<std::byte> rest = payload.take();
-  all.insert(all.end(), rest.begin(), rest.end());
-  return all;
-}
-
-AnyFilter copy_of(const AnyFilter& filter) {
-  BytesEncoder header, payload;
-  filter.encode_header(header);
-  filter.encode_payload(payload);
-  const std::vector<std::byte> header_bytes = header.take(), payload_bytes = payload.take();
-  BytesDecoder from_header(header_bytes), from_payload(payload_bytes);
-  AnyFilter copy = decode_filter(static_cast<std::uint16_t>(filter.kind()), filter.version(),
-                                 from_header, from_payload);
-  EXPECT_EQ(from_header.remaining(), 0u) << "the decoder left header bytes unread";
-  EXPECT_EQ(from_payload.remaining(), 0u) << "the decoder left payload bytes unread";
-  return copy;
-}
 
 // A stream of `records` digests; each is with probability 0.4 a repeat of an earlier one, sometimes
 // the one just before, so that duplicates also fall within a batch.
@@ -320,13 +302,6 @@ std::uint64_t most_found(const FilterStats& stats, std::uint64_t count) {
              : static_cast<std::uint64_t>(expected + 6 * std::sqrt(expected) + 3);
 }
 
-std::vector<Digest> strangers(std::uint64_t seed, std::size_t count) {
-  SplitMix64 random(seed);
-  std::vector<Digest> digests(count);
-  for (Digest& digest : digests) digest = {random.next(), random.next()};
-  return digests;
-}
-
 std::uint64_t found_of(const AnyFilter& filter, std::span<const Digest> digests) {
   std::vector<Verdict> verdicts(digests.size());
   filter.may_contain(digests, verdicts);
@@ -359,7 +334,7 @@ TEST_P(Conformance, ForgetTakesAKeyBack) {
   EXPECT_EQ(not_taken(), asked - forgotten.size());
 
   std::uint64_t found = 0;
-  for (const Digest& digest : strangers(16, 2000)) found += filter.forget(digest);
+  for (const Digest& digest : random_digests(16, 2000)) found += filter.forget(digest);
   EXPECT_LE(found, most_found(before, 2000));
   EXPECT_EQ(filter.stats().forgotten, forgotten.size() + found);
   EXPECT_EQ(not_taken(), asked - forgotten.size() + 2000 - found);
@@ -415,7 +390,7 @@ TEST_P(Conformance, MergeIsTheUnion) {
     EXPECT_EQ(bytes_of(one), before);
     return;
   }
-  std::vector<Digest> asked = strangers(18, 5000);
+  std::vector<Digest> asked = random_digests(18, 5000);
   asked.insert(asked.end(), digests_.begin(), digests_.end());
   std::vector<Verdict> by_one(asked.size()), by_two(asked.size()), by_both(asked.size());
   one.may_contain(asked, by_one);
@@ -441,7 +416,7 @@ TEST_P(Conformance, MergingWithAnEmptyOneChangesNoVerdict) {
   AnyFilter filter = make(), empty = make();
   if (!filter.can_merge()) return;
   observe_in_batches(filter, digests_, 19, 512);
-  std::vector<Digest> asked = strangers(20, 5000);
+  std::vector<Digest> asked = random_digests(20, 5000);
   asked.insert(asked.end(), digests_.begin(), digests_.end());
   std::vector<Verdict> before(asked.size()), after(asked.size());
   filter.may_contain(asked, before);

@@ -6,18 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "sluice/base/codec.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/filters/exact/exact_window.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/filter_bytes.hpp"
 #include "tests/support/window_reference.hpp"
 
 namespace sluice {
 namespace {
 
+using testing_support::bytes_of;
+using testing_support::copy_of;
 using testing_support::count_of;
 using testing_support::WindowReference;
 
@@ -62,23 +64,6 @@ constexpr Window kForgetful[] = {
 };
 
 constexpr std::size_t kMostLive = 1500;
-
-std::vector<std::byte> bytes_of(const AnyFilter& filter) {
-  BytesEncoder all;
-  filter.encode_header(all);
-  filter.encode_payload(all);
-  return all.take();
-}
-
-AnyFilter copy_of(const AnyFilter& filter) {
-  BytesEncoder header, payload;
-  filter.encode_header(header);
-  filter.encode_payload(payload);
-  const std::vector<std::byte> header_bytes = header.take(), payload_bytes = payload.take();
-  BytesDecoder from_header(header_bytes), from_payload(payload_bytes);
-  return decode_filter(static_cast<std::uint16_t>(filter.kind()), filter.version(), from_header,
-                       from_payload);
-}
 
 // A random life of a window: batches of keys, some of them repeats of old ones, with budgets that
 // may run out; late keys; rotations one by one and in bursts. One step at a time, so that two

@@ -15,9 +15,13 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/model/apbf.hpp"
+#include "tests/support/mean.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::mean_of;
+using testing_support::Measured;
 
 using model::BlockShape;
 using model::Fills;
@@ -82,19 +86,6 @@ class Stream {
   SplitMix64 random_;
   std::uint64_t a_generation_;
 };
-
-struct Measured {
-  double mean;
-  double standard_error;
-};
-
-Measured mean_of(const std::vector<double>& samples) {
-  const double count = static_cast<double>(samples.size());
-  double sum = 0, squares = 0;
-  for (const double sample : samples) sum += sample;
-  for (const double sample : samples) squares += std::pow(sample - sum / count, 2);
-  return {sum / count, std::sqrt(squares / (count - 1) / count)};
-}
 
 struct Case {
   unsigned k, l;

@@ -18,9 +18,13 @@
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/model/bloom.hpp"
+#include "tests/support/mean.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::mean_of;
+using testing_support::Measured;
 
 constexpr double kTolerance = 4;  // standard errors
 constexpr int kTables = 16;
@@ -77,19 +81,6 @@ double false_positive_share(const AnyFilter& filter, Digests& from, std::uint64_
     for (const Verdict verdict : verdicts) found += verdict == Verdict::duplicate;
   }
   return static_cast<double>(found) / static_cast<double>(asked);
-}
-
-struct Measured {
-  double mean;
-  double standard_error;
-};
-
-Measured mean_of(const std::vector<double>& samples) {
-  const double count = static_cast<double>(samples.size());
-  double sum = 0, squares = 0;
-  for (const double sample : samples) sum += sample;
-  for (const double sample : samples) squares += std::pow(sample - sum / count, 2);
-  return {sum / count, std::sqrt(squares / (count - 1) / count)};
 }
 
 struct Case {

@@ -16,9 +16,13 @@
 #include "sluice/model/bloom.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/dynamic_test_util.hpp"
+#include "tests/support/mean.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::mean_of;
+using testing_support::Measured;
 
 using namespace dynamic_test;
 
@@ -28,19 +32,6 @@ constexpr double kModel = 0.04;
 
 int series_count() {
   return testing_support::full_counts() ? 1000 : 60;
-}
-
-struct Measured {
-  double mean;
-  double standard_error;
-};
-
-Measured mean_of(const std::vector<double>& samples) {
-  const double count = static_cast<double>(samples.size());
-  double sum = 0, squares = 0;
-  for (const double sample : samples) sum += sample;
-  for (const double sample : samples) squares += std::pow(sample - sum / count, 2);
-  return {sum / count, std::sqrt(squares / (count - 1) / count)};
 }
 
 double found_share(const Dynamic& filter, SplitMix64& random, int asked) {

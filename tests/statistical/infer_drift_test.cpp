@@ -12,6 +12,7 @@
 #include "sluice/infer/inferred_window.hpp"
 #include "sluice/lab/zipf.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {

@@ -16,6 +16,7 @@
 #include "sluice/infer/inferred_window.hpp"
 #include "sluice/model/timing.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {

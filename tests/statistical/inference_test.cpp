@@ -13,6 +13,7 @@
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/infer/inference.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {

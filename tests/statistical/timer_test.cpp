@@ -13,29 +13,20 @@
 #include "sluice/lab/zipf.hpp"
 #include "sluice/model/timer.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/mean.hpp"
 #include "tests/support/window_reference.hpp"
 
 namespace sluice {
 namespace {
 
 using testing_support::count_of;
+using testing_support::mean_of;
+using testing_support::Measured;
 
 constexpr double kTolerance = 4;  // standard errors
 
 Timer make(const std::string& settings) {
   return Timer::make(Timer::Params::from({}, Settings::parse(settings)));
-}
-
-struct Measured {
-  double mean, standard_error;
-};
-
-Measured mean_of(const std::vector<double>& samples) {
-  const double count = static_cast<double>(samples.size());
-  double sum = 0, squares = 0;
-  for (const double sample : samples) sum += sample;
-  for (const double sample : samples) squares += std::pow(sample - sum / count, 2);
-  return {sum / count, std::sqrt(squares / (count - 1) / count)};
 }
 
 struct Case {

@@ -11,7 +11,7 @@
 
 #include "sluice/audit/audit.hpp"
 #include "sluice/filters/catalogue.hpp"
-#include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice::testing_support {
 

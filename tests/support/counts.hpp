@@ -4,9 +4,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "sluice/base/random.hpp"
-#include "sluice/hash/digest.hpp"
-
 namespace sluice::testing_support {
 
 inline bool full_counts() {
@@ -18,12 +15,6 @@ inline bool full_counts() {
 template <class Count>
 Count count_of(Count brief, Count full) {
   return full_counts() ? full : brief;
-}
-
-// A digest for a key that is a number.
-inline Digest digest_of(std::uint64_t key) {
-  SplitMix64 random(key);
-  return {random.next(), random.next()};
 }
 
 }  // namespace sluice::testing_support

@@ -17,18 +17,11 @@ inline Dynamic make(const std::string& settings) {
   return Dynamic::make(Dynamic::Params::from({}, Settings::parse(settings)));
 }
 
-inline std::vector<Digest> digests(std::uint64_t seed, std::size_t count) {
-  SplitMix64 random(seed);
-  std::vector<Digest> made(count);
-  for (Digest& digest : made) digest = {random.next(), random.next()};
-  return made;
-}
-
 struct Bytes {
   std::vector<std::byte> header, payload;
 };
 
-inline Bytes bytes_of(const Dynamic& filter) {
+inline Bytes encoded(const Dynamic& filter) {
   BytesEncoder header, payload;
   filter.encode_header(header);
   filter.encode_payload(payload);
@@ -41,7 +34,7 @@ inline Dynamic decoded(const Bytes& bytes) {
 }
 
 inline std::vector<DynamicPiece> pieces_of(const Dynamic& filter) {
-  const Bytes bytes = bytes_of(filter);
+  const Bytes bytes = encoded(filter);
   BytesDecoder header(bytes.header), payload(bytes.payload);
   DynamicPieces reader(header, payload);
   std::vector<DynamicPiece> pieces;

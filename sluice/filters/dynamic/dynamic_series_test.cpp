@@ -6,12 +6,14 @@
 #include <set>
 
 #include "sluice/base/error.hpp"
+#include "tests/support/digests.hpp"
 #include "tests/support/dynamic_test_util.hpp"
 
 namespace sluice {
 namespace {
 
 using namespace dynamic_test;
+using testing_support::random_digests;
 
 // --- forgetting ---------------------------------------------------------------------------------
 
@@ -69,7 +71,7 @@ TEST(Dynamic, KeptKeysStayCountedInASnapshot) {
   Dynamic filter = make(kPaperCounted);
   for (const Digest& digest : write(filter, 7, 10 * 133)) filter.forget(digest);
   ASSERT_GT(filter.series().kept, 0u);
-  const Dynamic copy = decoded(bytes_of(filter));
+  const Dynamic copy = decoded(encoded(filter));
   EXPECT_EQ(copy.series().kept, filter.series().kept);
   EXPECT_EQ(copy.series().real_capacity, filter.series().real_capacity);
   filter.clear();
@@ -84,31 +86,31 @@ TEST_P(DynamicSets, AUnionSaysYesWhereEitherDid) {
   Dynamic one = make(GetParam()), two = make(GetParam());
   const std::vector<Digest> first = write(one, 10, 3 * 133 + 50);
   const std::vector<Digest> second = write(two, 11, 2 * 133 + 40);
-  Dynamic both = decoded(bytes_of(one));
+  Dynamic both = decoded(encoded(one));
   both.merge(two);
   EXPECT_EQ(keys_of(both), (std::vector<std::uint64_t>{133, 133, 133, 90, 133, 133}));
   EXPECT_EQ(both.stats().keys, 3 * 133 + 50 + 2 * 133 + 40u);
   for (const Digest& digest : first) ASSERT_TRUE(both.may_contain(digest));
   for (const Digest& digest : second) ASSERT_TRUE(both.may_contain(digest));
-  for (const Digest& digest : digests(12, 3000))
+  for (const Digest& digest : random_digests(12, 3000))
     if (one.may_contain(digest) || two.may_contain(digest)) {
       ASSERT_TRUE(both.may_contain(digest));
     }
-  const Bytes before = bytes_of(both);
+  const Bytes before = encoded(both);
   both.merge(both);
-  EXPECT_EQ(bytes_of(both).payload, before.payload);
+  EXPECT_EQ(encoded(both).payload, before.payload);
 }
 
 TEST_P(DynamicSets, OthersAreRefusedAndNothingChanges) {
   Dynamic one = make(GetParam());
   write(one, 10, 140);
-  const Bytes before = bytes_of(one);
+  const Bytes before = encoded(one);
   for (const char* other : {"bytes=640,probes=7,keys=134,fpr=0.0098,forget=yes",
                             "bytes=168,probes=7,keys=133,fpr=0.0098", "tighten=0.5"}) {
     EXPECT_THROW(one.merge(make(other)), BadParameters) << other;
     EXPECT_THROW(Dynamic::intersect(one, make(other)), BadParameters) << other;
   }
-  EXPECT_EQ(bytes_of(one).payload, before.payload);
+  EXPECT_EQ(encoded(one).payload, before.payload);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DynamicSets,
@@ -119,12 +121,12 @@ INSTANTIATE_TEST_SUITE_P(Layouts, DynamicSets,
 TEST(Dynamic, LayoutsMergeWithEachOther) {
   Dynamic sliced = make(kPaper), plain = make(std::string(kPaper) + ",layout=plain");
   const std::vector<Digest> first = write(sliced, 13, 300), second = write(plain, 14, 300);
-  Dynamic other = decoded(bytes_of(plain));
+  Dynamic other = decoded(encoded(plain));
   other.merge(sliced);
   sliced.merge(plain);
   for (const Digest& digest : first) ASSERT_TRUE(sliced.may_contain(digest));
   for (const Digest& digest : second) ASSERT_TRUE(sliced.may_contain(digest));
-  for (const Digest& digest : digests(15, 3000))
+  for (const Digest& digest : random_digests(15, 3000))
     ASSERT_EQ(sliced.may_contain(digest), other.may_contain(digest));
 }
 
@@ -138,7 +140,7 @@ TEST(Dynamic, AnIntersectionSaysYesExactlyWhereBothDo) {
     const Dynamic both = Dynamic::intersect(one, two);
     EXPECT_EQ(both.series().filters, 15u) << "five filters meet three";
     for (const Digest& digest : shared) ASSERT_TRUE(both.may_contain(digest));
-    for (const Digest& digest : digests(19, 5000))
+    for (const Digest& digest : random_digests(19, 5000))
       ASSERT_EQ(both.may_contain(digest), one.may_contain(digest) && two.may_contain(digest));
     const Dynamic none = Dynamic::intersect(one, make(kPaper));
     EXPECT_EQ(none.series().filters, 1u) << "what is empty is dropped";
@@ -153,8 +155,8 @@ TEST(Dynamic, ASnapshotIsReadPieceByPiece) {
   for (const char* settings : {kPaper, kPaperCounted, "keys=100,fpr=0.01,tighten=0.5"}) {
     Dynamic filter = make(settings);
     write(filter, 22, 700);
-    const Bytes bytes = bytes_of(filter);
-    const std::vector<Digest> asked = digests(23, 2000);
+    const Bytes bytes = encoded(filter);
+    const std::vector<Digest> asked = random_digests(23, 2000);
     std::vector<bool> found(asked.size());
     BytesDecoder header(bytes.header), payload(bytes.payload);
     DynamicPieces pieces(header, payload);
@@ -180,8 +182,8 @@ TEST(Dynamic, FieldsThatNoFilterWroteAreRefused) {
   for (const char* settings : {kPaper, kPaperCounted, "keys=100,fpr=0.01,tighten=0.5"}) {
     Dynamic filter = make(settings);
     write(filter, 24, 290);
-    const Bytes good = bytes_of(filter);
-    EXPECT_EQ(bytes_of(decoded(good)).payload, good.payload);
+    const Bytes good = encoded(filter);
+    EXPECT_EQ(encoded(decoded(good)).payload, good.payload);
     int refused = 0;
     for (std::size_t at = 0; at < good.header.size() + kDynamicPieceFields; ++at) {
       Bytes bad = good;
@@ -244,7 +246,7 @@ class Watched {
     filter_.merge(other.filter_);
     held_.insert(other.held_.begin(), other.held_.end());
   }
-  void reload() { filter_ = decoded(bytes_of(filter_)); }
+  void reload() { filter_ = decoded(encoded(filter_)); }
   void check() const {
     for (const unsigned number : held_) RC_ASSERT(filter_.may_contain(key(number)));
     const std::vector<std::uint64_t> keys = keys_of(filter_);

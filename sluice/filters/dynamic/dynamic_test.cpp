@@ -7,12 +7,14 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/model/bloom.hpp"
+#include "tests/support/digests.hpp"
 #include "tests/support/dynamic_test_util.hpp"
 
 namespace sluice {
 namespace {
 
 using namespace dynamic_test;
+using testing_support::random_digests;
 
 std::string error_of(const std::string& settings) {
   try {
@@ -44,21 +46,21 @@ TEST(Dynamic, GrowsByWholeFilters) {
 TEST(Dynamic, BothLayoutsAreTheSameFilters) {
   Dynamic plain = make("bytes=16,probes=5,keys=8,fpr=0.01,layout=plain");
   Dynamic sliced = make("bytes=16,probes=5,keys=8,fpr=0.01,layout=sliced");
-  const std::vector<Digest> strangers = digests(9, 50);
+  const std::vector<Digest> strangers = random_digests(9, 50);
   SplitMix64 random(4);
   while (sliced.series().filters < 130) {
     const Digest digest{random.next(), random.next()};
     ASSERT_EQ(plain.observe(digest), sliced.observe(digest));
     if (plain.stats().keys % 8 != 1) continue;
-    ASSERT_EQ(bytes_of(plain).payload, bytes_of(sliced).payload) << plain.series().filters;
+    ASSERT_EQ(encoded(plain).payload, encoded(sliced).payload) << plain.series().filters;
     for (const Digest& stranger : strangers)
       ASSERT_EQ(plain.may_contain(stranger), sliced.may_contain(stranger));
   }
   // A snapshot of one layout is that of the other but for the parameter.
-  const Dynamic copy = decoded(bytes_of(sliced));
-  EXPECT_EQ(bytes_of(copy).payload, bytes_of(plain).payload);
+  const Dynamic copy = decoded(encoded(sliced));
+  EXPECT_EQ(encoded(copy).payload, encoded(plain).payload);
   sliced.clear();
-  EXPECT_EQ(bytes_of(sliced).payload, bytes_of(make("bytes=16,probes=5,keys=8,fpr=0.01")).payload);
+  EXPECT_EQ(encoded(sliced).payload, encoded(make("bytes=16,probes=5,keys=8,fpr=0.01")).payload);
 }
 
 TEST(Dynamic, SlicesLeaveAtMostAThirdIdle) {
@@ -76,9 +78,9 @@ TEST(Dynamic, APayloadOnlyGrowsAtItsEnd) {
   for (const char* settings : {kPaper, kPaperCounted}) {
     Dynamic filter = make(settings);
     write(filter, 5, 3 * 133);
-    const Bytes before = bytes_of(filter);
+    const Bytes before = encoded(filter);
     write(filter, 6, 200);
-    const Bytes after = bytes_of(filter);
+    const Bytes after = encoded(filter);
     EXPECT_EQ(keys_of(filter).size(), 5u);
     ASSERT_GT(after.payload.size(), before.payload.size());
     EXPECT_TRUE(
@@ -109,7 +111,7 @@ TEST(Dynamic, InsertBeginsToAskWhenRepeatsWouldCostAFilter) {
   const std::uint64_t keys = filter.stats().keys;
   for (int i = 0; i < 100; ++i) filter.insert(repeated);
   EXPECT_EQ(filter.stats().keys, keys) << "now it asks";
-  Dynamic copy = decoded(bytes_of(filter));
+  Dynamic copy = decoded(encoded(filter));
   EXPECT_TRUE(copy.series().insert_asks) << "once on, it stays on";
   copy.clear();
   EXPECT_FALSE(copy.series().insert_asks);
@@ -150,7 +152,7 @@ TEST(Dynamic, ATighteningSeriesStaysBelowItsErrorHoweverLong) {
     EXPECT_GT(filter.series().filters, 2u);
     EXPECT_LT(filter.stats().predicted_fpr, params.target_fpr);
     EXPECT_LT(filter.stats().planned_fpr, params.target_fpr);
-    const Dynamic copy = decoded(bytes_of(filter));
+    const Dynamic copy = decoded(encoded(filter));
     for (const Digest& digest : written) ASSERT_TRUE(copy.may_contain(digest));
   }
 }

@@ -10,19 +10,15 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {
 
+using testing_support::random_digests;
+
 Growing make(unsigned slot_bits, std::uint64_t keys = 1) {
   return Growing::make({.slot_bits = slot_bits, .expected_keys = keys, .target_fpr = 0.05});
-}
-
-std::vector<Digest> drawn(std::uint64_t seed, std::size_t count) {
-  SplitMix64 random(seed);
-  std::vector<Digest> digests(count);
-  for (Digest& digest : digests) digest = {random.next(), random.next()};
-  return digests;
 }
 
 // Inserts all, and returns those that were judged distinct: those that it must hold.
@@ -88,7 +84,8 @@ TEST_P(GrowingTest, NeverLosesAKeyThatWasNotTakenBack) {
   SplitMix64 random(GetParam());
   std::vector<Digest> held;
   for (int round = 0; round < 400; ++round) {
-    const std::vector<Digest> kept = fill(filter, drawn(random.next(), 1 + random.next() % 600));
+    const std::vector<Digest> kept =
+        fill(filter, random_digests(random.next(), 1 + random.next() % 600));
     held.insert(held.end(), kept.begin(), kept.end());
     for (std::uint64_t i = random.next() % 60; i > 0 && !held.empty(); --i) {
       std::swap(held[random.next() % held.size()], held.back());
@@ -118,7 +115,7 @@ TEST_P(GrowingTest, NeverLosesAKeyThatWasNotTakenBack) {
 
 TEST_P(GrowingTest, ForgettingWhatIsNotThereIsCounted) {
   Growing filter = make(GetParam());
-  const std::vector<Digest> held = fill(filter, drawn(1, 100));
+  const std::vector<Digest> held = fill(filter, random_digests(1, 100));
   EXPECT_TRUE(filter.forget(held[0]));
   EXPECT_FALSE(filter.forget(held[0]));
   EXPECT_EQ(filter.stats().forgotten, 1u);
@@ -133,8 +130,8 @@ TEST_P(GrowingTest, MergedFiltersAnswerForBoth) {
        {std::pair(100, 50'000), std::pair(50'000, 100), std::pair(40'000, 40'000),
         std::pair(0, 3000), std::pair(3000, 0)}) {
     Growing one = make(GetParam()), two = make(GetParam());
-    const auto first = fill(one, drawn(1, static_cast<std::size_t>(mine)));
-    const auto second = fill(two, drawn(2, static_cast<std::size_t>(others)));
+    const auto first = fill(one, random_digests(1, static_cast<std::size_t>(mine)));
+    const auto second = fill(two, random_digests(2, static_cast<std::size_t>(others)));
     const std::vector<std::byte> before = payload_of(two);
     one.merge(two);
     EXPECT_EQ(missing(one, first), 0u) << mine << ' ' << others;
@@ -144,15 +141,15 @@ TEST_P(GrowingTest, MergedFiltersAnswerForBoth) {
     EXPECT_LE(one.stats().keys, first.size() + second.size());
     EXPECT_GE(static_cast<double>(one.stats().keys),
               0.97 * static_cast<double>(first.size() + second.size()));
-    const auto more = fill(one, drawn(3, 20'000));
+    const auto more = fill(one, random_digests(3, 20'000));
     EXPECT_EQ(missing(one, first) + missing(one, second) + missing(one, more), 0u);
   }
 }
 
 TEST_P(GrowingTest, MergingTheSameKeysAddsNothing) {
   Growing one = make(GetParam()), two = make(GetParam());
-  fill(one, drawn(1, 5000));
-  fill(two, drawn(1, 5000));
+  fill(one, random_digests(1, 5000));
+  fill(two, random_digests(1, 5000));
   const std::vector<std::byte> before = payload_of(one);
   one.merge(two);
   one.merge(one);
@@ -165,7 +162,7 @@ TEST_P(GrowingTest, MergingTheSameKeysAddsNothing) {
 TEST_P(GrowingTest, MergingTheSameKeysInAnotherOrderAddsNothing) {
   for (const std::size_t of_two : {std::size_t{5000}, std::size_t{40'000}}) {
     Growing one = make(GetParam()), two = make(GetParam());
-    std::vector<Digest> keys = drawn(1, 40'000);
+    std::vector<Digest> keys = random_digests(1, 40'000);
     fill(one, keys);
     std::ranges::reverse(keys);
     const std::vector<Digest> second =
@@ -190,7 +187,7 @@ TEST_P(GrowingTest, MergingTheSameKeysInAnotherOrderAddsNothing) {
 // A table full of slots without a hash bit: each split would make as many copies as room.
 TEST_P(GrowingTest, ATableThatNeverHasRoomIsRefused) {
   Growing filter = make(GetParam());
-  fill(filter, drawn(1, 2000));
+  fill(filter, random_digests(1, 2000));
   std::vector<std::byte> header = header_of(filter), payload = payload_of(filter);
   const std::size_t slot_bytes = GetParam() / 8;
   const unsigned tag_bits = GetParam() == 16 ? 6 : GetParam() == 32 ? 12 : 32;
@@ -203,7 +200,7 @@ TEST_P(GrowingTest, ATableThatNeverHasRoomIsRefused) {
   BytesDecoder from_header(header), from_payload(payload);
   try {
     Growing made_up = Growing::decode(from_header, from_payload);
-    for (const Digest& digest : drawn(2, 5000)) made_up.observe(digest);
+    for (const Digest& digest : random_digests(2, 5000)) made_up.observe(digest);
     EXPECT_LT(made_up.stats().bytes, 64u << 20);
   } catch (const Error&) {
   }
@@ -224,16 +221,16 @@ TEST(Growing, MergingOtherSlotsIsRefused) {
 TEST_P(GrowingTest, TheExpectedKeysTakeNoSplit) {
   Growing filter = make(GetParam(), 10'000);
   const std::uint64_t bytes = payload_of(filter).size();
-  fill(filter, drawn(1, 10'000));
+  fill(filter, random_digests(1, 10'000));
   EXPECT_EQ(payload_of(filter).size(), bytes);
-  fill(filter, drawn(2, 200));
+  fill(filter, random_digests(2, 200));
   EXPECT_GT(payload_of(filter).size(), bytes);
 }
 
 // Everything that is counted while it grows is what a table that is read back says.
 TEST_P(GrowingTest, WhatIsPredictedIsKeptByASnapshot) {
   Growing filter = make(GetParam());
-  const auto held = fill(filter, drawn(1, 100'000));
+  const auto held = fill(filter, random_digests(1, 100'000));
   for (std::size_t i = 0; i < 1000; ++i) filter.forget(held[i * 7]);
   const Growing copy = decoded(header_of(filter), payload_of(filter));
   EXPECT_EQ(copy.stats().predicted_fpr, filter.stats().predicted_fpr);
@@ -254,7 +251,7 @@ TEST(Growing, TheNarrowestSlotsThatHoldTheErrorAreTaken) {
 // The sanitizers take more address space than any limit leaves.
 TEST(Growing, WithoutMemoryNothingIsLostAndItGoesOnWhenThereIsSome) {
   Growing filter = Growing::make({.slot_bits = 32, .expected_keys = 0, .target_fpr = 1e-6});
-  std::vector<Digest> held = fill(filter, drawn(1, 400'000));
+  std::vector<Digest> held = fill(filter, random_digests(1, 400'000));
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   const rlimit tight{std::min<rlim_t>(before.rlim_cur, 1 << 20), before.rlim_max};
@@ -277,7 +274,7 @@ TEST(Growing, WithoutMemoryNothingIsLostAndItGoesOnWhenThereIsSome) {
   EXPECT_TRUE(full);
   EXPECT_TRUE(absent);
   EXPECT_EQ(lost, 0u);
-  const std::vector<Digest> later = fill(filter, drawn(3, 500'000));
+  const std::vector<Digest> later = fill(filter, random_digests(3, 500'000));
   EXPECT_EQ(missing(filter, held) + missing(filter, later), 0u);
 }
 #endif
@@ -286,7 +283,7 @@ class HostileGrowing : public testing::Test {
  protected:
   HostileGrowing() {
     Growing filter = make(32);
-    fill(filter, drawn(1, 40));
+    fill(filter, random_digests(1, 40));
     header_ = header_of(filter);
     payload_ = payload_of(filter);
   }
@@ -335,7 +332,7 @@ TEST_F(HostileGrowing, StraysThatCannotBe) {
   // Of which too little is known to have a bucket: kept for ever, and harmless.
   with_stray(1, 0, 0);
   Growing odd = decoded(header_, payload_);
-  fill(odd, drawn(2, 1000));
+  fill(odd, random_digests(2, 1000));
   EXPECT_EQ(odd.stats().stash, 1u);
   with_stray(1 << 12, 5, 64);
   expect_refused();

@@ -12,9 +12,12 @@
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/filters/sharded/shard_crew.hpp"
+#include "tests/support/filter_bytes.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::bytes_of;
 
 std::vector<Digest> stream(std::uint64_t seed, std::size_t records) {
   SplitMix64 random(seed);
@@ -23,13 +26,6 @@ std::vector<Digest> stream(std::uint64_t seed, std::size_t records) {
     digests.push_back(i > 0 && random.next() % 3 == 0 ? digests[random.next() % i]
                                                       : Digest{random.next(), random.next()});
   return digests;
-}
-
-std::vector<std::byte> bytes_of(const AnyFilter& filter) {
-  BytesEncoder to;
-  filter.encode_header(to);
-  filter.encode_payload(to);
-  return to.take();
 }
 
 std::string error_of(const char* filter, const Wish& wish = {.keys = 1000}) {

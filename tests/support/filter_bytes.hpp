@@ -1,0 +1,38 @@
+// A filter as bytes and back, without the snapshot around it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/base/codec.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice::testing_support {
+
+// All that a filter (or window) writes: equal bytes are equal filters.
+template <class Filter>
+std::vector<std::byte> bytes_of(const Filter& filter) {
+  BytesEncoder to;
+  filter.encode_header(to);
+  filter.encode_payload(to);
+  return to.take();
+}
+
+// Through bytes and back; all of them must be read.
+inline AnyFilter copy_of(const AnyFilter& filter) {
+  BytesEncoder header, payload;
+  filter.encode_header(header);
+  filter.encode_payload(payload);
+  const std::vector<std::byte> header_bytes = header.take(), payload_bytes = payload.take();
+  BytesDecoder from_header(header_bytes), from_payload(payload_bytes);
+  AnyFilter copy = decode_filter(static_cast<std::uint16_t>(filter.kind()), filter.version(),
+                                 from_header, from_payload);
+  EXPECT_EQ(from_header.remaining(), 0u) << "the decoder left header bytes unread";
+  EXPECT_EQ(from_payload.remaining(), 0u) << "the decoder left payload bytes unread";
+  return copy;
+}
+
+}  // namespace sluice::testing_support
