@@ -1,0 +1,270 @@
+#include "sluice/judge/claims.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "sluice/base/quantity.hpp"
+
+namespace sluice {
+namespace {
+
+std::uint64_t checked_most(std::uint64_t most) {
+  if (most == 0 || most > Claims::kMostClaims)
+    throw BadParameters(fmt::format("claims must be between 1 and {}, not {}",
+                                    format_count(Claims::kMostClaims), format_count(most)));
+  return most;
+}
+
+Nanoseconds end_of(Nanoseconds now, Nanoseconds lease) {
+  constexpr Nanoseconds kEnd = std::numeric_limits<Nanoseconds>::max();
+  return now > kEnd - lease ? kEnd : now + lease;
+}
+
+template <class T>
+void free_pages(std::pmr::memory_resource& memory, std::pmr::vector<T*>& pages, std::size_t each) {
+  for (T* page : pages) memory.deallocate(page, each * sizeof(T), alignof(T));
+  pages.clear();
+}
+
+}  // namespace
+
+Claims::Claims(std::uint64_t most, std::pmr::memory_resource& memory)
+    : memory_(&memory),
+      most_(checked_most(most)),
+      slot_mask_(std::bit_ceil(2 * most) - 1),
+      pages_(&memory),
+      slots_(&memory) {
+  const std::size_t page = std::min(slot_count(), kPageSlots);
+  pages_.reserve((most_ + kPageEntries - 1) / kPageEntries);
+  slots_.reserve(slot_count() / page);
+  try {
+    while (slots_.size() < slots_.capacity()) {
+      void* const block = memory.allocate(page * sizeof(std::uint32_t), alignof(std::uint32_t));
+      slots_.push_back(static_cast<std::uint32_t*>(block));
+      std::fill_n(slots_.back(), page, kNone);
+    }
+  } catch (...) {
+    free_all();
+    throw;
+  }
+}
+
+Claims::Claims(Claims&& other) noexcept
+    : memory_(other.memory_),
+      most_(other.most_),
+      slot_mask_(other.slot_mask_),
+      size_(std::exchange(other.size_, 0)),
+      pages_(std::move(other.pages_)),
+      slots_(std::move(other.slots_)) {}
+
+Claims::~Claims() {
+  free_all();
+}
+
+void Claims::free_all() noexcept {
+  free_pages(*memory_, pages_, kPageEntries);
+  free_pages(*memory_, slots_, std::min(slot_count(), kPageSlots));
+}
+
+std::uint64_t Claims::bytes() const noexcept {
+  return pages_.size() * kPageEntries * sizeof(Entry) + pages_.capacity() * sizeof(Entry*) +
+         slot_count() * sizeof(std::uint32_t) + slots_.capacity() * sizeof(std::uint32_t*);
+}
+
+// Where the key's place stands, or would.
+std::size_t Claims::slot_of(const Digest& key) const noexcept {
+  std::size_t i = key.lo & slot_mask_;
+  while (slot(i) != kNone && at(slot(i)).key != key) i = (i + 1) & slot_mask_;
+  return i;
+}
+
+Claims::Entry* Claims::find(const Digest& key) noexcept {
+  const std::uint32_t place = slot(slot_of(key));
+  return place == kNone ? nullptr : &at(place);
+}
+
+void Claims::reserve_one() {
+  if (size_ < pages_.size() * kPageEntries) return;
+  void* const block = memory_->allocate(kPageEntries * sizeof(Entry), alignof(Entry));
+  pages_.push_back(static_cast<Entry*>(block));  // there is room for it
+  std::uninitialized_fill_n(pages_.back(), kPageEntries, Entry{});
+}
+
+void Claims::move_to(std::size_t place, const Entry& entry) noexcept {
+  at(place) = entry;
+  slot(entry.slot) = static_cast<std::uint32_t>(place);
+}
+
+// To where it belongs in the heap, up or down.
+void Claims::sift(std::size_t place) noexcept {
+  const Entry entry = at(place);
+  while (place > 0 && entry.ends_before(at((place - 1) / 2))) {
+    move_to(place, at((place - 1) / 2));
+    place = (place - 1) / 2;
+  }
+  for (std::size_t child; (child = 2 * place + 1) < size_; place = child) {
+    if (child + 1 < size_ && at(child + 1).ends_before(at(child))) ++child;
+    if (entry.ends_before(at(child))) break;
+    move_to(place, at(child));
+  }
+  move_to(place, entry);
+}
+
+void Claims::add(const Entry& entry) noexcept {
+  const std::size_t i = slot_of(entry.key);
+  const std::size_t place = size_++;
+  at(place) = entry;
+  at(place).slot = static_cast<std::uint32_t>(i);
+  slot(i) = static_cast<std::uint32_t>(place);
+  sift(place);
+}
+
+void Claims::remove(Entry& entry) noexcept {
+  const std::size_t place = place_of(entry);
+  remove_slot(entry.slot);
+  if (--size_ == place) return;
+  move_to(place, at(size_));
+  sift(place);
+}
+
+// Those behind it move up, so that a search never meets a hole.
+void Claims::remove_slot(std::size_t hole) noexcept {
+  for (std::size_t i = (hole + 1) & slot_mask_; slot(i) != kNone; i = (i + 1) & slot_mask_) {
+    Entry& entry = at(slot(i));
+    const std::size_t home = entry.key.lo & slot_mask_;
+    if (((i - home) & slot_mask_) < ((i - hole) & slot_mask_)) continue;
+    slot(hole) = slot(i);
+    entry.slot = static_cast<std::uint32_t>(hole);
+    hole = i;
+  }
+  slot(hole) = kNone;
+}
+
+// The first of the heap, if it has ended: true. `has_memory` becomes false when the filter takes no
+// key; it is not asked again in this call.
+bool Claims::retire_first(KeyMemory& memory, Nanoseconds now, bool& has_memory) {
+  if (size_ == 0 || at(0).until > now) return false;
+  Entry& first = at(0);
+  if (first.delivered) has_memory = has_memory && memory.remember(first.key, first.time);
+  if (!first.delivered || has_memory) {
+    remove(first);
+  } else {
+    first.until = end_of(now, kRetryAfter);
+    sift(0);
+  }
+  return true;
+}
+
+void Claims::tend(KeyMemory& memory, Nanoseconds now, std::size_t most) {
+  bool has_memory = true;
+  while (most-- > 0 && retire_first(memory, now, has_memory)) {
+  }
+}
+
+ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
+  const Nanoseconds now = request.now;
+  if (request.lease <= 0) throw BadParameters("lease must be more than nothing");
+  const Nanoseconds until = end_of(now, request.lease);
+  Entry* entry = find(request.key);
+  if (entry != nullptr && entry->delivered) return ClaimAnswer::duplicate;
+  if (entry != nullptr && entry->until > now) {
+    if (entry->token != request.token) return ClaimAnswer::pending;
+    entry->until = std::max(entry->until, until);
+    sift(place_of(*entry));
+    return ClaimAnswer::claimed;
+  }
+  if (memory.remembers(request.key, request.event_time.value_or(now)))
+    return ClaimAnswer::duplicate;
+  if (entry != nullptr) remove(*entry);
+  // Two for one, so that what has ended does not pile up; and more only where there is no room.
+  tend(memory, now, 2);
+  bool has_memory = true;
+  while (size_ >= most_ && retire_first(memory, now, has_memory)) {
+  }
+  if (size_ >= most_)
+    throw ClaimsFull(fmt::format(
+        "{} keys are pending, which is the limit: confirm or release some, or raise the limit",
+        format_count(size_)));
+  reserve_one();
+  add({.key = request.key,
+       .token = request.token,
+       .until = until,
+       .time = request.event_time.value_or(kNoTime)});
+  return ClaimAnswer::claimed;
+}
+
+ConfirmAnswer Claims::confirm(KeyMemory& memory, const Request& request) {
+  const Nanoseconds now = request.now;
+  const Nanoseconds time = request.event_time.value_or(now);
+  Entry* const entry = find(request.key);
+  if (entry != nullptr && entry->delivered) return ConfirmAnswer::already;
+  if (entry == nullptr || entry->until <= now)
+    return memory.remembers(request.key, time) ? ConfirmAnswer::already : ConfirmAnswer::refused;
+  if (entry->token != request.token) return ConfirmAnswer::refused;
+  if (entry->time == kNoTime) entry->time = time;
+  if (memory.remember(request.key, entry->time))
+    remove(*entry);
+  else
+    entry->delivered = true;
+  return ConfirmAnswer::confirmed;
+}
+
+bool Claims::release(const Digest& key, const Token& token, Nanoseconds now) noexcept {
+  Entry* const entry = find(key);
+  if (entry == nullptr || entry->delivered || entry->until <= now || entry->token != token)
+    return false;
+  remove(*entry);
+  return true;
+}
+
+Claims::State Claims::state_of(const Digest& key, Nanoseconds now) const noexcept {
+  const Entry* const entry = find(key);
+  if (entry == nullptr) return State::unknown;
+  if (entry->delivered) return State::delivered;
+  return entry->until > now ? State::pending : State::unknown;
+}
+
+// In the heap's order: what is decoded goes on as the original does.
+void Claims::encode(Encoder& to) const {
+  to.u32(static_cast<std::uint32_t>(size_));
+  for (std::size_t place = 0; place < size_; ++place) {
+    const Entry& entry = at(place);
+    for (const std::uint64_t word : {entry.key.lo, entry.key.hi, entry.token.lo, entry.token.hi})
+      to.u64(word);
+    to.u64(static_cast<std::uint64_t>(entry.until));
+    to.u64(static_cast<std::uint64_t>(entry.time));
+    to.u8(entry.delivered);
+  }
+}
+
+Claims Claims::decode(Decoder& from, std::uint64_t most, std::pmr::memory_resource& memory) {
+  const std::uint64_t count = from.u32();
+  if (count > kMostClaims) throw CorruptSnapshot("claims: more keys are pending than ever can be");
+  from.expect_remaining(count * kEncodedEntry, "the pending keys");
+  Claims claims(std::max(most, count), memory);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Entry entry;
+    for (std::uint64_t* word : {&entry.key.lo, &entry.key.hi, &entry.token.lo, &entry.token.hi})
+      *word = from.u64();
+    entry.until = static_cast<Nanoseconds>(from.u64());
+    entry.time = static_cast<Nanoseconds>(from.u64());
+    const std::uint8_t delivered = from.u8();
+    entry.delivered = delivered == 1;
+    if (delivered > 1 || (entry.delivered && entry.time == kNoTime))
+      throw CorruptSnapshot("claims: a key is neither pending nor delivered");
+    if (i > 0 && entry.ends_before(claims.at((i - 1) / 2)))
+      throw CorruptSnapshot("claims: the keys are not in the order of their leases");
+    if (claims.find(entry.key) != nullptr) throw CorruptSnapshot("claims: a key is pending twice");
+    claims.reserve_one();
+    claims.add(entry);
+    const std::size_t mask = claims.slot_mask_;
+    if (((claims.at(i).slot - entry.key.lo) & mask) > kFarthest)
+      throw CorruptSnapshot("claims: the keys are not digests, they are too much alike");
+  }
+  return claims;
+}
+
+}  // namespace sluice

@@ -1,0 +1,174 @@
+// Claims: keys whose events are on their way and not yet delivered.
+//
+// A filter holds only keys whose events were delivered. In between a key is *pending* here, in a
+// small exact table:
+//
+//   claim(key, token, lease)   claimed: it is yours to deliver. duplicate: it was delivered before.
+//                              pending: somebody else is delivering it; wait for what comes of it.
+//   confirm(key, token)        it was delivered: the filter remembers it from now on.
+//   release(key, token)        it was not delivered: the next one who claims it gets it.
+//
+// A claim that is neither confirmed nor released ends with its lease: at the time `until` it no
+// longer holds. Then anybody may claim the key, and a confirmation comes too late. The same token may claim
+// again, which extends the lease: a retry is harmless. So is a second confirmation, which is
+// answered with `already` where the filter promises no false negatives.
+//
+// Bounded  At most `most` keys are pending. One more is an error (ClaimsFull), never an eviction. Claims that have
+//          ended make room.
+// Memory   Claiming takes what confirming needs. If the filter has no memory for a key at
+//          its confirmation, the key stays here as delivered, is answered for as `duplicate`, and is handed over
+//          later. confirm and release allocate nothing.
+// Time     Nothing here reads a clock. `now` is any clock of nanoseconds that does not go back. A key is
+//          remembered at its event time where the claim names one, otherwise at the
+//          time of its confirmation.
+// Cost     A hash table into a heap ordered by lease: O(log n) per call, about 70 bytes per pending key.
+//
+// Bytes are the same for the same calls. What is encoded is who claims what; `most` is the host's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory_resource>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "sluice/base/codec.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/hash/digest.hpp"
+#include "sluice/window/clock.hpp"
+
+namespace sluice {
+
+// As many keys are pending as may be.
+class ClaimsFull : public Error {
+ public:
+  using Error::Error;
+};
+
+// What remembers delivered keys: a filter or window with its clock.
+class KeyMemory {
+ public:
+  virtual ~KeyMemory() = default;
+  // Whether an event of this key at `time` would be a duplicate. Changes nothing.
+  virtual bool remembers(const Digest& key, Nanoseconds time) const = 0;
+  // Remembers a key that was delivered at `time`. False: there is no memory for it at present, and nothing has changed.
+  virtual bool remember(const Digest& key, Nanoseconds time) = 0;
+};
+
+// The numbers are those of the answers of servers.
+enum class ClaimAnswer : std::uint8_t { duplicate = 0, claimed = 1, pending = 2 };
+enum class ConfirmAnswer : std::uint8_t {
+  refused = 0,  // not yours, or your lease has ended
+  confirmed = 1,
+  already = 2,  // it is remembered: by an earlier confirmation of yours, or somebody else's
+};
+
+class Claims {
+ public:
+  // Who claims: 128 bits that no two claimants share. Text is hashed to one.
+  using Token = Digest;
+  static constexpr std::uint64_t kMostClaims = std::uint64_t{1} << 20;
+  // A key that the filter had no memory for is offered to it again after this time.
+  static constexpr Nanoseconds kRetryAfter = 1'000'000'000;
+
+  struct Request {
+    Digest key;
+    Token token;
+    Nanoseconds now = 0;
+    Nanoseconds lease = 0;  // above 0; only claim asks
+    std::optional<Nanoseconds> event_time = {};
+  };
+
+  // Throws BadParameters unless 1 <= most <= kMostClaims. `memory` must outlive this.
+  explicit Claims(std::uint64_t most,
+                  std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+  Claims(Claims&&) noexcept;
+  Claims& operator=(Claims&&) = delete;
+  ~Claims();
+
+  // Throws ClaimsFull, BadParameters or what the memory resource throws; nothing has changed then,
+  // but that claims which had ended may be gone.
+  ClaimAnswer claim(KeyMemory& memory, const Request& request);
+  ConfirmAnswer confirm(KeyMemory& memory, const Request& request);
+  // Whether it was yours to release.
+  bool release(const Digest& key, const Token& token, Nanoseconds now) noexcept;
+
+  // What is known of a key here. `delivered`: the filter does not have it yet.
+  enum class State : std::uint8_t { unknown, pending, delivered };
+  State state_of(const Digest& key, Nanoseconds now) const noexcept;
+
+  // Drops up to `most` claims that have ended, and hands over delivered keys whose time has come. claim does so as it
+  // needs room; a host calls this when it is idle.
+  void tend(KeyMemory& memory, Nanoseconds now, std::size_t most);
+
+  std::uint64_t size() const noexcept { return size_; }  // claims that have ended included
+  std::uint64_t most() const noexcept { return most_; }
+  std::uint64_t bytes() const noexcept;  // allocated, all of it
+
+  void encode(Encoder& to) const;
+  // `from` ends with the claims. The limit is `most`, or as many as there are if that is more.
+  // Throws CorruptSnapshot.
+  static Claims decode(Decoder& from, std::uint64_t most,
+                       std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+
+ private:
+  struct Entry {
+    Digest key;
+    Token token;
+    Nanoseconds until = 0;
+    Nanoseconds time = kNoTime;  // of the event, or of its delivery
+    std::uint32_t slot = 0;      // that points here
+    bool delivered = false;
+
+    // One order for all, so that what ends at one moment is dropped in the same order everywhere.
+    bool ends_before(const Entry& other) const noexcept {
+      return std::tie(until, key.lo, key.hi) < std::tie(other.until, other.key.lo, other.key.hi);
+    }
+  };
+  static constexpr Nanoseconds kNoTime = std::numeric_limits<Nanoseconds>::min();
+  static constexpr std::size_t kEncodedEntry = 49;
+  // Digests are uniform: of a million claims none is ever a fifth as far from its home.
+  static constexpr std::size_t kFarthest = 256;
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+  // Blocks are small: hosts have no large ones, and no call clears more than one.
+  static constexpr std::size_t kPageEntries = 64;
+  static constexpr std::size_t kPageSlots = 4096;
+
+  Entry& at(std::size_t place) noexcept {
+    return pages_[place / kPageEntries][place % kPageEntries];
+  }
+  const Entry& at(std::size_t place) const noexcept {
+    return pages_[place / kPageEntries][place % kPageEntries];
+  }
+  std::uint32_t& slot(std::size_t i) noexcept { return slots_[i / kPageSlots][i % kPageSlots]; }
+  std::uint32_t slot(std::size_t i) const noexcept {
+    return slots_[i / kPageSlots][i % kPageSlots];
+  }
+  std::size_t slot_count() const noexcept { return slot_mask_ + 1; }
+
+  std::size_t slot_of(const Digest& key) const noexcept;
+  Entry* find(const Digest& key) noexcept;
+  const Entry* find(const Digest& key) const noexcept {
+    return const_cast<Claims*>(this)->find(key);
+  }
+  void reserve_one();
+  void add(const Entry& entry) noexcept;
+  void remove(Entry& entry) noexcept;
+  void remove_slot(std::size_t i) noexcept;
+  void move_to(std::size_t place, const Entry& entry) noexcept;
+  void sift(std::size_t place) noexcept;
+  std::size_t place_of(const Entry& entry) const noexcept { return slot(entry.slot); }
+  bool retire_first(KeyMemory& memory, Nanoseconds now, bool& has_memory);
+  void free_all() noexcept;
+
+  std::pmr::memory_resource* memory_;
+  std::uint64_t most_;
+  std::size_t slot_mask_;  // twice as many slots as claims at least
+  std::size_t size_ = 0;
+  std::pmr::vector<Entry*> pages_;          // a heap: those that end first come first
+  std::pmr::vector<std::uint32_t*> slots_;  // open addressing: places in the heap
+};
+
+}  // namespace sluice
