@@ -14,30 +14,53 @@
 namespace sluice {
 namespace {
 
-// XXH3 takes a secret of at least XXH3_SECRET_SIZE_MIN bytes; ours is as long as its own.
-static_assert(Secret::kBytes == XXH3_SECRET_DEFAULT_SIZE);
+std::uint64_t seed_of(const Secret& secret) noexcept {
+  return XXH_readLE64(secret.bytes().data());
+}
 
-Digest xxh3(const Secret& secret, std::string_view key) noexcept {
-  const XXH128_hash_t hash =
-      XXH3_128bits_withSecret(key.data(), key.size(), secret.bytes().data(), Secret::kBytes);
+Digest xxh3(std::uint64_t seed, std::string_view key) noexcept {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(key.data(), key.size(), seed);
   return {hash.low64, hash.high64};
 }
 
 constexpr std::size_t kLeastInline = 17, kMostInline = 128;
 
 // The same for keys of lengths that most have, in line: for them the call of the general function
-// costs as much as a quarter of the hashing.
-inline Digest xxh3_inline(const Secret& secret, std::string_view key) noexcept {
-  const auto* const bytes = reinterpret_cast<const xxh_u8*>(key.data());
-  const auto* const from = reinterpret_cast<const xxh_u8*>(secret.bytes().data());
-  if (key.size() - kLeastInline > kMostInline - kLeastInline) return xxh3(secret, key);
-  const XXH128_hash_t hash = XXH3_len_17to128_128b(bytes, key.size(), from, Secret::kBytes, 0);
-  return {hash.low64, hash.high64};
-}
+// costs as much as a quarter of the hashing. The seed is added to XXH3's constants once per batch
+// instead of once per key, as XXH3 itself does for long keys.
+class BatchXxh3 {
+ public:
+  explicit BatchXxh3(std::uint64_t seed) noexcept : seed_(seed) {
+    XXH3_initCustomSecret(secret_, seed);
+  }
+
+  Digest operator()(std::string_view key) const noexcept {
+    const std::size_t size = key.size();
+    if (size - kLeastInline > kMostInline - kLeastInline) return xxh3(seed_, key);
+    const auto* const begin = reinterpret_cast<const xxh_u8*>(key.data());
+    const auto* const end = begin + size;
+    XXH128_hash_t sum{size * XXH_PRIME64_1, 0};
+    if (size > 32) {
+      if (size > 64) {
+        if (size > 96) sum = XXH128_mix32B(sum, begin + 48, end - 64, secret_ + 96, 0);
+        sum = XXH128_mix32B(sum, begin + 32, end - 48, secret_ + 64, 0);
+      }
+      sum = XXH128_mix32B(sum, begin + 16, end - 32, secret_ + 32, 0);
+    }
+    sum = XXH128_mix32B(sum, begin, end - 16, secret_, 0);
+    const std::uint64_t high =
+        sum.low64 * XXH_PRIME64_1 + sum.high64 * XXH_PRIME64_4 + (size - seed_) * XXH_PRIME64_2;
+    return {XXH3_avalanche(sum.low64 + sum.high64), 0 - XXH3_avalanche(high)};
+  }
+
+ private:
+  std::uint64_t seed_;
+  alignas(64) xxh_u8 secret_[XXH3_SECRET_DEFAULT_SIZE];
+};
 
 Digest highway(const Secret& secret, std::string_view key) noexcept {
   alignas(32) highwayhash::HHKey hh_key;
-  static_assert(sizeof(hh_key) <= Secret::kBytes);
+  static_assert(sizeof(hh_key) == Secret::kBytes);
   std::memcpy(hh_key, secret.bytes().data(), sizeof(hh_key));
   highwayhash::HHResult128 hash;
   highwayhash::InstructionSets::Run<highwayhash::HighwayHash>(hh_key, key.data(), key.size(),
@@ -75,7 +98,7 @@ Secret Secret::from_bytes(std::span<const std::byte, kBytes> bytes) {
 }
 
 Digest Hasher::digest(std::string_view key) const noexcept {
-  return kind_ == HashKind::highway ? highway(secret_, key) : xxh3(secret_, key);
+  return kind_ == HashKind::highway ? highway(secret_, key) : xxh3(seed_of(secret_), key);
 }
 
 void Hasher::digest(std::span<const std::string_view> keys,
@@ -84,7 +107,8 @@ void Hasher::digest(std::span<const std::string_view> keys,
   if (kind_ == HashKind::highway) {
     for (std::size_t i = 0; i < keys.size(); ++i) digests[i] = highway(secret_, keys[i]);
   } else {
-    for (std::size_t i = 0; i < keys.size(); ++i) digests[i] = xxh3_inline(secret_, keys[i]);
+    const BatchXxh3 hash(seed_of(secret_));
+    for (std::size_t i = 0; i < keys.size(); ++i) digests[i] = hash(keys[i]);
   }
 }
 

@@ -1,8 +1,10 @@
 // Key bytes to digests.
 //
-// `xxh3`     XXH3-128 under a random 192-byte secret: for keys that nobody chooses against us.
-// `highway`  HighwayHash-128 under a random 256-bit key: for keys an adversary may choose. XXH3's
-//            secret does not withstand chosen keys; HighwayHash is a pseudo-random function.
+// `xxh3`     XXH3-128 with a random 64-bit seed: for keys that nobody chooses against us. The seed
+//            makes filters differ from each other. It is no protection against chosen keys: whoever
+//            chooses them can make them collide under every seed.
+// `highway`  HighwayHash-128 under a random 256-bit key: for keys an adversary may choose. It is a
+//            pseudo-random function.
 #pragma once
 
 #include <array>
@@ -21,10 +23,11 @@ enum class HashKind : std::uint8_t { xxh3 = 1, highway = 2 };
 std::string_view name_of(HashKind kind) noexcept;
 
 // What makes one filter's digests unlike another's. It is stored in snapshots and never printed:
-// whoever has it can choose keys that collide.
+// whoever has it can choose keys that collide. HighwayHash takes all of it as its key, XXH3 the
+// first eight bytes as its seed.
 class Secret {
  public:
-  static constexpr std::size_t kBytes = 192;
+  static constexpr std::size_t kBytes = 32;
 
   static Secret random();
   // The same seed gives the same secret: reproducible runs.

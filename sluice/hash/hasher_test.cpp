@@ -15,7 +15,11 @@ class EveryHash : public testing::TestWithParam<HashKind> {};
 TEST_P(EveryHash, BatchEqualsOneByOne) {
   const Hasher hasher(GetParam(), Secret::from_seed(7));
   std::vector<std::string> texts;
-  for (std::size_t size = 0; size < 300; ++size) texts.emplace_back(size, 'x');
+  // No two bytes next to each other are alike, so that every part of a key is seen to count.
+  for (std::size_t size = 0; size < 300; ++size) {
+    texts.emplace_back(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) texts.back()[i] = static_cast<char>(37 * i + size);
+  }
   const std::vector<std::string_view> keys(texts.begin(), texts.end());
   std::vector<Digest> digests(keys.size());
   hasher.digest(keys, digests);
@@ -41,7 +45,7 @@ TEST(Hasher, DigestsArePinned) {
   const Secret secret = Secret::from_seed(42);
   const Digest xxh3 = Hasher(HashKind::xxh3, secret).digest("the same key");
   const Digest highway = Hasher(HashKind::highway, secret).digest("the same key");
-  EXPECT_EQ(xxh3, (Digest{0xdc1c125de6cc74de, 0xfd783b851a7e4442}));
+  EXPECT_EQ(xxh3, (Digest{0x3c47ade7b1e41992, 0xe97d174ec301d215}));
   EXPECT_EQ(highway, (Digest{0x9d55c8b1f4999395, 0xd641ce2daf92810a}));
 }
 
