@@ -1,16 +1,24 @@
 # shellcheck shell=bash
 # What every .bats file loads. The command under test is $SLUICE; SLUICE_COUNTS says how much to do.
 #
-# Each test runs in a directory of its own, with a limit of time on every command, and with what it
-# started in the background ended at its end.
+# Each test runs in a directory of its own, with a limit of time on every command and on itself, and
+# with what it started in the background ended at its end.
 bats_require_minimum_version 1.5.0
 
 : "${SLUICE:?set it to the path of the sluice command}"
-# A hang must fail its own test.
-limit_s=300
 # Statistics for people are not what most tests look at; a small filter is quick to make and save.
 quiet=(--stats none --expect 10k)
 started=()
+
+# count SHORT FULL: how many of something this run of the tests does.
+count() {
+  if [[ ${SLUICE_COUNTS:-short} == full ]]; then echo "$2"; else echo "$1"; fi
+}
+
+# A hang must fail its own test, and what is run in it must end before.
+limit_s=$(count 300 3000)
+BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-$(count 600 3600)}
+export BATS_TEST_TIMEOUT
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
@@ -26,9 +34,12 @@ sluice() {
   timeout --signal=KILL "$limit_s" "$SLUICE" "$@"
 }
 
-# count SHORT FULL: how many of something this run of the tests does.
-count() {
-  if [[ ${SLUICE_COUNTS:-short} == full ]]; then echo "$2"; else echo "$1"; fi
+# seeded: makes $RANDOM repeat what it gave. A test that kills at random moments takes its seed from
+# SLUICE_SEED, or a new one, and prints it.
+seeded() {
+  local seed=${SLUICE_SEED:-$RANDOM}
+  echo "# $BATS_TEST_DESCRIPTION: SLUICE_SEED=$seed" >&3
+  RANDOM=$seed
 }
 
 # start ARG...: the command in the background, with standard output in ./out and error in ./err. Its

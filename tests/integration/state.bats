@@ -256,6 +256,7 @@ left_alone() {
 # under a fixed seed, that no loss of its own confuses the matter.
 @test "kill -9 at any moment costs duplicates at most, never a record" {
   export LC_ALL=C
+  seeded
   kills=$(count 5 100)
   lines_of 100k >input
   sort -u input >want

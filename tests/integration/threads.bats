@@ -114,6 +114,7 @@ same_code() {
 
 @test "killed in the middle, the state has no record that the output has not" {
   export LC_ALL=C
+  seeded
   lines_of 200k >input
   sort -u input >want
   saved=0
