@@ -200,7 +200,7 @@ int Run::execute() {
 void Run::say_reading() const {
   const FilterStats stats = state_.filter.stats();
   if (request_.plan) note("dedup", "memory: " + request_.plan->reason);
-  if (const Window* window = state_.filter.as<Window>())
+  if (const Window* window = state_.filter.window())
     note("dedup", reading_of(request_, *window));
   else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&
            request_.filter.find(",keys=") == std::string::npos)
@@ -380,7 +380,7 @@ std::optional<InferReport> report_of(const RecordInference* inference,
 }
 
 DedupReport Run::report() const {
-  const Window* window = state_.filter.as<Window>();
+  const Window* window = state_.filter.window();
   const AnyFilter& filter = window == nullptr ? state_.filter : window->growth().newest();
   return {.counts = dedup_->counts(),
           .bytes_out = dedup_->bytes_out(),

@@ -44,7 +44,7 @@ void check_window_agreement(const DedupRequest& request, const AnyFilter& filter
                         (params->anchor == Anchor::refreshed ? ", refreshed" : "")
                   : std::string("everything");
   };
-  const Window* held = filter.as<Window>();
+  const Window* held = filter.window();
   const auto in_file = held == nullptr ? std::nullopt : std::optional(held->params());
   if (text(in_file) != text(request.window))
     refuse_state(request, "a memory of", text(in_file), text(request.window));
@@ -105,7 +105,7 @@ void check_agreement(const DedupRequest& request, const Snapshot& state) {
   if (!request.filter_given) return;
   const std::string held = describe_filter(state.filter);
   const std::string wanted =
-      describe_filter(request.window ? make_window(completed(request, *state.filter.as<Window>()))
+      describe_filter(request.window ? make_window(completed(request, *state.filter.window()))
                                      : make_completed(request, state.filter));
   if (wanted != held) refuse_state(request, "filter", held, wanted);
 }
@@ -149,7 +149,7 @@ Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& fil
 
 Snapshot checked_to_forget(const DedupRequest& request, Snapshot state) {
   if (request.forget.empty() || state.filter.can_forget()) return state;
-  const Window* window = state.filter.as<Window>();
+  const Window* window = state.filter.window();
   const AnyFilter& filter = window == nullptr ? state.filter : window->growth().newest();
   throw BadParameters(
       fmt::format("--forget '{}': filter '{}' cannot take keys back: use one that can, such as {}",

@@ -152,7 +152,7 @@ std::function<Nanoseconds()> arrival_clock(const AnyFilter& filter) {
   using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::steady_clock;
   Nanoseconds start =
       duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  const Window* window = filter.as<Window>();
+  const Window* window = filter.window();
   if (window != nullptr && window->clock().started())
     start = std::max(start, window->clock().now());
   return [start, since = steady_clock::now()] {

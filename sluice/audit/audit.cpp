@@ -42,7 +42,7 @@ std::int64_t count_distinct(std::span<const Verdict> verdicts) noexcept {
 Audit::Audit(const Params& params, const AnyFilter& filter)
     : params_(params),
       filter_(filter),
-      window_(filter.as<Window>()),
+      window_(filter.window()),
       knows_all_(params.fresh),
       threshold_(0),
       clock_(clock_of(window_)),

@@ -18,7 +18,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 // A time a record: mostly onwards, some late. Returns the truth and how many were late.
 std::pair<Truth, double> run_timed(AnyFilter& filter, std::uint64_t seed,
                                    const std::vector<Audit*>& audits) {
-  Window& window = *filter.as<Window>();
+  Window& window = *filter.window();
   Reference reference(&window);
   SplitMix64 random(seed);
   std::int64_t now = 1000 * kSecond, greatest = 0;
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Audit, CountsNothingOfAClockThatIsNotBelieved) {
   AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::time, 100ull * 1'000'000'000});
-  Window& window = *filter.as<Window>();
+  Window& window = *filter.window();
   Audit audit({.sample = 1}, filter);
   const auto see = [&](std::uint64_t key, std::int64_t second) {
     const Digest digest = digest_of(key);
@@ -124,7 +124,7 @@ TEST(Audit, CountsNothingOfAClockThatIsNotBelieved) {
 // The first record's clock was wrong, and the second sets it back.
 TEST(Audit, LosesTrackWhenAClockIsSetBack) {
   AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::time, 100ull * 1'000'000'000});
-  Window& window = *filter.as<Window>();
+  Window& window = *filter.window();
   Audit audit({.sample = 1}, filter);
   const std::vector<std::pair<std::uint64_t, std::int64_t>> events = {
       {1, 100'000}, {2, 0}, {3, 80}, {1, 90}, {2, 95}, {4, 150}, {1, 220}, {5, 230}};
@@ -148,7 +148,7 @@ TEST(Audit, LosesTrackWhenAClockIsSetBack) {
 TEST(Audit, FollowsArrivalsAndHours) {
   constexpr std::uint64_t kHour = 3600ull * 1'000'000'000;
   AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::landmark, kHour});
-  Window& window = *filter.as<Window>();
+  Window& window = *filter.window();
   Audit audit({.sample = 1}, filter);
   const auto see = [&](std::uint64_t key, std::int64_t minute) {
     window.arrive(minute * 60 * kSecond);

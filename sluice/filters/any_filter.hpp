@@ -16,6 +16,8 @@
 
 namespace sluice {
 
+class Window;
+
 class AnyFilter {
  public:
   // Asked before Filter, which would ask whether an AnyFilter can be made of an AnyFilter.
@@ -70,6 +72,10 @@ class AnyFilter {
     return const_cast<AnyFilter*>(this)->as<F>();
   }
 
+  // The window that this filter is, or null.
+  Window* window() noexcept { return holder_->window(); }
+  const Window* window() const noexcept { return holder_->window(); }
+
   FilterKind kind() const noexcept { return holder_->kind(); }
   std::uint16_t version() const noexcept { return holder_->version(); }
   FilterPromises promises() const noexcept { return holder_->promises(); }
@@ -101,6 +107,7 @@ class AnyFilter {
     virtual bool forget(const Digest& digest) noexcept = 0;
     virtual bool can_merge() const noexcept = 0;
     virtual void merge(const Base& other) = 0;
+    virtual Window* window() noexcept = 0;
     virtual FilterKind kind() const noexcept = 0;
     virtual std::uint16_t version() const noexcept = 0;
     virtual FilterPromises promises() const noexcept = 0;
@@ -183,6 +190,12 @@ class AnyFilter {
         throw BadParameters("filters of two kinds cannot be merged: they must be made alike");
       }
       throw BadParameters(why_not_merge());
+    }
+    Window* window() noexcept override {
+      if constexpr (std::same_as<F, Window>)
+        return &filter;
+      else
+        return nullptr;
     }
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }

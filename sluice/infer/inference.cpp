@@ -37,7 +37,7 @@ LearntPriors::Params learnt_for(const Window* window) {
 }  // namespace
 
 std::optional<std::string> Inference::refusal(const AnyFilter& filter) {
-  const Window* window = filter.as<Window>();
+  const Window* window = filter.window();
   if (window == nullptr) {
     if (filter.kind() == FilterKind::bloom || filter.kind() == FilterKind::blocked_bloom) return {};
     return fmt::format(
@@ -53,7 +53,7 @@ std::optional<std::string> Inference::refusal(const AnyFilter& filter) {
 }
 
 Inference::Inference(AnyFilter& filter, const PriorTable* table, bool learn)
-    : filter_(filter), window_(filter.as<Window>()), table_(table), set_(filter.stats().keys) {
+    : filter_(filter), window_(filter.window()), table_(table), set_(filter.stats().keys) {
   if (const auto why = refusal(filter)) throw BadParameters(*why);
   if (learn) learnt_.emplace(learnt_for(window_));
   if (window_ == nullptr) return;

@@ -56,7 +56,7 @@ Judged run(AnyFilter& filter, bool learn, const Costs& costs, std::size_t most) 
     std::vector<Verdict> verdicts(count);
     std::vector<std::optional<double>> posteriors(count);
     const auto late = std::make_unique<bool[]>(count);
-    if (filter.as<Window>() != nullptr)
+    if (filter.window() != nullptr)
       inference.judge(digests, times, known, verdicts, std::span(late.get(), count), posteriors);
     else
       inference.observe(digests, known, verdicts, posteriors);
@@ -102,7 +102,7 @@ TEST(Inference, WithoutCostsTheFilterJudges) {
         const Digest digest = digest_of(what.next() % 5000);
         now += static_cast<Nanoseconds>(what.next() % (kSecond / 50));
         bool late = false;
-        plain.as<Window>()->judge({&digest, 1}, {&now, 1}, {&verdict, 1}, {&late, 1});
+        plain.window()->judge({&digest, 1}, {&now, 1}, {&verdict, 1}, {&late, 1});
       }
       EXPECT_EQ(judged.verdicts, expected);
       EXPECT_EQ(bytes_of(asked), bytes_of(plain));
@@ -113,7 +113,7 @@ TEST(Inference, WithoutCostsTheFilterJudges) {
 template <class F>
 void expect_as_inferred_window(const char* settings, Anchor anchor, bool learn) {
   AnyFilter any = window_of(settings, kCount, anchor);
-  const F& same = *any.as<Window>()->growth().newest().as<F>();
+  const F& same = *any.window()->growth().newest().as<F>();
   InferredWindow<F> window(F::make(same.params()), {.window = kCount.size, .anchor = anchor});
   LearntPriors learnt({.window = kCount.size, .anchor = anchor});
   const Costs costs{3, 1};

@@ -48,7 +48,7 @@ Comparison::Comparison(std::optional<WindowSpec> window)
 
 void Comparison::add(std::string name, AnyFilter filter) {
   Entry entry{std::move(name), std::move(filter), std::nullopt};
-  if (entry.filter.as<Window>() != nullptr) entry.own.emplace(window_);
+  if (entry.filter.window() != nullptr) entry.own.emplace(window_);
   entries_.push_back(std::move(entry));
 }
 
@@ -118,7 +118,7 @@ void Comparison::note_delivery(std::int64_t time, std::int64_t now) {
 void Comparison::ask(Entry& entry, std::size_t at, std::size_t count) {
   const auto digests = std::span<const Digest>(digests_).subspan(at, count);
   const auto verdicts = std::span(verdicts_).subspan(at, count);
-  Window* window = by_time() ? entry.filter.as<Window>() : nullptr;
+  Window* window = by_time() ? entry.filter.window() : nullptr;
   if (window == nullptr) return entry.filter.observe(digests, verdicts);
   window->judge(digests, std::span<const Nanoseconds>(times_).subspan(at, count), verdicts,
                 std::span(late_.get(), count));
@@ -131,7 +131,7 @@ void Comparison::judge(Entry& entry) {
   for (std::size_t at = 0; at < size; at += kBatch) ask(entry, at, std::min(kBatch, size - at));
   entry.seconds += std::chrono::duration<double>(Clock::now() - start).count();
   // It may change when a window grows.
-  if (const Window* window = entry.filter.as<Window>())
+  if (const Window* window = entry.filter.window())
     entry.slack = std::max(entry.slack, window->slack());
   // A chunk is a multiple of a stride, or a stride of a chunk.
   const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(stride_, kChunk));
@@ -202,7 +202,7 @@ std::vector<CompareResult> Comparison::finish() {
   judge();
   std::vector<CompareResult> results;
   for (const Entry& entry : entries_) {
-    const Window* window = entry.filter.as<Window>();
+    const Window* window = entry.filter.window();
     const AnyFilter& filter = window == nullptr ? entry.filter : window->growth().newest();
     results.push_back({.name = entry.name,
                        .settings = filter.settings().text(),

@@ -125,7 +125,7 @@ TEST(Comparison, CountsWindowsWhatASearchFinds) {
   const std::vector<std::string> filters = {"cohort", "exact", "apbf", "growing"};
   for (const CompareResult& result : compare(stream, wish, filters, 5000)) {
     AnyFilter filter = make_compared(result.name, wish);
-    const Window* window = filter.as<Window>();
+    const Window* window = filter.window();
     ASSERT_EQ(window == nullptr, result.name == "growing");
     const auto most_age =
         window == nullptr ? 0

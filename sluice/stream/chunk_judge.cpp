@@ -21,7 +21,7 @@ ChunkJudge::ChunkJudge(const DedupOptions& options, AnyFilter& filter, ByteSink&
                        ByteSink* held, ByteSink* late)
     : options_(options),
       filter_(filter),
-      window_(filter.as<Window>()),
+      window_(filter.window()),
       passed_(options.forget ? nullptr : &passed, terminator_of(options.format)),
       held_(held, terminator_of(options.format)),
       late_outlet_(late, terminator_of(options.format)) {

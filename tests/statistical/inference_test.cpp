@@ -62,7 +62,7 @@ struct Outcome {
 
 // `prices` are what errors cost, `costs` what the verdicts take them to.
 Outcome run(AnyFilter filter, const Stream& stream, const Costs& costs, const Costs& prices) {
-  Window* window = filter.as<Window>();
+  Window* window = filter.window();
   const bool by_time = window != nullptr && window->params().spec.by_time();
   const bool refreshed = window == nullptr || window->params().anchor == Anchor::refreshed;
   const std::uint64_t size = window == nullptr ? ~std::uint64_t{0} : window->params().spec.size;

@@ -74,7 +74,7 @@ PlanRequest measurable_request(SplitMix64& random, double most_keys) {
 void fill(AnyFilter& filter, const Plan& plan, std::uint64_t keys, Stream& stream) {
   std::vector<Digest> digests(kBatch);
   std::vector<Verdict> verdicts(kBatch);
-  Window* window = filter.as<Window>();
+  Window* window = filter.window();
   const auto write = [&](std::uint64_t count) {
     for (std::uint64_t done = 0; done < count; done += kBatch) {
       const std::size_t now =

@@ -48,7 +48,7 @@ TEST(PlanPromiseError, ForetellsWhatIsMade) {
       const FilterStats stats = made.stats();
       EXPECT_LE(stats.bytes, plan.bytes);
       EXPECT_LE(stats.planned_fpr, std::max(plan.fpr, plan.target_fpr) * (1 + 1e-9));
-      const Window* window = made.as<Window>();
+      const Window* window = made.window();
       ASSERT_EQ(window != nullptr, plan.window.has_value());
       if (window == nullptr) continue;
       EXPECT_LE(window->slack(), plan.slack * (1 + 1e-9));

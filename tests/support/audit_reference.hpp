@@ -95,7 +95,7 @@ inline AnyFilter window_of(const std::string& filter, WindowSpec spec,
 // Runs the stream in batches, counting the truth beside the audits. No times.
 inline Truth run(AnyFilter& filter, const std::vector<std::uint64_t>& keys,
                  const std::vector<Audit*>& audits) {
-  const Window* window = filter.as<Window>();
+  const Window* window = filter.window();
   Reference reference(window);
   std::int64_t position = 0;
   std::vector<Digest> digests;
