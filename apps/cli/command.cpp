@@ -15,6 +15,7 @@
 #include "connectors/gnuplot/gnuplot.hpp"
 #include "printable.hpp"
 #include "sluice/base/error.hpp"
+#include "words.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -29,7 +30,8 @@ std::string coloured(const char* code, std::string_view text) {
 }
 
 int fail(std::string_view command, std::string_view message, int exit_code) {
-  say(fmt::format("sluice {}: {} {}\n", command, coloured("31", "error:"), printable(message)));
+  say(fmt::format("sluice {}: {} {}\n", command, coloured("31", "error:"),
+                  printable(in_flags(message))));
   return exit_code;
 }
 
@@ -57,11 +59,12 @@ void hold_standard_descriptors() {
 }
 
 void warn(std::string_view command, std::string_view message) {
-  say(fmt::format("sluice {}: {} {}\n", command, coloured("33", "warning:"), printable(message)));
+  say(fmt::format("sluice {}: {} {}\n", command, coloured("33", "warning:"),
+                  printable(in_flags(message))));
 }
 
 void note(std::string_view command, std::string_view message) {
-  say(fmt::format("sluice {}: {}\n", command, message));
+  say(fmt::format("sluice {}: {}\n", command, in_flags(message)));
 }
 
 int guarded(std::string_view command, const std::function<int()>& body) {

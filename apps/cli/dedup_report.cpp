@@ -12,6 +12,7 @@
 #include "json_writer.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "words.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -82,7 +83,7 @@ void add_plan(JsonWriter& json, const Planning& planning) {
   if (!planning.request.window && !planning.request.expect)
     json.field("window_keys", farthest(planning, false))
         .field("random_keys", farthest(planning, true));
-  json.field("reason", planning.reason).end();
+  json.field("reason", in_flags(planning.reason)).end();
 }
 
 void add_window(JsonWriter& json, const DedupReport& report) {

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "json_writer.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "words.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -18,7 +19,8 @@ void print_text() {
     fmt::print("{}: {}\n", filter.name, filter.summary);
     for (const ParameterInfo& parameter : filter.parameters) {
       fmt::print("  {:<8} {}\n", parameter.name, parameter.meaning);
-      fmt::print("  {:<8} {}; if not given: {}\n", "", parameter.range, parameter.standard);
+      fmt::print("  {:<8} {}; if not given: {}\n", "", parameter.range,
+                 in_flags(parameter.standard));
     }
     fmt::print("\n");
   }
@@ -34,7 +36,7 @@ void print_json() {
       json.begin(parameter.name)
           .field("meaning", parameter.meaning)
           .field("range", parameter.range)
-          .field("default", parameter.standard)
+          .field("default", in_flags(parameter.standard))
           .end();
     json.end().end();
     fmt::print("{}\n", json.text());

@@ -14,6 +14,7 @@
 #include "json_writer.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/plan/plan.hpp"
+#include "words.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -130,17 +131,18 @@ void print_table(const Planning& planning) {
 
 void print_text(const PlanFlags& flags, const Planning& planning) {
   if (!planning.chosen) {
-    fmt::print("{}\n", planning.reason);
+    fmt::print("{}\n", in_flags(planning.reason));
     return;
   }
   print_table(planning);
   std::string left_out;
   for (const Plan& plan : planning.candidates)
     if (!plan.feasible())
-      left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : "; ", plan.filter, plan.why_not);
+      left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : "; ", plan.filter,
+                              in_flags(plan.why_not));
   if (!left_out.empty()) fmt::print("\nnot feasible: {}\n", left_out);
   if (!planning.assumed.empty()) fmt::print("\nassumed: {}\n", planning.assumed);
-  fmt::print("\nchosen: {}\n{}\n", planning.reason, command_of(flags, planning));
+  fmt::print("\nchosen: {}\n{}\n", in_flags(planning.reason), command_of(flags, planning));
 }
 
 void add_plan_fields(JsonWriter& json, const Plan& plan, std::uint64_t beside, bool chosen) {
@@ -148,7 +150,7 @@ void add_plan_fields(JsonWriter& json, const Plan& plan, std::uint64_t beside, b
       .field("filter", plan.filter)
       .field("feasible", plan.feasible())
       .field("chosen", chosen);
-  if (!plan.feasible()) json.field("why_not", plan.why_not);
+  if (!plan.feasible()) json.field("why_not", in_flags(plan.why_not));
   if (plan.settings.empty()) {
     json.end();
     return;
@@ -175,7 +177,7 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
   json.begin().field("feasible", planning.chosen.has_value());
   if (planning.chosen)
     json.field("chosen", planning.choice().filter).field("command", command_of(flags, planning));
-  json.field("reason", planning.reason);
+  json.field("reason", in_flags(planning.reason));
   if (!planning.assumed.empty()) json.field("assumed", planning.assumed);
   json.begin_list("filters");
   for (std::size_t i = 0; i < planning.candidates.size(); ++i)

@@ -1,0 +1,63 @@
+#include "words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "sluice/base/fields.hpp"
+
+namespace sluice::cli {
+namespace {
+
+using namespace std::string_view_literals;
+
+// Fields whose flags have their names, with dashes.
+constexpr std::array kSame{"cost_duplicate_field"sv,
+                           "cost_lost_field"sv,
+                           "distinct"sv,
+                           "duplicates"sv,
+                           "event_time"sv,
+                           "expect"sv,
+                           "filter"sv,
+                           "fnr"sv,
+                           "fpr"sv,
+                           "key"sv,
+                           "length"sv,
+                           "lines"sv,
+                           "malformed"sv,
+                           "max_ahead"sv,
+                           "max_record"sv,
+                           "memory"sv,
+                           "npws"sv,
+                           "prior_field"sv,
+                           "rate"sv,
+                           "records"sv,
+                           "seed"sv,
+                           "skew"sv,
+                           "slack"sv,
+                           "state_previous"sv,
+                           "strict"sv,
+                           "untrusted_keys"sv,
+                           "users"sv,
+                           "window"sv};
+
+// And the others.
+constexpr std::array kOther{std::pair("keys"sv, "--expect"sv)};
+
+std::optional<std::string> flag_of(std::string_view field) {
+  for (const auto& [name, flag] : kOther)
+    if (name == field) return std::string(flag);
+  if (std::ranges::find(kSame, field) == kSame.end()) return {};
+  std::string flag = "--";
+  flag += field;
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+}  // namespace
+
+std::string in_flags(std::string_view message) {
+  return in_words_of(message, flag_of);
+}
+
+}  // namespace sluice::cli
