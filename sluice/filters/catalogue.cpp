@@ -41,9 +41,9 @@ Forecast forecast_of(const Wish& wish, const Settings& settings) {
   } else if constexpr (std::same_as<F, Dynamic>) {
     return params.forecast(wish.keys.value_or(std::max(params.capacity, kStandardCapacity)));
   } else {
+    if (wish.keys) return params.forecast(static_cast<double>(*wish.keys));
     // Asked for no distance, tell of the one that it remembers in the mean.
-    const double mean = static_cast<double>(params.forecast(1).keys);
-    return params.forecast(wish.keys ? static_cast<double>(*wish.keys) : mean);
+    return params.forecast(static_cast<double>(params.forecast(1).keys));
   }
 }
 

@@ -24,9 +24,13 @@ std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned 
 
 // F(k, l, 0, 0): the chance that somewhere k segments in a row match, for independent segments.
 double run_of_matches(std::span<const double> matches, unsigned k);
+// The same for the first 1, 2, … segments.
+std::vector<double> runs_of_matches(std::span<const double> matches, unsigned k);
 
 // The worst-case error of slices: run_of_matches over slice_matches.
 double apbf_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned slices = 1);
+// The same with exact fills for every l from 0 to most_l, at the cost of one.
+std::vector<double> apbf_fprs(unsigned k, unsigned most_l, unsigned slices = 1);
 // Its mean from one shift to the next.
 double apbf_mean_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned slices = 1);
 
@@ -47,6 +51,8 @@ struct QueryAccesses {
   double negative;  // the same, when it says `distinct`
 };
 QueryAccesses query_accesses(std::span<const double> matches, unsigned k);
+// Only the last of these, which costs l times less.
+double negative_accesses(std::span<const double> matches, unsigned k);
 
 // Keys beyond the window that are still reported, as a share of the window: all k generations of
 // the slack, and weighted by their chance of being reported (peak NPWS). `full` is the match chance
@@ -92,7 +98,10 @@ std::vector<double> keys_in_segments(std::span<const double> generations, unsign
 // columns drawn from a fixed seed, with a relative standard error of about 2 % at 10⁻⁴ for 65536.
 double column_fpr(std::span<const double> generations, unsigned k, const BlockShape& shape,
                   unsigned samples = 65536);
-// The same just before a shift, all generations full.
-double column_fpr(unsigned k, unsigned l, const BlockShape& shape, unsigned samples = 65536);
+// The same just before a shift, all generations full: from a table for the shapes that a planner
+// chooses from (column_errors.hpp), from a sample for others.
+double column_fpr(unsigned k, unsigned l, const BlockShape& shape);
+double sampled_column_fpr(unsigned k, unsigned l, const BlockShape& shape,
+                          unsigned samples = 65536);
 
 }  // namespace sluice::model

@@ -3,21 +3,53 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sluice/model/power.hpp"
+
 namespace sluice::model {
 namespace {
 
 constexpr double kBlockBits = 512;
 
-// The x in (low, high) where the rising function f passes `target`, to the last bits of a double:
-// f's error in x is then far below a key or a block.
-template <class F>
-double solve(F f, double target, double low, double high) {
-  while (f(high) < target) high *= 2;
-  for (int step = 0; step < 200 && high - low > 1e-12 * high; ++step) {
-    const double middle = low + (high - low) / 2;
-    (f(middle) < target ? low : high) = middle;
+// E[(1 − (1 − 1/lane)^X)^bits] for X Poisson of `mean`, and how it rises with the mean.
+struct Uneven {
+  double value, slope;
+};
+
+Uneven uneven(double mean, double lane, unsigned bits) {
+  const double kept = 1 - 1 / lane;
+  // Nine deviations below the mean are less than a double's precision of the sum, as the power
+  // rises with X; above it, terms are added until they are.
+  const double from = std::max(0.0, std::floor(mean - 9 * std::sqrt(mean)));
+  double chance = std::exp(from * std::log(mean) - mean - std::lgamma(from + 1));
+  double zero = std::pow(kept, from);
+  double match = power_of(1 - zero, bits), before = 0;
+  Uneven sum{0, 0};
+  for (double x = from;; ++x) {
+    zero *= kept;
+    const double next = power_of(1 - zero, bits), term = chance * match;
+    sum.value += term;
+    sum.slope += chance * (next - match);  // d/dmean E f(X) = E[f(X + 1) − f(X)]
+    if (x > mean && term <= before && term <= 1e-17 * sum.value) break;
+    before = term;
+    match = next;
+    chance *= mean / (x + 1);
   }
-  return high;
+  return sum;
+}
+
+// Keys per block at which the error is `fpr`: Newton's method on logarithms, from where it would be
+// if all blocks held as many, which is too many. Near the solution each step doubles the digits.
+double uneven_mean(double lane, unsigned bits, double fpr) {
+  double mean = std::log1p(-std::pow(fpr, 1.0 / bits)) / std::log1p(-1 / lane);
+  for (int step = 0; step < 60; ++step) {
+    const Uneven now = uneven(mean, lane, bits);
+    if (!(now.value > 0 && now.slope > 0)) break;  // below what a double can tell
+    const double off = std::log(fpr / now.value);
+    const double by = std::exp(std::clamp(off * now.value / (now.slope * mean), -40.0, 1.0));
+    mean *= by;
+    if (std::abs(by - 1) < 1e-13) break;
+  }
+  return mean;
 }
 
 // Chance that `positions` given bits are all set after `throws` throws at `bits` bits, by inclusion
@@ -94,25 +126,17 @@ namespace {
 
 // The mean of the `power`-th power of a block's error.
 double blocked_moment(double blocks, unsigned probes, double keys, unsigned power) {
-  if (keys <= 0) return 0;
-  const double mean = keys / blocks;
-  // So full that no bit is left (a share of e⁻⁶⁴); also bounds the sum below.
-  if (mean > 64 * kBlockBits) return 1;
-  const double log_zero = std::log1p(-(probes / kBlockBits));
-  // Beyond twelve standard deviations the Poisson terms are below a double's precision of the sum.
-  const double spread = 12 * std::sqrt(mean) + 40;
-  const auto from = static_cast<std::uint64_t>(std::max(0.0, mean - spread));
-  const auto until = static_cast<std::uint64_t>(mean + spread);
-  double sum = 0;
-  for (std::uint64_t held = from; held <= until; ++held) {
-    const double x = static_cast<double>(held);
-    const double log_share = x * std::log(mean) - mean - std::lgamma(x + 1);
-    sum += std::exp(log_share) * std::pow(-std::expm1(x * log_zero), probes * power);
-  }
-  return std::min(sum, 1.0);
+  return uneven_fpr(keys / blocks, kBlockBits / probes, probes * power);
 }
 
 }  // namespace
+
+double uneven_fpr(double mean, double lane, unsigned bits) {
+  if (mean <= 0) return 0;
+  // So full that no bit is left (a share of e⁻⁶⁴); also bounds the sum.
+  if (mean > 64 * lane) return 1;
+  return std::min(uneven(mean, lane, bits).value, 1.0);
+}
 
 double blocked_bloom_fpr(double blocks, unsigned probes, double keys) {
   return blocked_moment(blocks, probes, keys, 1);
@@ -134,10 +158,7 @@ double bloom_spread(double bits, unsigned probes, double keys) {
 }
 
 double blocked_bloom_blocks(unsigned probes, double keys, double fpr) {
-  // Error falls with the number of blocks: solve in its reciprocal, keys a block.
-  const double load = solve(
-      [&](double keys_a_block) { return blocked_bloom_fpr(1, probes, keys_a_block); }, fpr, 0, 16);
-  return std::max(keys, 1.0) / load;
+  return std::max(keys, 1.0) / blocked_bloom_keys(1, probes, fpr);
 }
 
 double bloom_keys(double bits, unsigned probes, double fpr) {
@@ -146,8 +167,7 @@ double bloom_keys(double bits, unsigned probes, double fpr) {
 }
 
 double blocked_bloom_keys(double blocks, unsigned probes, double fpr) {
-  return blocks *
-         solve([&](double load) { return blocked_bloom_fpr(1, probes, load); }, fpr, 0, 16);
+  return blocks * uneven_mean(kBlockBits / probes, probes, fpr);
 }
 
 double bloom_keys_of_ones(double bits, unsigned probes, double ones) {

@@ -29,6 +29,10 @@ inline constexpr unsigned kMostProbes = 64;
 // bloom_fpr.
 double bloom_bits(unsigned probes, double keys, double fpr);
 
+// Chance that a key finds all its bits set in a block with Poisson(mean) keys, where each key sets
+// one bit in each of `bits` lanes of `lane` bits: E[(1 − (1 − 1/lane)^X)^bits].
+double uneven_fpr(double mean, double lane, unsigned bits);
+
 // The same for the blocked layout: blocks of 512 bits in `probes` lanes of 512/probes bits, one bit
 // a lane. The number of keys X in a block is Poisson of mean keys/blocks, and the error is E[(1 −
 // (1 − 1/lane)^X)^probes]: uneven blocks cost more than a classical filter's even bits.

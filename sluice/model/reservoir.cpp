@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sluice/model/power.hpp"
+
 namespace sluice::model {
 namespace {
 
@@ -55,22 +57,32 @@ unsigned reservoir_mean_filters(double fpr) {
 double reservoir_fill(const ReservoirShape& shape) {
   if (shape.variant == ReservoirVariant::paper) return 0.5;
   if (shape.filters * shape.resets == 1) return 1;
-  double low = 0, high = 0.75;  // .618 with two filters and one reset is the most there is
-  for (int step = 0; step < 60; ++step) {
-    const double middle = (low + high) / 2;
-    const double both = 1 + shape.resets * (1 - std::pow(middle, shape.filters));
-    (middle * both < 1 ? low : high) = middle;
+  // The root of x(1 + r(1 − xⁿ)) − 1 that is below 1: concave, and negative where we begin, so
+  // Newton's steps come ever nearer from below.
+  const double r = shape.resets;
+  double fill = 1 / (1 + r);
+  for (int step = 0; step < 200; ++step) {
+    const double all = power_of(fill, shape.filters);
+    const double next =
+        fill + (1 - fill * (1 + r * (1 - all))) / (1 + r - r * (shape.filters + 1) * all);
+    if (!(next > fill)) break;
+    fill = next;
   }
-  return low;
+  return fill;
 }
 
 double reservoir_fpr(const ReservoirShape& shape) {
-  return std::pow(reservoir_fill(shape), shape.filters);
+  return power_of(reservoir_fill(shape), shape.filters);
 }
 
 unsigned reservoir_resets(ReservoirShape shape, double fpr) {
   if (shape.variant == ReservoirVariant::paper) return 1;
-  for (shape.resets = 1; shape.resets <= kMostReservoirResets; ++shape.resets)
+  // The fill may be so much, and the equation of reservoir_fill says with how many resets it is.
+  const double fill = std::pow(fpr, 1.0 / shape.filters);
+  const double needed = (1 / fill - 1) / (1 - fpr);
+  if (!(needed <= kMostReservoirResets + 1.0)) return 0;
+  shape.resets = std::max(1u, static_cast<unsigned>(needed));
+  for (; shape.resets <= kMostReservoirResets; ++shape.resets)
     if (reservoir_fpr(shape) <= fpr) return shape.resets;
   return 0;
 }
@@ -94,6 +106,8 @@ ForgettingPlan reservoir_plan(double bits, double fpr, ReservoirVariant variant)
     shape.resets = reservoir_resets(shape, fpr);
     if (shape.resets == 0 || reservoir_fpr(shape) > fpr) continue;
     const ForgettingPlan plan = reservoir_memory(shape);
+    // One maximum: past it more filters only bring more to lose.
+    if (plan.mean_distance < 0.7 * best.mean_distance) break;
     if (plan.mean_distance > best.mean_distance) best = plan;
   }
   return best;

@@ -285,6 +285,10 @@ TimerStreamErrors timer_stream_errors(const TimerTable& table, unsigned equal,
 }
 
 double timer_timers_for(const TimerTable& table, double keys, double fpr) {
+  if (table.vertical) {
+    const double touched = window_touched(std::pow(fpr, 1.0 / table.probes), table.probes, keys);
+    return (1 + 1e-10) * table.probes / std::min(1.0, touched);
+  }
   TimerTable sized = table;
   double low = table.probes, high = 2 * bloom_bits(table.probes, keys, fpr) + table.slices + 2;
   const auto error = [&](double timers) {

@@ -12,6 +12,10 @@ std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0);
 }
 
+// Sizes are a little more than they have to be, so that the error is no more than asked for.
+constexpr double kRounding = 1e-10;
+constexpr double kMostTouched = 1 - 1e-9;
+
 }  // namespace
 
 unsigned timing_bits(unsigned probes) {
@@ -80,15 +84,20 @@ double timing_window_fpr(double timers, unsigned probes, double live) {
   return std::pow(window_live_share(touched, probes, live), probes);
 }
 
+// window_live_share is a fixed point: with the share given, all but `touched` is known, and the
+// equation can be solved for it.
+double window_touched(double share, unsigned probes, double live) {
+  const double all = std::pow(share, probes), written = 1 - all;
+  // How often a timer is written while it is live, and after: as multiples of `touched`.
+  const double while_live = (1 - all / share) / written, expired = 1 / written;
+  if (!(while_live > 0)) return share / ((1 - share) * live * expired);
+  const double untouched = (1 - share) * expired / ((1 - share) * expired + share * while_live);
+  return -std::expm1(std::log(untouched) / live) / while_live;
+}
+
 double timing_timers_for(unsigned probes, double live, double fpr) {
-  // A little above what it takes where every key is written.
-  double low = bloom_bits(probes, live, fpr), high = low;
-  while (timing_window_fpr(high, probes, live) > fpr) high *= 1.5;
-  for (int step = 0; step < 200 && high - low > 1e-10 * high; ++step) {
-    const double middle = low + (high - low) / 2;
-    (timing_window_fpr(middle, probes, live) > fpr ? low : high) = middle;
-  }
-  return high;
+  const double touched = window_touched(std::pow(fpr, 1.0 / probes), probes, live);
+  return -(1 + kRounding) / std::expm1(std::log1p(-std::min(touched, kMostTouched)) / probes);
 }
 
 }  // namespace sluice::model

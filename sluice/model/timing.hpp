@@ -43,6 +43,8 @@ double timing_window_fpr(double timers, unsigned probes, double live);
 // when one of its others is expired; once expired, always. Either is a rate, so the mean times in
 // the two states give the share, which in turn gives the rates: the fixed point.
 double window_live_share(double touched, unsigned probes, double live);
+// Its inverse: the chance `touched` with which that share is live.
+double window_touched(double share, unsigned probes, double live);
 
 // The fewest timers that hold `live` keys at `fpr`: the inverse of timing_window_fpr.
 double timing_timers_for(unsigned probes, double live, double fpr);

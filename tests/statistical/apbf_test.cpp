@@ -114,8 +114,7 @@ double expected_fpr(const Case& it) {
   if (std::string(it.layout) == "segment") return model::apbbf_fpr(it.k, it.l, it.shape);
   const unsigned segments = it.k + it.l;
   const bool line = std::string(it.layout) == "line";
-  return model::column_fpr(it.k, it.l, line ? BlockShape{512 / segments, 32 / segments} : it.shape,
-                           1 << 18);
+  return model::column_fpr(it.k, it.l, line ? BlockShape{512 / segments, 32 / segments} : it.shape);
 }
 
 class ApbfError : public testing::TestWithParam<Case> {};

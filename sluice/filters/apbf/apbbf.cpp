@@ -20,9 +20,6 @@ constexpr unsigned kMostGenerations = 128;
 constexpr unsigned kMostStandardMatching = 8;
 constexpr unsigned kMostStandardGenerations = 24;
 
-constexpr unsigned kFewColumns = 2048;
-constexpr double kOutOfQuestion = 1.5;
-
 constexpr std::string_view kLayouts[] = {"segment", "column", "line"};
 constexpr unsigned kLineSegments[] = {8, 16, 32};
 
@@ -59,51 +56,60 @@ struct Asked {
   double fpr;
 };
 
-// All that fits what was asked for but the error, fewest bits first.
-std::vector<Candidate> candidates(const Asked& asked) {
-  std::vector<Candidate> all;
-  const auto add = [&](unsigned k, unsigned l, const BlockShape& shape) {
-    if ((!asked.k || *asked.k == k) && (!asked.l || *asked.l == l))
-      all.push_back({k, l, shape, model::apbbf_bits(k, l, shape)});
-  };
+double error_of(Layout layout, unsigned k, unsigned l, const BlockShape& shape) {
+  return layout == Layout::segment ? model::apbbf_fpr(k, l, shape) : model::column_fpr(k, l, shape);
+}
+
+// Calls visit(k, least l, most l, shape) for all that fits what was asked for but the error.
+template <class Visit>
+void for_each_shape(const Asked& asked, Visit visit) {
+  const auto asked_k = [&](unsigned k) { return !asked.k || *asked.k == k; };
   if (asked.layout == Layout::line) {
     for (const unsigned segments : kLineSegments)
-      for (unsigned k = 1; k < segments; ++k) add(k, segments - k, line_shape(segments));
-  } else {
-    const unsigned most_k = asked.k ? kMostMatching : kMostStandardMatching;
-    const auto least_l = static_cast<unsigned>(asked.l.value_or(1));
-    const auto most_l = static_cast<unsigned>(asked.l.value_or(kMostStandardGenerations));
-    for (const unsigned bits : {4u, 8u}) {
-      if (asked.bits && *asked.bits != bits) continue;
-      const BlockShape shape{static_cast<unsigned>(asked.block.value_or(512)), bits};
-      for (unsigned k = 1; k <= most_k; ++k)
-        for (unsigned l = least_l; l <= most_l; ++l) add(k, l, shape);
-    }
+      for (unsigned k = 1; k < segments; ++k)
+        if (asked_k(k) && (!asked.l || *asked.l == segments - k))
+          visit(k, segments - k, segments - k, line_shape(segments));
+    return;
   }
-  std::ranges::stable_sort(all, {}, &Candidate::bits_a_key);
-  return all;
+  const unsigned most_k = asked.k ? kMostMatching : kMostStandardMatching;
+  const auto least_l = static_cast<unsigned>(asked.l.value_or(1));
+  const auto most_l = static_cast<unsigned>(asked.l.value_or(kMostStandardGenerations));
+  for (const unsigned bits : {4u, 8u}) {
+    if (asked.bits && *asked.bits != bits) continue;
+    const BlockShape shape{static_cast<unsigned>(asked.block.value_or(512)), bits};
+    for (unsigned k = 1; k <= most_k; ++k)
+      if (asked_k(k)) visit(k, least_l, most_l, shape);
+  }
 }
 
-double error_of(Layout layout, const Candidate& it) {
-  return layout == Layout::segment ? model::apbbf_fpr(it.k, it.l, it.shape)
-                                   : model::column_fpr(it.k, it.l, it.shape);
-}
-
+// The fewest bits with which the error is held. More generations take fewer bits and err more.
 Candidate candidate_for(const Asked& asked) {
-  const std::vector<Candidate> all = candidates(asked);
   // What is given in full is not for us to judge.
-  const bool given = asked.k && asked.l && (asked.layout == Layout::line || asked.bits);
-  for (const Candidate& it : all) {
-    if (given) return it;
-    // Independent segments err least, and are the cheaper to ask about.
-    if (model::apbbf_fpr(it.k, it.l, it.shape) > asked.fpr) continue;
-    // A few columns tell which are out of the question.
-    if (asked.layout != Layout::segment &&
-        model::column_fpr(it.k, it.l, it.shape, kFewColumns) > kOutOfQuestion * asked.fpr)
-      continue;
-    if (error_of(asked.layout, it) <= asked.fpr) return it;
-  }
-  if (!all.empty() && asked.k && asked.l) return all.back();
+  const bool given = asked.k && asked.l;
+  const bool one = given && (asked.layout == Layout::line || asked.bits);
+  std::optional<Candidate> best, largest;
+  for_each_shape(asked, [&](unsigned k, unsigned low, unsigned high, const BlockShape& shape) {
+    const auto reaches = [&](unsigned l) {
+      return one || error_of(asked.layout, k, l, shape) <= asked.fpr;
+    };
+    const auto take = [&](std::optional<Candidate>& to, unsigned l, bool fewer) {
+      const double bits = model::apbbf_bits(k, l, shape);
+      if (!to || (fewer ? bits < to->bits_a_key : bits >= to->bits_a_key))
+        to = Candidate{k, l, shape, bits};
+    };
+    if (given) take(largest, low, false);
+    if (!reaches(low)) return;
+    while (low < high) {
+      const unsigned middle = low + (high - low + 1) / 2;
+      if (reaches(middle))
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    take(best, low, true);
+  });
+  if (best) return *best;
+  if (largest) return *largest;
   throw BadParameters(fmt::format(
       "filter 'apbbf' with layout={} cannot reach an error of {} with these k, l, block and bits: "
       "leave one of them out, or take another layout",
@@ -207,7 +213,7 @@ double lines_a_key(const ApbbfParams& params) {
   if (params.layout == Layout::column && segments <= kernels::kMostWholeColumn)
     return 1 + (segments - 1) * params.block / 512.0;
   const auto matches = model::block_matches(params.k, params.l, params.shape());
-  return params.k + model::query_accesses(matches, params.k).negative;
+  return params.k + model::negative_accesses(matches, params.k);
 }
 
 }  // namespace
@@ -216,7 +222,7 @@ Forecast ApbbfParams::forecast() const {
   if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
   const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
   const std::vector<double> full(k + l, static_cast<double>(a_generation));
-  // All that a sample of columns tells was asked when k and l were chosen: the table is no fuller.
+  // Of columns, what is known of full ones: the table is no fuller.
   const double fpr =
       layout == Layout::segment ? predicted_fpr(full) : model::column_fpr(k, l, shape());
   return {.keys = capacity,
@@ -268,7 +274,11 @@ double ApbbfParams::predicted_fpr(std::span<const double> generations) const {
   double fpr = 0;
   if (layout == Layout::segment) {
     std::vector<double> matches = model::keys_in_segments(keys, k);
-    for (double& match : matches) match = model::block_match(shape(), match);
+    double before = -1, chance = 0;  // most segments hold as much as the one before
+    for (double& match : matches) {
+      if (match != before) chance = model::block_match(shape(), before = match);
+      match = chance;
+    }
     fpr = model::run_of_matches(matches, k);
   } else {
     // Asked often and shown to two digits: a tenth of the planner's samples.

@@ -27,26 +27,27 @@ constexpr ParameterInfo kKnown[] = {
     {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
 };
 
-bool reaches(unsigned k, unsigned l, unsigned slices, double fpr) {
-  return model::apbf_fpr(k, l, model::Fills::exact, slices) <= fpr;
-}
-
 unsigned most_generations(unsigned k, unsigned slices) {
   return std::min(kMostStandardGenerations, kernels::kMostSlices / slices - k);
 }
 
-// The greatest l with which k segments hold the error, if there is any: the error rises with l.
-std::optional<unsigned> most_generations_at(unsigned k, unsigned slices, double fpr) {
-  if (!reaches(k, 1, slices, fpr)) return std::nullopt;
-  unsigned low = 1, high = most_generations(k, slices);
-  while (low < high) {
-    const unsigned middle = (low + high + 1) / 2;
-    if (reaches(k, middle, slices, fpr))
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+// The greatest l in [least, most] with which k segments hold the error, if there is any: the error
+// rises with l.
+std::optional<unsigned> most_generations_at(unsigned k, unsigned least, unsigned most,
+                                            unsigned slices, double fpr) {
+  const std::vector<double> errors = model::apbf_fprs(k, most, slices);
+  const auto above = std::upper_bound(errors.begin() + least, errors.end(), fpr);
+  if (above == errors.begin() + least) return std::nullopt;
+  return static_cast<unsigned>(above - errors.begin()) - 1;
+}
+
+// No smaller k will do. With l of k − 1 or more there is a run of k full slices, which match with
+// 2^−k; with fewer, runs of younger slices do with 2^−2.5k or more (with l = 0 and many slices,
+// 2^−2.2k). What takes the fewest bits is above the first.
+unsigned least_matching(std::optional<std::uint64_t> l, unsigned slices, double fpr) {
+  const double full = -std::log2(fpr) / slices;
+  const bool runs = full < kMostMatching && (!l || static_cast<double>(*l) + 1 >= full);
+  return static_cast<unsigned>(std::clamp(runs ? full : full / 2.5, 1.0, 1.0 + kMostMatching));
 }
 
 struct Cut {
@@ -58,14 +59,14 @@ Cut cut_for(std::optional<std::uint64_t> k, std::optional<std::uint64_t> l, unsi
   if (k && l) return {static_cast<unsigned>(*k), static_cast<unsigned>(*l)};
   const unsigned most_k = std::min(kMostMatching, kernels::kMostSlices / slices - 1);
   std::optional<Cut> best;
-  for (unsigned each = 1; each <= most_k; ++each) {
+  for (unsigned each = k ? 1 : least_matching(l, slices, fpr); each <= most_k; ++each) {
     if (k && each != *k) continue;
-    std::optional<unsigned> cut;
-    if (!l)
-      cut = most_generations_at(each, slices, fpr);
-    else if ((each + *l) * slices <= kernels::kMostSlices &&
-             reaches(each, static_cast<unsigned>(*l), slices, fpr))
-      cut = static_cast<unsigned>(*l);
+    const unsigned low = static_cast<unsigned>(l.value_or(1));
+    const unsigned high = l ? low : most_generations(each, slices);
+    if ((each + low) * slices > kernels::kMostSlices) continue;
+    // More segments take more bits, however many generations there are.
+    if (best && model::apbf_bits(each, high) >= model::apbf_bits(best->k, best->l)) break;
+    const auto cut = most_generations_at(each, low, high, slices, fpr);
     if (cut && (!best || model::apbf_bits(each, *cut) < model::apbf_bits(best->k, best->l)))
       best = Cut{each, *cut};
   }
@@ -136,7 +137,7 @@ Forecast ApbfParams::forecast() const {
                         model::bloom_spread(static_cast<double>(slice_bits), 1,
                                             static_cast<double>(slice_bits) * std::numbers::ln2) /
                         0.5,
-          .lines = k * slices + model::query_accesses(matches, k).negative,
+          .lines = k * slices + model::negative_accesses(matches, k),
           .generations = l,
           .slack = model::apbf_slack(k, l),
           .npws = model::apbf_npws(k, l),

@@ -57,6 +57,17 @@ struct Asked {
   double planned_keys() const { return static_cast<double>(keys.value_or(kStandardCapacity)); }
 };
 
+// How many keys a block holds at an error, with the better number of probes.
+struct Load {
+  unsigned probes;
+  double keys;
+};
+Load blocked_load(double fpr) {
+  const double eight = model::blocked_bloom_keys(1, 8, fpr);
+  const double sixteen = model::blocked_bloom_keys(1, 16, fpr);
+  return eight >= sixteen ? Load{8, eight} : Load{16, sixteen};
+}
+
 unsigned best_blocked_probes(const Asked& wish) {
   if (wish.probes) return static_cast<unsigned>(*wish.probes);
   if (wish.bytes && wish.keys) {
@@ -66,10 +77,7 @@ unsigned best_blocked_probes(const Asked& wish) {
                ? 8
                : 16;
   }
-  return model::blocked_bloom_blocks(8, 1e6, wish.fpr) <=
-                 model::blocked_bloom_blocks(16, 1e6, wish.fpr)
-             ? 8
-             : 16;
+  return blocked_load(wish.fpr).probes;
 }
 
 BlockedBloom::Params blocked_for(const Asked& wish) {
@@ -119,8 +127,7 @@ BloomParams params_for(const Wish& wish, const Settings& settings) {
   if (layout == "classic") return classic_for(asked);
   if (layout == "blocked") return blocked_for(asked);
   const double classic = model::bloom_bits(best_bloom_probes(asked.fpr), 1e6, asked.fpr);
-  const double blocked = 512 * std::min(model::blocked_bloom_blocks(8, 1e6, asked.fpr),
-                                        model::blocked_bloom_blocks(16, 1e6, asked.fpr));
+  const double blocked = 512 * 1e6 / blocked_load(asked.fpr).keys;
   if (blocked <= kBlockedAtMost * classic) return blocked_for(asked);
   return classic_for(asked);
 }
