@@ -50,7 +50,7 @@ TEST_P(ForgettingWindow, EveryStageForgets) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Filters, ForgettingWindow,
-                         testing::Values("cohort", "exact-window", "sliced,of=cohort"),
+                         testing::Values("cohort", "exact-window", "sharded,of=cohort"),
                          [](const auto& test) {
                            return test.index == 0 ? "cohort" : test.index == 1 ? "exact" : "sliced";
                          });

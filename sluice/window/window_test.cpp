@@ -114,8 +114,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"cohort,slot=32", 5000, Anchor::delivered},
                     Case{"cohort,slot=48,generations=10", 3000, Anchor::refreshed},
                     Case{"cohort,generations=60", 20'000, Anchor::delivered},
-                    Case{"sliced,of=cohort", 1000, Anchor::refreshed},
-                    Case{"sliced,slices=3,of=cohort", 20'000, Anchor::delivered}),
+                    Case{"sharded,of=cohort", 1000, Anchor::refreshed},
+                    Case{"sharded,shards=3,of=cohort", 20'000, Anchor::delivered}),
     [](const auto& test) { return std::to_string(test.index); });
 
 std::vector<Event> bursty_stream(std::uint64_t seed, std::size_t count) {

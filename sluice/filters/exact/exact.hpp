@@ -2,16 +2,17 @@
 //
 // Source   Open addressing with linear probing over digests that are uniform already.
 // Cost     observe: one cache line in most cases. The table doubles when it is three quarters full:
-//          21 to 43 bytes a key, and an insertion may allocate.
+//          21 to 43 bytes per key, half as much again while keys move to the larger one. Each
+//          insertion moves a few slots (digest_table.hpp); the first of them allocates.
 //          forget closes the gap that it leaves: searches grow no longer, the table no smaller.
 // Errors   Only by a 128-bit collision: below 10⁻²⁰ for a billion keys. No false negative.
 // Use it   as the truth in tests and audits, and where nothing may be lost and the memory is there.
 // Avoid    for endless streams: it grows with the number of keys.
-// Format   snapshot kind 1, version 1.
+// Format   snapshot kind 1, version 1: both tables while keys move.
 #pragma once
 
-#include "sluice/base/memory.hpp"
 #include "sluice/filters/contract.hpp"
+#include "sluice/filters/exact/digest_table.hpp"
 #include "sluice/filters/forecast.hpp"
 
 namespace sluice {
@@ -53,16 +54,18 @@ class Exact {
   static Exact decode(Decoder& header, Decoder& payload);
 
  private:
-  Exact(const Params& params, std::uint64_t slots);
-  Digest* home_of(const Digest& digest) const noexcept;
-  Digest* find(const Digest& digest) const noexcept;
-  void reserve(std::uint64_t keys);
+  struct Entry {
+    Digest key;
+    bool free() const noexcept { return key == Digest{}; }
+  };
+
+  Exact(const Params& params, DigestTable<Entry> table)
+      : params_(params), table_(std::move(table)) {}
+  void make_room();
 
   Params params_;
-  std::uint64_t slots_ = 0;
-  std::uint64_t keys_ = 0;
+  DigestTable<Entry> table_;
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
-  Memory table_;  // slots_ digests; all zero is free
 };
 
 }  // namespace sluice

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "sluice/base/bits.hpp"
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/kernels/prefetch.hpp"
@@ -30,6 +29,11 @@ constexpr ParameterInfo kKnown[] = {
 // Beyond three quarters, linear probing runs long.
 std::uint64_t most_used(std::uint64_t slots) {
   return slots / 4 * 3;
+}
+
+// Without memory for a larger table; a search ends at a free slot.
+std::uint64_t most_used_without_memory(std::uint64_t slots) {
+  return slots / 8 * 7;
 }
 
 // At most half of the slots live, which leaves a quarter to those that are expired.
@@ -91,80 +95,50 @@ Forecast ExactWindow::Params::forecast() const {
 
 ExactWindow ExactWindow::make(const Params& params) {
   check(params);
-  return ExactWindow(params, slots_for(params.expected_keys));
+  return ExactWindow(params, DigestTable<Entry>(slots_for(params.expected_keys), kTable));
 }
 
 // The first generation leaves room for ages before it, so that none is ever 0.
-ExactWindow::ExactWindow(const Params& params, std::uint64_t slots)
+ExactWindow::ExactWindow(const Params& params, DigestTable<Entry> table)
     : params_(params),
-      slots_(slots),
+      table_(std::move(table)),
       now_(std::uint64_t{params.generations} + 1),
-      counts_(params.generations),
-      table_(checked_multiply(slots, sizeof(Entry), kTable)) {}
+      counts_(params.generations) {}
 
-ExactWindow::Entry* ExactWindow::entries() const noexcept {
-  return const_cast<Entry*>(table_.as<Entry>());
-}
-
-std::uint64_t ExactWindow::home_of(const Digest& key) const noexcept {
-  return scale_to(key.lo, slots_);
-}
-
-// The entry of the key, live or expired, or the free slot at the end of its way. There is always a
-// free one.
-ExactWindow::Entry* ExactWindow::find(const Digest& key) const noexcept {
-  Entry* const begin = entries();
-  std::uint64_t slot = home_of(key);
-  while (begin[slot].generation != 0 && begin[slot].key != key)
-    slot = slot + 1 == slots_ ? 0 : slot + 1;
-  return begin + slot;
-}
-
-// Frees a slot and moves back, one after the other, what would no longer be reached.
-void ExactWindow::take_out(std::uint64_t hole) noexcept {
-  Entry* const begin = entries();
-  const auto distance = [&](std::uint64_t from, std::uint64_t to) {
-    return to >= from ? to - from : to + slots_ - from;
-  };
-  for (std::uint64_t slot = hole;;) {
-    slot = slot + 1 == slots_ ? 0 : slot + 1;
-    if (begin[slot].generation == 0) break;
-    const std::uint64_t home = home_of(begin[slot].key);
-    if (distance(home, slot) < distance(hole, slot)) continue;  // its way does not pass the hole
-    begin[hole] = begin[slot];
-    hole = slot;
-  }
-  begin[hole] = {};
-  --used_;
-}
-
-void ExactWindow::sweep(std::uint64_t slots) noexcept {
-  for (; slots > 0; --slots) {
-    const Entry& entry = entries()[swept_];
-    if (entry.generation != 0 && !live(entry))
-      take_out(swept_);  // what moved here is looked at next
+void ExactWindow::sweep() noexcept {
+  for (std::uint64_t slots = kSweepStep; slots > 0; --slots) {
+    Entry* const entry = table_.entries() + swept_;
+    if (!entry->free() && !live(*entry))
+      table_.take_out(entry);  // what moved here is looked at next
     else
-      swept_ = swept_ + 1 == slots_ ? 0 : swept_ + 1;
+      swept_ = swept_ + 1 == table_.slots() ? 0 : swept_ + 1;
   }
 }
 
-// A table for as many live keys, without the expired ones. False when there is no memory for it.
-bool ExactWindow::rebuild(std::uint64_t keys) noexcept {
+// To a table for the keys that live and those that come while they move. False when there is no
+// memory for it.
+bool ExactWindow::begin_move() noexcept {
   try {
-    ExactWindow other(params_, std::max(slots_for(keys), slots_for(params_.expected_keys)));
-    for (const Entry& entry : std::span(entries(), slots_)) {
-      if (!live(entry)) continue;
-      *other.find(entry.key) = entry;
-      ++other.used_;
-    }
-    slots_ = other.slots_;
-    used_ = other.used_;
+    table_.begin(
+        std::max(slots_for(counts_.live() + table_.slots() / DigestTable<Entry>::kStep + 1),
+                 slots_for(params_.expected_keys)));
     swept_ = 0;
-    table_ = std::move(other.table_);
     return true;
   } catch (const std::exception&) {
     return false;
   }
+}
+
+// For one more key. False when there is none, and no memory for any.
+bool ExactWindow::make_room() noexcept {
+  const std::uint64_t slots = table_.slots();
+  if (!table_.moving() && table_.used() >= most_used(slots) && !begin_move())
+    return table_.used() < most_used_without_memory(slots);
+  if (table_.moving())
+    table_.step([this](const Entry& entry) { return live(entry); });
+  else
+    sweep();
+  return true;
 }
 
 void ExactWindow::rotate() noexcept {
@@ -172,15 +146,33 @@ void ExactWindow::rotate() noexcept {
   counts_.rotate();
   // Much too large: eight times what slots_for would give. If there is no memory for a smaller one
   // just now, the large one does.
-  if (slots_ / 16 > counts_.live() && slots_ / 8 >= slots_for(params_.expected_keys))
-    rebuild(counts_.live());
+  if (table_.slots() / 16 <= counts_.live()) return;
+  const std::uint64_t first = slots_for(params_.expected_keys);
+  if (counts_.live() == 0 && table_.slots() > first)
+    drop_all();
+  else if (!table_.moving() && table_.slots() / 4 >= first && begin_move())
+    table_.step([this](const Entry& entry) { return live(entry); });
+}
+
+// A new table, as small as the first. If there is no memory for it, the large one is cleared.
+void ExactWindow::drop_all() noexcept {
+  swept_ = 0;
+  try {
+    const std::uint64_t slots = slots_for(params_.expected_keys);
+    if (slots < table_.slots() || table_.moving()) {
+      table_ = DigestTable<Entry>(slots, kTable);
+      return;
+    }
+  } catch (const std::exception&) {
+  }
+  table_.clear();
 }
 
 std::optional<Verdict> ExactWindow::admit_aged(const Digest& digest, unsigned age,
                                                Anchor anchor) noexcept {
   assert(age <= params_.generations);
   const std::uint64_t generation = now_ - age;
-  Entry* entry = find(digest);
+  Entry* entry = table_.find(digest);
   if (live(*entry)) {
     if (anchor == Anchor::refreshed && generation > entry->generation) {
       counts_.move(static_cast<unsigned>(now_ - entry->generation), age);
@@ -188,16 +180,13 @@ std::optional<Verdict> ExactWindow::admit_aged(const Digest& digest, unsigned ag
     }
     return Verdict::duplicate;
   }
-  if (entry->generation == 0) {
-    if (used_ + 1 > most_used(slots_)) {
-      if (!rebuild(counts_.live() + 1) && used_ + 1 == slots_) return std::nullopt;
-      entry = find(digest);
-    }
-    ++used_;
-  }
-  *entry = {digest, generation};
+  if (!make_room()) return std::nullopt;
+  entry = table_.find(digest);
+  if (entry->free())
+    table_.fill(entry, {digest, generation});
+  else
+    entry->generation = generation;
   counts_.add(age);
-  sweep(kSweepStep);
   return Verdict::distinct;
 }
 
@@ -208,7 +197,7 @@ std::size_t ExactWindow::admit(std::span<const Digest> digests, std::span<Verdic
   std::size_t judged = 0;
   for (; judged < digests.size() && budget > 0; ++judged) {
     if (judged + ahead < digests.size())
-      __builtin_prefetch(entries() + home_of(digests[judged + ahead]), 1);
+      __builtin_prefetch(table_.home(digests[judged + ahead]), 1);
     const std::optional<Verdict> verdict = admit_aged(digests[judged], 0, anchor);
     if (!verdict) break;
     verdicts[judged] = *verdict;
@@ -218,18 +207,18 @@ std::size_t ExactWindow::admit(std::span<const Digest> digests, std::span<Verdic
 }
 
 std::optional<unsigned> ExactWindow::age_of(const Digest& digest) const noexcept {
-  const Entry& entry = *find(digest);
+  const Entry& entry = *table_.find(digest);
   if (!live(entry)) return std::nullopt;
   return static_cast<unsigned>(now_ - entry.generation);
 }
 
 bool ExactWindow::forget(const Digest& digest) noexcept {
-  const Entry* entry = find(digest);
+  Entry* const entry = table_.find(digest);
   const bool there = live(*entry);
   ++(there ? forgotten_ : forget_misses_);
   if (!there) return false;
   counts_.remove(static_cast<unsigned>(now_ - entry->generation));
-  take_out(static_cast<std::uint64_t>(entry - entries()));
+  table_.take_out(entry);
   return true;
 }
 
@@ -246,14 +235,14 @@ void ExactWindow::observe(std::span<const Digest> digests, std::span<Verdict> ve
 }
 
 bool ExactWindow::may_contain(const Digest& digest) const noexcept {
-  return live(*find(digest));
+  return live(*table_.find(digest));
 }
 
 void ExactWindow::may_contain(std::span<const Digest> digests,
                               std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
   kernels::with_prefetch(
-      digests.size(), table_.size(), [&](std::size_t i) { return entries() + home_of(digests[i]); },
+      digests.size(), table_.bytes(), [&](std::size_t i) { return table_.home(digests[i]); },
       [&](std::size_t i) { verdicts[i] = static_cast<Verdict>(may_contain(digests[i])); });
 }
 
@@ -265,15 +254,14 @@ void ExactWindow::insert(std::span<const Digest> digests) {
 void ExactWindow::clear() noexcept {
   counts_.clear();
   now_ = std::uint64_t{params_.generations} + 1;
-  table_.clear();
-  used_ = swept_ = forgotten_ = forget_misses_ = 0;
-  if (slots_ > slots_for(params_.expected_keys)) rebuild(0);
+  forgotten_ = forget_misses_ = 0;
+  drop_all();
 }
 
 FilterStats ExactWindow::stats() const {
   return {.keys = live_keys(),
           .capacity = 0,
-          .bytes = table_.size() + counts_.bytes(),
+          .bytes = table_.bytes() + counts_.bytes(),
           .target_fpr = 0,
           .predicted_fpr = 0,
           .forgotten = forgotten_,
@@ -283,52 +271,37 @@ FilterStats ExactWindow::stats() const {
 void ExactWindow::encode_header(Encoder& to) const {
   to.u32(params_.generations);
   to.u64(params_.expected_keys);
-  to.u64(slots_);
-  to.u64(used_);
-  to.u64(swept_);
   to.u64(now_);
+  to.u64(swept_);
+  table_.encode_header(to);
 }
 
 void ExactWindow::encode_payload(Encoder& to) const {
-  to.bytes(table_.bytes());
+  table_.encode_payload(to);
 }
 
 ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload) {
-  const auto refuse = [](bool wrong, const char* why) {
-    if (wrong) throw CorruptSnapshot(why);
+  const auto refuse = [](bool wrong) {
+    if (wrong) throw CorruptSnapshot("no filter 'exact-window' has these fields");
   };
-  constexpr const char* kFields = "no filter 'exact-window' has these fields";
   Params params;
   params.generations = header.u32();
   params.expected_keys = header.u64();
-  const std::uint64_t slots = header.u64();
-  const std::uint64_t used = header.u64();
-  const std::uint64_t swept = header.u64();
-  const std::uint64_t now = header.u64();
+  const std::uint64_t now = header.u64(), swept = header.u64();
   refuse(params.generations > kMostGenerations || params.expected_keys > kMostKeys ||
-             slots < kFewestSlots || slots > 4 * kMostKeys || swept >= slots || used >= slots ||
-             now <= params.generations,
-         kFields);
-  payload.expect_remaining(slots * sizeof(Entry), kTable);
-  ExactWindow filter(params, slots);
-  payload.bytes(filter.table_.bytes());
+         now <= params.generations);
+  const auto lives = [&](const Entry& entry) {
+    return now - entry.generation <= params.generations;
+  };
+  ExactWindow filter(params, DigestTable<Entry>::decode(header, payload, kTable,
+                                                        slots_for(params.expected_keys), lives));
+  refuse(swept >= filter.table_.slots() || (swept != 0 && filter.table_.moving()));
   filter.now_ = now;
   filter.swept_ = swept;
-  filter.used_ = used;
-  const std::span table(filter.entries(), slots);
-  const auto free = std::count_if(table.begin(), table.end(),
-                                  [](const Entry& entry) { return entry.generation == 0; });
-  // Also what keeps a search from running for ever: a slot is free.
-  refuse(slots - static_cast<std::uint64_t>(free) != used,
-         "the table of filter 'exact-window' does not hold as many keys as it says");
-  for (const Entry& entry : table) {
-    if (entry.generation == 0) continue;
-    refuse(entry.generation > now, kFields);
-    // A key that a search does not reach would be let through again.
-    refuse(filter.find(entry.key) != &entry,
-           "the table of filter 'exact-window' holds a key out of its place");
-    if (filter.live(entry)) filter.counts_.add(static_cast<unsigned>(now - entry.generation));
-  }
+  filter.table_.each([&](const Entry& entry) {
+    refuse(entry.generation > now);
+    if (lives(entry)) filter.counts_.add(static_cast<unsigned>(now - entry.generation));
+  });
   return filter;
 }
 

@@ -2,22 +2,24 @@
 //
 // Source   Open addressing with linear probing over digests that are uniform already, as in
 //          exact.hpp, with generations counted absolutely: they never come round.
-// Cost     observe: one cache line in most cases. 24 bytes a slot, at most half of the slots
-//          live: 48 to 96 bytes a key while a window grows; an insertion may allocate.
+// Cost     observe: one cache line in most cases. 24 bytes per slot, at most half of the slots
+//          live: 48 to 96 bytes per key while a window grows, half as much again while keys move to
+//          another table; an insertion may allocate.
 // Errors   Only by a 128-bit collision. A key stays up to one generation too long, like in every
 //          window filter. It is full only when there is no memory.
 // Use it   as the truth in tests, for small windows that must lose nothing, and for windows whose
 //          rate nobody knows.
 // Avoid    for large windows: `cohort` takes less than a tenth of the memory.
-// Format   snapshot kind 16, version 1.
+// Format   snapshot kind 16, version 1: both tables while keys move.
 //
 // An expired entry still bridges the way to those behind it. Each insertion looks at a few slots
-// and takes the expired ones out, moving back what their absence would cut off. The table grows
-// when live keys need it, and shrinks when a generation ends and few are left.
+// and takes the expired ones out, moving back what their absence would cut off. Keys move to a
+// larger table when those that live need it, and to a smaller one when a generation ends and few
+// are left; each insertion moves some (digest_table.hpp), and expired ones stay behind.
 #pragma once
 
-#include "sluice/base/memory.hpp"
 #include "sluice/filters/cohort/generation_counts.hpp"
+#include "sluice/filters/exact/digest_table.hpp"
 #include "sluice/filters/forecast.hpp"
 #include "sluice/filters/window_contract.hpp"
 
@@ -65,7 +67,7 @@ class ExactWindow {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
-  std::uint64_t slots() const noexcept { return slots_; }
+  std::uint64_t slots() const noexcept { return table_.slots(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
@@ -75,27 +77,24 @@ class ExactWindow {
   struct Entry {
     Digest key;
     std::uint64_t generation;  // absolute; 0: the slot is free
+    bool free() const noexcept { return generation == 0; }
   };
 
-  ExactWindow(const Params& params, std::uint64_t slots);
-  Entry* entries() const noexcept;
-  std::uint64_t home_of(const Digest& key) const noexcept;
-  Entry* find(const Digest& key) const noexcept;
+  ExactWindow(const Params& params, DigestTable<Entry> table);
   bool live(const Entry& entry) const noexcept {
-    return entry.generation != 0 && now_ - entry.generation <= params_.generations;
+    return !entry.free() && now_ - entry.generation <= params_.generations;
   }
-  void take_out(std::uint64_t slot) noexcept;
-  void sweep(std::uint64_t slots) noexcept;
-  bool rebuild(std::uint64_t keys) noexcept;
+  void sweep() noexcept;
+  bool make_room() noexcept;
+  bool begin_move() noexcept;
+  void drop_all() noexcept;
 
   Params params_;
-  std::uint64_t slots_ = 0;
-  std::uint64_t used_ = 0;   // slots that are not free, live or expired
+  DigestTable<Entry> table_;
   std::uint64_t swept_ = 0;  // the next slot to look at
   std::uint64_t now_ = 0;    // the present generation
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   GenerationCounts counts_;
-  Memory table_;
 };
 
 }  // namespace sluice
