@@ -249,7 +249,7 @@ Snapshot StateFile::load() const {
     std::error_code ignored;
     if (fs::is_regular_file(previous(), ignored))
       sentence +=
-          "; the state before it is " + quoted(previous()) + ": use it with --state-previous";
+          "; the state before it is " + quoted(previous()) + ": use it with `state_previous`";
     return sentence;
   };
   try {
@@ -275,8 +275,8 @@ bool StateFile::is_whole() const {
 Snapshot StateFile::load_previous() {
   if (is_there(previous()) && is_whole())
     throw StateRefused("state file " + quoted(given_) +
-                       " is whole, and --state-previous would replace it: use it without the flag, "
-                       "or move it away");
+                       " is intact, and `state_previous` would replace it: leave that out, "
+                       "or move the file away");
   Snapshot loaded = load_snapshot_file(previous());
   keep_previous_ = true;
   return loaded;

@@ -106,13 +106,13 @@ TEST_F(StateFileTest, RefusesADamagedFileAndNamesThePreviousOne) {
   write(file, bytes);
   const std::string alone = message<CorruptSnapshot>([&] { state.load(); });
   expect_words(alone, {file.string(), "chunk 0 is damaged", "Nothing was changed"});
-  EXPECT_EQ(alone.find("--state-previous"), std::string::npos) << "there is none: " << alone;
+  EXPECT_EQ(alone.find("`state_previous`"), std::string::npos) << "there is none: " << alone;
 
   write(file, bytes);
   save(state, "two");
   write(file, bytes);
   const std::string with = message<CorruptSnapshot>([&] { state.load(); });
-  expect_words(with, {file.string(), state.previous().string(), "--state-previous"});
+  expect_words(with, {file.string(), state.previous().string(), "`state_previous`"});
   EXPECT_EQ(contents(file), bytes) << "it was to be left untouched";
 }
 
@@ -134,7 +134,7 @@ TEST_F(StateFileTest, OnlyThePreviousOneLeftIsNoEmptyStart) {
   fs::remove(file);
   EXPECT_TRUE(state.exists());
   expect_words(message<StateRefused>([&] { state.load(); }),
-               {"there is no state file", state.previous().string(), "--state-previous"});
+               {"there is no state file", state.previous().string(), "`state_previous`"});
 }
 
 // Else the first checkpoint would put the damaged state in the place of the good one.

@@ -23,8 +23,8 @@ constexpr std::size_t kKeysAhead = 3;
 constexpr ParameterInfo kKnown[] = {
     {"bytes", "size of the table, two counters a byte", "8 to 64TiB", "what keys and fpr need"},
     {"probes", "counters a key", "1 to 64", "the best for the size"},
-    {"keys", "distinct keys it is planned for", "1 to 2^44", "--expect; 8M, or what bytes hold"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"keys", "distinct keys it is planned for", "1 to 2^44", "`keys`; 8M, or what bytes hold"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
 const char* what_is_wrong(const Counting::Params& params) {

@@ -32,7 +32,7 @@ constexpr std::string_view kAims[] = {"fpr", "few-false-negatives", "few-false-p
 
 constexpr ParameterInfo kKnown[] = {
     {"bytes", "size of the table", "8 to 64TiB",
-     "what a mean distance of --expect keys needs, or 16MiB"},
+     "what a mean distance of `keys` keys needs, or 16MiB"},
     {"filters", "filters into which it is cut; a key has a bit in each", "1 to 64",
      "what aim says"},
     {"aim",
@@ -46,7 +46,7 @@ constexpr ParameterInfo kKnown[] = {
     {"threshold",
      "variant=paper: from which sampling rate on all that is judged distinct is written",
      "above 0, below 1", "0.03"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
     {"seed", "of what is drawn", "0 to 2^64 − 1", "1"},
 };
 
@@ -114,8 +114,8 @@ std::uint64_t bytes_for(const Reservoir::Params& params, double keys) {
   const double words = std::ceil(keys / model::reservoir_memory(shape).mean_distance * kWords);
   if (!(words * 8 <= static_cast<double>(kMostBytes)))
     throw BadParameters(
-        "filter 'reservoir' would need more than 64 TiB to remember so many keys: lower --expect, "
-        "or raise --fpr");
+        "filter 'reservoir' would need more than 64 TiB to remember so many keys: lower `keys`, "
+        "or raise `fpr`");
   return static_cast<std::uint64_t>(std::max(words, 8.0)) * 8;
 }
 

@@ -27,13 +27,13 @@ constexpr std::string_view kDraws[] = {"run", "independent"};
 
 constexpr ParameterInfo kKnown[] = {
     {"bytes", "size of the table", "8 to 64TiB",
-     "what a mean distance of --expect keys needs, or 16MiB"},
+     "what a mean distance of `keys` keys needs, or 16MiB"},
     {"probes", "cells a key", "1 to 64", "those that remember farthest"},
     {"decrements", "cells that each record reduces", "1 to 65536", "the fewest that hold fpr"},
     {"max", "what a cell is set to; cells have 1, 2 or 4 bits", "1 to 15", "1"},
     {"draws", "which cells are reduced: neighbours, or each by chance", "run or independent",
      "run"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
     {"seed", "of the cells that are reduced", "0 to 2^64 − 1", "1"},
 };
 
@@ -74,8 +74,8 @@ std::uint64_t bytes_for(Stable::Params params, double keys) {
   const double words = std::ceil(keys / distance * std::ldexp(1.0, 24 - 6));
   if (!(words * 8 <= static_cast<double>(kMostBytes)))
     throw BadParameters(
-        "filter 'stable' would need more than 64 TiB to remember so many keys: lower --expect, or "
-        "raise --fpr");
+        "filter 'stable' would need more than 64 TiB to remember so many keys: lower `keys`, or "
+        "raise `fpr`");
   return static_cast<std::uint64_t>(std::max(words, 8.0)) * 8;
 }
 

@@ -243,23 +243,23 @@ class LineGenerator final : public Generator {
 }  // namespace
 
 std::unique_ptr<Generator> make_generator(const ClickOptions& options) {
-  check_share("--duplicates", options.duplicates);
-  check_share("--malformed", options.malformed);
+  check_share("`duplicates`", options.duplicates);
+  check_share("`malformed`", options.malformed);
   if (!(options.skew >= 0 && options.skew <= ZipfSampler::kSkewMost))
     throw BadParameters(fmt::format(
-        "--skew {} is out of range: give a number from 0 (all users alike) to 4 (one dominates)",
+        "`skew` {} is out of range: give a number from 0 (all users alike) to 4 (one dominates)",
         options.skew));
   if (options.users < 1 || options.users > kUsersMost)
     throw BadParameters(
-        fmt::format("--users {} is out of range: give a count from 1 to 100M", options.users));
+        fmt::format("`users` {} is out of range: give a count from 1 to 100M", options.users));
   return std::make_unique<ClickGenerator>(options);
 }
 
 std::unique_ptr<Generator> make_generator(const LineOptions& options) {
-  check_share("--duplicates", options.duplicates);
+  check_share("`duplicates`", options.duplicates);
   if (options.length < kLineLengthLeast || options.length > kLineLengthMost)
     throw BadParameters(
-        fmt::format("--length {} is out of range: give a length from {} to {} bytes",
+        fmt::format("`length` {} is out of range: give a length from {} to {} bytes",
                     options.length, kLineLengthLeast, kLineLengthMost));
   return std::make_unique<LineGenerator>(options);
 }

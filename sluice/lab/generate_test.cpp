@@ -218,15 +218,15 @@ TEST(Generate, NoRecordsGiveNothing) {
 }
 
 TEST(Generate, BadOptionsAreNamed) {
-  EXPECT_TRUE(refusal(ClickOptions{.duplicates = 1.5}).starts_with("--duplicates 1.5 "));
-  EXPECT_TRUE(refusal(ClickOptions{.malformed = -0.1}).starts_with("--malformed -0.1 "));
-  EXPECT_TRUE(refusal(ClickOptions{.skew = std::nan("")}).starts_with("--skew nan "));
-  EXPECT_TRUE(refusal(ClickOptions{.skew = 4.5}).starts_with("--skew 4.5 "));
-  EXPECT_TRUE(refusal(ClickOptions{.users = 0}).starts_with("--users 0 "));
-  EXPECT_TRUE(refusal(ClickOptions{.users = 100'000'001}).starts_with("--users "));
-  EXPECT_TRUE(refusal(LineOptions{.duplicates = -1}).starts_with("--duplicates -1 "));
-  EXPECT_TRUE(refusal(LineOptions{.length = 19}).starts_with("--length 19 "));
-  EXPECT_TRUE(refusal(LineOptions{.length = kLineLengthMost + 1}).starts_with("--length "));
+  EXPECT_TRUE(refusal(ClickOptions{.duplicates = 1.5}).starts_with("`duplicates` 1.5 "));
+  EXPECT_TRUE(refusal(ClickOptions{.malformed = -0.1}).starts_with("`malformed` -0.1 "));
+  EXPECT_TRUE(refusal(ClickOptions{.skew = std::nan("")}).starts_with("`skew` nan "));
+  EXPECT_TRUE(refusal(ClickOptions{.skew = 4.5}).starts_with("`skew` 4.5 "));
+  EXPECT_TRUE(refusal(ClickOptions{.users = 0}).starts_with("`users` 0 "));
+  EXPECT_TRUE(refusal(ClickOptions{.users = 100'000'001}).starts_with("`users` "));
+  EXPECT_TRUE(refusal(LineOptions{.duplicates = -1}).starts_with("`duplicates` -1 "));
+  EXPECT_TRUE(refusal(LineOptions{.length = 19}).starts_with("`length` 19 "));
+  EXPECT_TRUE(refusal(LineOptions{.length = kLineLengthMost + 1}).starts_with("`length` "));
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ constexpr std::array<std::string_view, 4> kShapes = {"uniform", "zipf", "power",
 const SyntheticOptions& checked(const SyntheticOptions& options) {
   if (options.records < 1 || options.records > ZipfSampler::kRanksMost)
     throw BadParameters(
-        fmt::format("--records {} is out of range: give a count from 1 to 2^40", options.records));
+        fmt::format("`records` {} is out of range: give a count from 1 to 2^40", options.records));
   if (!(options.distinct > 0 && options.distinct <= 1))
     throw BadParameters(fmt::format(
-        "--distinct {} is out of range: give a share above 0 and at most 1", options.distinct));
+        "`distinct` {} is out of range: give a share above 0 and at most 1", options.distinct));
   return options;
 }
 

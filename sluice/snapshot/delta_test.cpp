@@ -213,8 +213,8 @@ TEST(Delta, OnlyBetweenVersionsOfOneFilter) {
   };
   refused(snapshot_of(filled("exact", 10)),
           "'old' is a filter 'bloom' and 'new' is a filter 'exact'");
-  refused(snapshot_of(filter, Hasher(HashKind::xxh3, Secret::from_seed(2))), "--seed");
-  refused(snapshot_of(filter, Hasher(HashKind::highway, kHasher.secret())), "--untrusted-keys");
+  refused(snapshot_of(filter, Hasher(HashKind::xxh3, Secret::from_seed(2))), "`seed`");
+  refused(snapshot_of(filter, Hasher(HashKind::highway, kHasher.secret())), "`untrusted_keys`");
   refused(snapshot_of(filter, kHasher, {{"records", "csv"}}), "records=csv");
 }
 

@@ -135,18 +135,18 @@ std::string difference_between(const std::string& one, const Hasher& one_hasher,
                                const Hasher& other_hasher, const Labels& other_labels) {
   if (one_hasher.kind() != other_hasher.kind())
     return fmt::format(
-        "'{}' hashes keys with {} and '{}' with {}: give all runs --untrusted-keys, or none", one,
+        "'{}' hashes keys with {} and '{}' with {}: give all runs `untrusted_keys`, or none", one,
         name_of(one_hasher.kind()), other, name_of(other_hasher.kind()));
   if (!(one_hasher.secret() == other_hasher.secret()))
     return fmt::format(
         "'{}' and '{}' hash under different secrets, so that the same key is not the same to both: "
-        "sites that exchange what they remember must all run with the same --seed N, or start from "
+        "sites that exchange what they remember must all run with the same `seed` N, or start from "
         "copies of one state file",
         one, other);
   if (one_labels != other_labels)
     return fmt::format(
-        "'{}' was made with records and keys '{}' and '{}' with '{}': use the same flags for both",
-        one, text_of(one_labels), other, text_of(other_labels));
+        "'{}' was made with records and keys '{}' and '{}' with '{}': use the same for both", one,
+        text_of(one_labels), other, text_of(other_labels));
   return "";
 }
 

@@ -133,16 +133,16 @@ ChunkKeys::ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool dig
     : hasher_(hasher),
       digests_(digests),
       merges_(!options.infer),
-      extractor_(naming("--key", [&] { return make_key_extractor(options.format, options.keys); })),
+      extractor_(naming("`key`", [&] { return make_key_extractor(options.format, options.keys); })),
       keys_(kBatchRecords) {
   if (options.event_time)
-    naming("--event-time",
+    naming("`event_time`",
            [&] { event_times_.emplace(options.format, *options.event_time, options.time_format); });
 }
 
 void ChunkKeys::set_header(const Record& header, const std::string& source) {
-  naming(source + ": --key", [&] { extractor_->set_header(header); });
-  if (event_times_) naming(source + ": --event-time", [&] { event_times_->set_header(header); });
+  naming(source + ": `key`", [&] { extractor_->set_header(header); });
+  if (event_times_) naming(source + ": `event_time`", [&] { event_times_->set_header(header); });
 }
 
 void ChunkKeys::prepare(Chunk& chunk) {

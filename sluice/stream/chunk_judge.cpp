@@ -164,14 +164,14 @@ void ChunkJudge::refuse(Chunk& chunk, Chunk::Batch& place, Batch batch) {
                       : fields                      ? "lacks the key, a cost or a prior"
                       : options_.event_time         ? "lacks the key or the time"
                                                     : "lacks the key";
-  throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without --strict to {}", source_,
+  throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without `strict` to {}", source_,
                               format_count(source_records_ + 1), malformed ? "is malformed" : lacks,
                               options_.forget ? "leave it out" : "pass it through"));
 }
 
 void ChunkJudge::refuse_long() const {
   throw BadRecord(fmt::format(
-      "{}: record {} is longer than {}: raise --max-record, or check the record format", source_,
+      "{}: record {} is longer than {}: raise `max_record`, or check the record format", source_,
       format_count(source_records_ + 1), format_size(options_.most_record_bytes)));
 }
 

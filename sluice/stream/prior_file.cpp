@@ -104,7 +104,7 @@ class PriorReader {
     const auto tabs = static_cast<std::size_t>(std::ranges::count(key, '\t'));
     if (parts_ > 0 && tabs + 1 != parts_)
       refuse(fmt::format(
-          "the key has {} fields, and --key takes {}: write them with tabs between, and give a "
+          "the key has {} fields, and `key` takes {}: write them with tabs between, and give a "
           "column whose name has a comma by its number",
           tabs + 1, parts_));
     text_.assign(key);

@@ -103,10 +103,10 @@ RecordInference::RecordInference(const Format& format, const InferOptions& optio
       costs_(per_record_ ? kBatchRecords : 1),
       priors_(options.prior_field ? kBatchRecords : 0),
       posteriors_(kBatchRecords) {
-  if (options.cost_lost_field) lost_.emplace(format, *options.cost_lost_field, "--cost-lost-field");
+  if (options.cost_lost_field) lost_.emplace(format, *options.cost_lost_field, "`cost_lost_field`");
   if (options.cost_duplicate_field)
-    duplicate_.emplace(format, *options.cost_duplicate_field, "--cost-duplicate-field");
-  if (options.prior_field) prior_.emplace(format, *options.prior_field, "--prior-field");
+    duplicate_.emplace(format, *options.cost_duplicate_field, "`cost_duplicate_field`");
+  if (options.prior_field) prior_.emplace(format, *options.prior_field, "`prior_field`");
   costs_.front() = options.has_costs() ? Costs{.lost = options.cost_lost.value_or(1),
                                                .duplicate = options.cost_duplicate.value_or(1)}
                                        : Inference::kFilterAlone;

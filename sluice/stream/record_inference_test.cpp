@@ -149,7 +149,7 @@ TEST(RecordInference, StrictEndsAtARecordThatLacksOne) {
       run(options, "{\"k\":1,\"c\":2}\n{\"k\":2,\"c\":null}\n{\"k\":3,\"c\":1}\n");
   EXPECT_EQ(outcome.passed, "{\"k\":1,\"c\":2}\n");
   EXPECT_EQ(outcome.error,
-            "input: record 2 lacks the key, a cost or a prior: mend it, or run without --strict to "
+            "input: record 2 lacks the key, a cost or a prior: mend it, or run without `strict` to "
             "pass it through");
   // The first of all, with nothing in front of it to write.
   DedupOptions lines = with(Format::Kind::lines, {"1"}, {.prior_field = "2", .posterior = true});

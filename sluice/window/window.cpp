@@ -44,7 +44,7 @@ const char* what_is_wrong(const Window::Params& params) {
   if (params.spec.by_time() && params.spec.size > std::uint64_t{1} << 61)
     return "a window can be 73 years long at most";
   if (!(params.fpr > 0 && params.fpr < 1)) return "the error must lie above 0 and below 1";
-  if (params.max_ahead == std::uint64_t{0}) return "--max-ahead must be more than nothing";
+  if (params.max_ahead == std::uint64_t{0}) return "`max_ahead` must be more than nothing";
   if (params.filter.size() > kMostFilterText) return "the filter's description is too long";
   return nullptr;
 }

@@ -139,7 +139,7 @@ left_alone() {
   remember s 'a\n' && remember s 'b\n'
   echo c >input
   left_alone input --state s --state-previous
-  says "'s'" whole "move it away"
+  says "'s'" intact "move the file away"
   mv s aside
   printf 'a\nb\n' | gives 'b\n' --state s --state-previous
 }

@@ -31,9 +31,9 @@ constexpr ParameterInfo kKnown[] = {
      "0 to 128; line: k + l is 8, 16 or 32", "what takes the fewest bits"},
     {"block", "bits of a block (not of line)", "64 or 512", "512"},
     {"bits", "bits a key in a block (not of line)", "4 or 8", "what takes the fewest bits"},
-    {"keys", "keys a window holds", "1 to 2^44", "the window, or --rate times the window"},
+    {"keys", "keys a window holds", "1 to 2^44", "the window, or `rate` times the window"},
     {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
 constexpr unsigned most_matching(Layout layout) {

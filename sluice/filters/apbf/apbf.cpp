@@ -22,9 +22,9 @@ constexpr ParameterInfo kKnown[] = {
     {"l", "generations a window is cut into; slack is k of them", "0 to 255",
      "what takes the fewest bits"},
     {"slices", "slices a segment", "1 to 16", "1"},
-    {"keys", "keys a window holds", "1 to 2^44", "the window, or --rate times the window"},
+    {"keys", "keys a window holds", "1 to 2^44", "the window, or `rate` times the window"},
     {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
 unsigned most_generations(unsigned k, unsigned slices) {

@@ -30,8 +30,8 @@ constexpr ParameterInfo kBloomParameters[] = {
      "blocked, from an fpr of about 1e-8 down classic"},
     {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
     {"probes", "bits a key", "blocked: 8 or 16; classic: 1 to 64", "the best for the size"},
-    {"keys", "distinct keys it is planned for", "1 to 2^44", "--expect; 8M, or what bytes hold"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"keys", "distinct keys it is planned for", "1 to 2^44", "`keys`; 8M, or what bytes hold"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
 // A capacity that a table of a given size turned out to have; even a hopeless one holds a key.
@@ -44,8 +44,7 @@ std::uint64_t whole_size(double size, double most) {
   if (!(size <= most))
     throw BadParameters(
         "filter 'bloom' would need more than 64 TiB for that many keys at that error: lower "
-        "--expect, "
-        "or raise --fpr");
+        "`keys`, or raise `fpr`");
   return static_cast<std::uint64_t>(std::ceil(size));
 }
 

@@ -37,7 +37,7 @@ BloomSize bloom_size(std::string_view filter, const BloomWish& wish, std::uint64
   if (!(steps <= static_cast<double>(most / step)))
     throw BadParameters(
         fmt::format("filter '{}' would need more than 64 TiB for that many keys at that error: "
-                    "lower --expect, or raise --fpr",
+                    "lower `keys`, or raise `fpr`",
                     filter));
   size.places = static_cast<std::uint64_t>(std::ceil(steps)) * step;
   size.capacity = keys;

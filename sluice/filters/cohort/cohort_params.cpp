@@ -24,9 +24,9 @@ constexpr ParameterInfo kKnown[] = {
      "the fewest that hold fpr"},
     {"generations", "generations a window is cut into; slack is one of them", "1 to 61",
      "24; with 16-bit slots 12"},
-    {"keys", "keys a window holds", "1 to 2^44", "the window, or --rate times the window"},
+    {"keys", "keys a window holds", "1 to 2^44", "the window, or `rate` times the window"},
     {"bytes", "size of the table", "256 to 64TiB", "what keys need"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
 // Numbers must be left for generations that are dead but not yet swept: two, so that the sweep can

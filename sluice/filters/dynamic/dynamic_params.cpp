@@ -32,9 +32,9 @@ constexpr std::string_view kAsk[] = {"always", "auto"};
 
 constexpr ParameterInfo kKnown[] = {
     {"keys", "distinct keys that one filter takes before another is added", "1 to 2^44",
-     "--expect; 1M, or what bytes hold"},
+     "`keys`; 1M, or what bytes hold"},
     {"fpr", "the error of one filter when full; with tighten, of all of them", "above 0, below 1",
-     "--fpr"},
+     "`fpr`"},
     {"bytes", "size of one filter's table", "8 to 64TiB", "what keys and fpr need"},
     {"probes", "bits a key", "1 to 64", "the best for the size"},
     {"forget", "whether keys can be taken back: counters of 4 bits instead of bits", "yes or no",

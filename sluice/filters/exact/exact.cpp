@@ -26,7 +26,7 @@ std::uint64_t slots_for(std::uint64_t keys) {
 }
 
 constexpr ParameterInfo kKnown[] = {
-    {"keys", "keys to make room for from the start", "0 to 2^40", "--expect, or none"}};
+    {"keys", "keys to make room for from the start", "0 to 2^40", "`keys`, or none"}};
 
 // Zero marks a free slot, so the one digest that is zero stands as another: one more chance in
 // 2^128.

@@ -28,8 +28,8 @@ constexpr unsigned kMostStrayLag = 4;
 
 constexpr ParameterInfo kKnown[] = {
     {"slot", "bits of a slot: what is kept of a key", "16, 32 or 64", "the fewest that hold fpr"},
-    {"keys", "keys to make room for from the start", "0 to 2^36", "--expect, or none"},
-    {"fpr", "the error that it holds at any number of keys", "above 0, below 1", "--fpr"},
+    {"keys", "keys to make room for from the start", "0 to 2^36", "`keys`, or none"},
+    {"fpr", "the error that it holds at any number of keys", "above 0, below 1", "`fpr`"},
 };
 
 const GrowingShape* shape_of(unsigned slot_bits) {

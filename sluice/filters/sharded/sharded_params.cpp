@@ -33,7 +33,7 @@ constexpr ParameterInfo kKnown[] = {
      "as the shards'"},
     {"bytes", "size of the tables, all shards together", "as the shards'",
      "what keys and fpr need"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
 // Filters that cut a window's keys into generations which must each hold their own.

@@ -26,8 +26,8 @@ constexpr unsigned kMostIn8Bits = 126;
 constexpr std::string_view kLayouts[] = {"vertical", "plain", "horizontal"};
 
 constexpr ParameterInfo kKnown[] = {
-    {"keys", "keys a window holds", "1 to 2^40", "the window, or --rate times the window"},
-    {"fpr", "the error it is planned for, without equal", "above 0, below 1", "--fpr"},
+    {"keys", "keys a window holds", "1 to 2^40", "the window, or `rate` times the window"},
+    {"fpr", "the error it is planned for, without equal", "above 0, below 1", "`fpr`"},
     {"generations", "generations a window is cut into; slack is one of them", "1 to 65533", "24"},
     {"probes", "timers a key has", "1 to 64", "log₂(1/fpr)"},
     {"timer", "bits of a timer", "8 or 16", "8 up to 126 generations"},

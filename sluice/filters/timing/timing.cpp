@@ -16,8 +16,8 @@ namespace {
 constexpr unsigned kMostPlannedProbes = 30;
 
 constexpr ParameterInfo kKnown[] = {
-    {"keys", "keys a window holds", "1 to 2^40", "the window, or --rate times the window"},
-    {"fpr", "the error it is planned for", "above 0, below 1", "--fpr"},
+    {"keys", "keys a window holds", "1 to 2^40", "the window, or `rate` times the window"},
+    {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
     {"generations", "generations (blocks) a window is cut into; slack is one of them", "1 to 2^24",
      "as many as the timers' bits can tell"},
     {"probes", "timers a key has", "1 to 64", "what takes the fewest bits"},
