@@ -226,7 +226,7 @@ TEST(Dedup, AStopWithinARecordDoesNotJudgeIt) {
   AnyFilter filter = make_filter("exact", {});
   TextSink passed;
   Dedup dedup(with(Format::Kind::lines), hasher, filter, passed, nullptr);
-  TextSource source("a\nb\nunfinished\nc\n", {8});
+  TextSource source("a\nb\nunfinished\nc\n", 8);
   dedup.run(source, [] { return false; });
   dedup.flush();
   EXPECT_EQ(passed.text, "a\nb\n");
