@@ -98,7 +98,8 @@ std::vector<Sample> run_stream(bool quick) {
     }
     verdicts.resize(count);
     const auto late = std::make_unique<bool[]>(count);
-    window.judge(digests, times, verdicts, {late.get(), count});
+    if (window.judge(digests, times, verdicts, {late.get(), count}) < count)
+      throw NoMemory("there is no memory for the burst");
     if (time < next_sample) continue;
     samples.push_back(
         {time, rate, window.stats(), window.growth().stage_count(), asker.measured_fpr(window)});

@@ -36,7 +36,7 @@ std::pair<Truth, double> run_timed(AnyFilter& filter, std::uint64_t seed,
       const auto back = static_cast<std::int64_t>(random.next() % 120) * kSecond;
       times[i] = random.next() % 8 == 0 ? now - back : now;
     }
-    window.judge(digests, times, verdicts, late);
+    EXPECT_EQ(window.judge(digests, times, verdicts, late), kBatch);
     for (Audit* audit : audits) audit->observe(digests, verdicts, times, late);
     for (std::size_t i = 0; i < kBatch; ++i) {
       greatest = std::max(greatest, times[i]);
@@ -105,7 +105,7 @@ TEST(Audit, CountsNothingOfAClockThatIsNotBelieved) {
     const Nanoseconds time = second * kSecond;
     Verdict verdict;
     bool late;
-    window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1});
+    EXPECT_EQ(window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1}), 1u);
     audit.observe({&digest, 1}, {&verdict, 1}, {&time, 1}, {&late, 1});
   };
   see(1, 0);
@@ -133,7 +133,7 @@ TEST(Audit, LosesTrackWhenAClockIsSetBack) {
     const Nanoseconds time = second * kSecond;
     Verdict verdict;
     bool late;
-    window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1});
+    EXPECT_EQ(window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1}), 1u);
     audit.observe({&digest, 1}, {&verdict, 1}, {&time, 1}, {&late, 1});
   }
   const Audit::Report report = audit.report();

@@ -2,6 +2,7 @@
 // right. Bugs are asserts, never these.
 #pragma once
 
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +24,20 @@ class NoMemory : public BadParameters {
  public:
   using BadParameters::BadParameters;
 };
+
+// Does the work, up to where memory ends: true when it is done. The work leaves things whole when
+// it throws, and whoever asks knows how far it came.
+template <class Work>
+bool while_memory_lasts(const Work& work) {
+  try {
+    work();
+    return true;
+  } catch (const NoMemory&) {
+    return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 // Bytes that claim to be a snapshot and are not a whole, unharmed one that this build can read.
 class CorruptSnapshot : public Error {

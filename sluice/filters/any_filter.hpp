@@ -25,15 +25,18 @@ class AnyFilter {
   requires(!std::same_as<F, AnyFilter>) && Filter<F> explicit AnyFilter(F filter)
       : holder_(std::make_unique<Holder<F>>(std::move(filter))) {}
 
-  // verdicts[i] is the verdict on digests[i]; the spans are of equal length.
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-    holder_->observe(digests, verdicts);
+  // verdicts[i] is the verdict on digests[i]; the spans are of equal length. Returns how many keys
+  // were judged: see contract.hpp.
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+    return holder_->observe(digests, verdicts);
   }
+  // Throws when there is no room for the key.
+  Verdict observe(const Digest& digest) { return holder_->observe(digest); }
   // verdicts[i] is `duplicate` where the key may be contained.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
     holder_->may_contain(digests, verdicts);
   }
-  void insert(std::span<const Digest> digests) { holder_->insert(digests); }
+  std::size_t insert(std::span<const Digest> digests) { return holder_->insert(digests); }
   void clear() noexcept { holder_->clear(); }
 
   bool ages() const noexcept { return holder_->ages(); }
@@ -87,10 +90,11 @@ class AnyFilter {
  private:
   struct Base {
     virtual ~Base() = default;
-    virtual void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) = 0;
+    virtual std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) = 0;
+    virtual Verdict observe(const Digest& digest) = 0;
     virtual void may_contain(std::span<const Digest> digests,
                              std::span<Verdict> verdicts) const = 0;
-    virtual void insert(std::span<const Digest> digests) = 0;
+    virtual std::size_t insert(std::span<const Digest> digests) = 0;
     virtual void clear() noexcept = 0;
     virtual bool ages() const noexcept = 0;
     virtual unsigned generations() const noexcept = 0;
@@ -120,13 +124,14 @@ class AnyFilter {
   template <class F>
   struct Holder final : Base {
     explicit Holder(F held) : filter(std::move(held)) {}
-    void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) override {
-      filter.observe(digests, verdicts);
+    std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) override {
+      return filter.observe(digests, verdicts);
     }
+    Verdict observe(const Digest& digest) override { return filter.observe(digest); }
     void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const override {
       filter.may_contain(digests, verdicts);
     }
-    void insert(std::span<const Digest> digests) override { filter.insert(digests); }
+    std::size_t insert(std::span<const Digest> digests) override { return filter.insert(digests); }
     void clear() noexcept override { filter.clear(); }
     bool ages() const noexcept override { return WindowFilter<F>; }
     unsigned generations() const noexcept override {

@@ -15,9 +15,14 @@
 //   merge         take in what another filter of the same parameters remembers
 //
 // observe, may_contain and insert also take batches. A batch is judged in order, exactly as its
-// keys would be one by one. Filters do no I/O, read no clock and own no global randomness.
+// keys would be one by one. observe and insert return how many keys they judged: all, unless the
+// next one would need room that cannot be had. Then the keys before it are judged and remembered,
+// and nothing is known of the others; asking for the next key alone throws an error that says why.
+// Filters do no I/O, read no clock and own no global randomness.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <span>
@@ -103,9 +108,9 @@ concept Filter = std::movable<F> &&
   { constant.may_contain(digest) }
   noexcept->std::same_as<bool>;
   { filter.insert(digest) } -> std::same_as<void>;
-  { filter.observe(digests, verdicts) } -> std::same_as<void>;
+  { filter.observe(digests, verdicts) } -> std::same_as<std::size_t>;
   { constant.may_contain(digests, verdicts) } -> std::same_as<void>;
-  { filter.insert(digests) } -> std::same_as<void>;
+  { filter.insert(digests) } -> std::same_as<std::size_t>;
   { filter.clear() }
   noexcept;
 
@@ -117,6 +122,21 @@ concept Filter = std::movable<F> &&
   { constant.encode_payload(encoder) } -> std::same_as<void>;
   { F::decode(decoder, decoder) } -> std::same_as<F>;
 };
+
+// The batch form of insert, for filters that would write a key twice if they did not ask.
+template <std::size_t kAtOnce, class F>
+std::size_t insert_by_observing(F& filter, std::span<const Digest> digests) {
+  std::array<Verdict, kAtOnce> unread;
+  std::size_t done = 0;
+  while (done < digests.size()) {
+    const std::size_t count = std::min(digests.size() - done, unread.size());
+    const std::size_t judged =
+        filter.observe(digests.subspan(done, count), std::span(unread).first(count));
+    done += judged;
+    if (judged < count) break;
+  }
+  return done;
+}
 
 // Takes a key back. Returns whether there was a trace of it. Forgetting a key that was never
 // written may erase another's trace, at the rate of a false positive: FilterStats counts. Where

@@ -130,7 +130,8 @@ void Counting::merge(const Counting& other) {
   keys_ += other.keys_;
 }
 
-void Counting::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+std::size_t Counting::observe(std::span<const Digest> digests,
+                              std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
   const bool ahead = table_.size() >= kernels::kPrefetchFromBytes;
   const auto* words = table_.as<std::uint64_t>();
@@ -141,6 +142,7 @@ void Counting::observe(std::span<const Digest> digests, std::span<Verdict> verdi
     }
     verdicts[i] = observe(digests[i]);
   }
+  return digests.size();
 }
 
 void Counting::may_contain(std::span<const Digest> digests,
@@ -151,8 +153,9 @@ void Counting::may_contain(std::span<const Digest> digests,
     verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
 }
 
-void Counting::insert(std::span<const Digest> digests) noexcept {
+std::size_t Counting::insert(std::span<const Digest> digests) noexcept {
   for (const Digest& digest : digests) insert(digest);
+  return digests.size();
 }
 
 void Counting::clear() noexcept {

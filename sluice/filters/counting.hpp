@@ -47,9 +47,9 @@ class Counting {
   Verdict observe(const Digest& digest) noexcept;
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) noexcept { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
-  void insert(std::span<const Digest> digests) noexcept;
+  std::size_t insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
 
   // Takes a key back that was judged distinct; false when there is no trace of it.

@@ -26,13 +26,14 @@ class None {
   Verdict observe(const Digest&) noexcept { return Verdict::distinct; }
   bool may_contain(const Digest&) const noexcept { return false; }
   void insert(const Digest&) noexcept {}
-  void observe(std::span<const Digest>, std::span<Verdict> verdicts) noexcept {
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
     std::ranges::fill(verdicts, Verdict::distinct);
+    return digests.size();
   }
   void may_contain(std::span<const Digest>, std::span<Verdict> verdicts) const noexcept {
     std::ranges::fill(verdicts, Verdict::distinct);
   }
-  void insert(std::span<const Digest>) noexcept {}
+  std::size_t insert(std::span<const Digest> digests) noexcept { return digests.size(); }
   void clear() noexcept {}
 
   Params params() const noexcept { return {}; }

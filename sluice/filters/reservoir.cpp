@@ -296,11 +296,12 @@ bool Reservoir::may_contain(const Digest& digest) const noexcept {
   return true;
 }
 
-void Reservoir::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+std::size_t Reservoir::observe(std::span<const Digest> digests,
+                               std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
   if (table_.size() < kernels::kPrefetchFromBytes) {
     for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(digests[i]);
-    return;
+    return digests.size();
   }
   const auto* words = table_.as<std::uint64_t>();
   const unsigned reset_words = params_.variant == Variant::biased ? params_.filters : 0;
@@ -317,6 +318,7 @@ void Reservoir::observe(std::span<const Digest> digests, std::span<Verdict> verd
     }
     verdicts[i] = observe(digests[i]);
   }
+  return digests.size();
 }
 
 void Reservoir::may_contain(std::span<const Digest> digests,
@@ -326,8 +328,9 @@ void Reservoir::may_contain(std::span<const Digest> digests,
     verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
 }
 
-void Reservoir::insert(std::span<const Digest> digests) noexcept {
+std::size_t Reservoir::insert(std::span<const Digest> digests) noexcept {
   for (const Digest& digest : digests) insert(digest);
+  return digests.size();
 }
 
 void Reservoir::clear() noexcept {

@@ -218,11 +218,11 @@ bool Stable::may_contain(const Digest& digest) const noexcept {
   return true;
 }
 
-void Stable::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+std::size_t Stable::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
   if (table_.size() < kernels::kPrefetchFromBytes) {
     for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(digests[i]);
-    return;
+    return digests.size();
   }
   const auto* words = table_.as<std::uint64_t>();
   // Each record draws as often as any other, so what will be drawn is known, too.
@@ -240,6 +240,7 @@ void Stable::observe(std::span<const Digest> digests, std::span<Verdict> verdict
     }
     verdicts[i] = observe(digests[i]);
   }
+  return digests.size();
 }
 
 void Stable::may_contain(std::span<const Digest> digests,
@@ -249,8 +250,9 @@ void Stable::may_contain(std::span<const Digest> digests,
     verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
 }
 
-void Stable::insert(std::span<const Digest> digests) noexcept {
+std::size_t Stable::insert(std::span<const Digest> digests) noexcept {
   for (const Digest& digest : digests) insert(digest);
+  return digests.size();
 }
 
 void Stable::clear() noexcept {

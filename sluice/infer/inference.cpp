@@ -66,23 +66,27 @@ Inference::Inference(AnyFilter& filter, const PriorTable* table, bool learn)
   if (!by_time(window_)) writes_a_tick_ = 1;
 }
 
-void Inference::observe(std::span<const Digest> digests, const Known& known,
-                        std::span<Verdict> verdicts, std::span<std::optional<double>> posteriors) {
+std::size_t Inference::observe(std::span<const Digest> digests, const Known& known,
+                               std::span<Verdict> verdicts,
+                               std::span<std::optional<double>> posteriors) {
   begin({digests, {}, known, verdicts, {}, posteriors});
-  if (window_ == nullptr)
-    observe_set();
-  else
-    window_->observe(digests, verdicts, [this](std::size_t i) { return weigh(i); });
-  settle_until(digests.size());
+  const std::size_t judged =
+      window_ == nullptr
+          ? observe_set()
+          : window_->observe(digests, verdicts, [this](std::size_t i) { return weigh(i); });
+  settle_until(judged);
+  return judged;
 }
 
-void Inference::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-                      const Known& known, std::span<Verdict> verdicts, std::span<bool> late,
-                      std::span<std::optional<double>> posteriors) {
+std::size_t Inference::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                             const Known& known, std::span<Verdict> verdicts, std::span<bool> late,
+                             std::span<std::optional<double>> posteriors) {
   assert(window_ != nullptr);
   begin({digests, times, known, verdicts, late, posteriors});
-  window_->judge(digests, times, verdicts, late, [this](std::size_t i) { return weigh(i); });
-  settle_until(digests.size());
+  const std::size_t judged =
+      window_->judge(digests, times, verdicts, late, [this](std::size_t i) { return weigh(i); });
+  settle_until(judged);
+  return judged;
 }
 
 void Inference::begin(const Batch& batch) {
@@ -93,17 +97,21 @@ void Inference::begin(const Batch& batch) {
 }
 
 // In parts that end where the error is asked for, so that batches make no difference.
-void Inference::observe_set() {
-  for (std::size_t at = 0; at < batch_.digests.size();) {
+std::size_t Inference::observe_set() {
+  std::size_t at = 0;
+  while (at < batch_.digests.size()) {
     set_.weigh(filter_);
     const std::size_t part =
         std::min<std::uint64_t>(batch_.digests.size() - at, set_.until_weighed());
-    filter_.observe(batch_.digests.subspan(at, part), batch_.verdicts.subspan(at, part));
-    for (const std::size_t end = at + part; at < end; ++at) {
+    const std::size_t judged =
+        filter_.observe(batch_.digests.subspan(at, part), batch_.verdicts.subspan(at, part));
+    for (const std::size_t end = at + judged; at < end; ++at) {
       if (batch_.verdicts[at] == Verdict::duplicate) batch_.verdicts[at] = weigh(at);
       set_.arrive();
     }
+    if (judged < part) break;
   }
+  return at;
 }
 
 const Costs& Inference::costs_of(std::size_t i) const {

@@ -58,12 +58,13 @@ class Inference {
 
   // As the verbs of the filter; posteriors[i] is the chance that the key was in the window (or
   // set), and nothing where a trace of it was found and no prior is known, or the record was late.
-  void observe(std::span<const Digest> digests, const Known& known, std::span<Verdict> verdicts,
-               std::span<std::optional<double>> posteriors);
+  std::size_t observe(std::span<const Digest> digests, const Known& known,
+                      std::span<Verdict> verdicts, std::span<std::optional<double>> posteriors);
   // Of a window with event time.
-  void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-             const Known& known, std::span<Verdict> verdicts, std::span<bool> late,
-             std::span<std::optional<double>> posteriors);
+  [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
+                                  std::span<const Nanoseconds> times, const Known& known,
+                                  std::span<Verdict> verdicts, std::span<bool> late,
+                                  std::span<std::optional<double>> posteriors);
 
   const Stats& stats() const noexcept { return stats_; }
   bool learns() const noexcept { return learnt_.has_value(); }
@@ -83,7 +84,7 @@ class Inference {
   };
 
   void begin(const Batch& batch);
-  void observe_set();
+  std::size_t observe_set();
   Verdict weigh(std::size_t i);
   Verdict weigh_known(std::size_t i, const Prior& prior);
   double posterior_of(const Prior& prior);

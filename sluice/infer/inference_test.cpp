@@ -56,10 +56,11 @@ Judged run(AnyFilter& filter, bool learn, const Costs& costs, std::size_t most) 
     std::vector<Verdict> verdicts(count);
     std::vector<std::optional<double>> posteriors(count);
     const auto late = std::make_unique<bool[]>(count);
-    if (filter.window() != nullptr)
-      inference.judge(digests, times, known, verdicts, std::span(late.get(), count), posteriors);
-    else
-      inference.observe(digests, known, verdicts, posteriors);
+    const std::size_t judged = filter.window() != nullptr
+                                   ? inference.judge(digests, times, known, verdicts,
+                                                     std::span(late.get(), count), posteriors)
+                                   : inference.observe(digests, known, verdicts, posteriors);
+    EXPECT_EQ(judged, count);
     all.verdicts.insert(all.verdicts.end(), verdicts.begin(), verdicts.end());
     all.posteriors.insert(all.posteriors.end(), posteriors.begin(), posteriors.end());
     left -= count;
@@ -102,7 +103,7 @@ TEST(Inference, WithoutCostsTheFilterJudges) {
         const Digest digest = digest_of(what.next() % 5000);
         now += static_cast<Nanoseconds>(what.next() % (kSecond / 50));
         bool late = false;
-        plain.window()->judge({&digest, 1}, {&now, 1}, {&verdict, 1}, {&late, 1});
+        EXPECT_EQ(plain.window()->judge({&digest, 1}, {&now, 1}, {&verdict, 1}, {&late, 1}), 1u);
       }
       EXPECT_EQ(judged.verdicts, expected);
       EXPECT_EQ(bytes_of(asked), bytes_of(plain));
@@ -194,8 +195,9 @@ TEST(Inference, ClocksMayBeCoarse) {
     std::vector<Verdict> verdicts(digests.size());
     std::vector<std::optional<double>> posteriors(digests.size());
     const auto late = std::make_unique<bool[]>(digests.size());
-    inference.judge(digests, times, {{&prior, 1}, {&costs, 1}}, verdicts,
-                    std::span(late.get(), digests.size()), posteriors);
+    EXPECT_EQ(inference.judge(digests, times, {{&prior, 1}, {&costs, 1}}, verdicts,
+                              std::span(late.get(), digests.size()), posteriors),
+              digests.size());
     for (std::size_t i = 50; i < 100; ++i)
       if (verdicts[i - 50] == Verdict::distinct) {
         ++repeats;

@@ -119,9 +119,14 @@ void Comparison::ask(Entry& entry, std::size_t at, std::size_t count) {
   const auto digests = std::span<const Digest>(digests_).subspan(at, count);
   const auto verdicts = std::span(verdicts_).subspan(at, count);
   Window* window = by_time() ? entry.filter.window() : nullptr;
-  if (window == nullptr) return entry.filter.observe(digests, verdicts);
-  window->judge(digests, std::span<const Nanoseconds>(times_).subspan(at, count), verdicts,
-                std::span(late_.get(), count));
+  const std::size_t judged =
+      window == nullptr
+          ? entry.filter.observe(digests, verdicts)
+          : window->judge(digests, std::span<const Nanoseconds>(times_).subspan(at, count),
+                          verdicts, std::span(late_.get(), count));
+  if (judged == count) return;
+  if (window == nullptr) entry.filter.observe(digests[judged]);  // says why
+  throw NoMemory("there is no memory for more keys: compare fewer filters, or a shorter stream");
 }
 
 void Comparison::judge(Entry& entry) {

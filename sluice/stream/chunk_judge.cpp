@@ -60,12 +60,15 @@ void ChunkJudge::judge_batch(Chunk& chunk, Chunk::Batch& place) {
   observe(chunk, place, batch);
 }
 
-// Fills the batch's verdicts and what is late, records without a key counting as distinct.
-void ChunkJudge::observe(Chunk& chunk, Chunk::Batch& place, const Batch& batch) {
-  const std::size_t count = batch.records.size(), keyed = batch.digests.size();
-  if (infer_ && keyed < count) infer_->keep_keyed(batch.status);
+// Fills the batch's verdicts and what is late, records without a key counting as distinct. When
+// memory ends, what stands before is judged and will be written; then the run ends.
+void ChunkJudge::observe(Chunk& chunk, Chunk::Batch& place, Batch batch) {
+  if (infer_ && batch.digests.size() < batch.records.size()) infer_->keep_keyed(batch.status);
   std::ranges::fill(batch.late, false);
-  judge_keyed(batch);
+  const std::size_t judged = judge_keyed(batch);
+  const Digest* const unjudged = judged < batch.digests.size() ? &batch.digests[judged] : nullptr;
+  if (unjudged != nullptr) shorten(place, batch, judged);
+  const std::size_t count = batch.records.size(), keyed = batch.digests.size();
   place.duplicates = count_duplicates(batch.verdicts.first(keyed));
   if (options_.event_time)
     place.late = static_cast<std::size_t>(std::ranges::count(batch.late.first(keyed), true));
@@ -82,6 +85,32 @@ void ChunkJudge::observe(Chunk& chunk, Chunk::Batch& place, const Batch& batch) 
   }
   source_records_ += count;
   ++chunk.judged;
+  if (unjudged != nullptr) refuse_key(*unjudged);
+}
+
+// To the records before the one with the key after so many.
+void ChunkJudge::shorten(Chunk::Batch& place, Batch& batch, std::size_t keys) {
+  std::size_t records = 0;
+  for (std::size_t left = keys; left > 0 || batch.status[records] != KeyStatus::keyed; ++records)
+    left -= batch.status[records] == KeyStatus::keyed;
+  batch = {.records = batch.records.first(records),
+           .status = batch.status.first(records),
+           .digests = batch.digests.first(keys),
+           .times = batch.times.first(keys),
+           .verdicts = batch.verdicts.first(records),
+           .late = batch.late.first(records)};
+  place.count = records;
+  place.keyed = keys;
+}
+
+// The filter says why; a window has nothing to add.
+void ChunkJudge::refuse_key(const Digest& digest) {
+  if (window_ == nullptr) filter_.observe(digest);
+  const FilterStats stats = filter_.stats();
+  throw NoMemory(fmt::format(
+      "{}: record {}: there is no memory for more keys than the {} in {}: plan for less memory",
+      source_, format_count(source_records_ + 1), format_count(stats.keys),
+      format_size(stats.bytes)));
 }
 
 // Back to the records' places, from the end so that nothing is overwritten before it is moved.
@@ -97,12 +126,12 @@ void ChunkJudge::spread(const Batch& batch) {
   }
 }
 
-void ChunkJudge::judge_keyed(const Batch& batch) {
+std::size_t ChunkJudge::judge_keyed(const Batch& batch) {
   const std::span<Verdict> verdicts = batch.verdicts.first(batch.digests.size());
   if (options_.tap) {
     options_.tap(batch.digests, options_.event_time ? batch.times : batch.times.first(0));
     std::ranges::fill(verdicts, Verdict::distinct);
-    return;
+    return verdicts.size();
   }
   if (options_.forget) {
     std::ranges::transform(batch.digests, verdicts.begin(), [this](const Digest& digest) {
@@ -110,38 +139,31 @@ void ChunkJudge::judge_keyed(const Batch& batch) {
       if (options_.audit != nullptr) options_.audit->forget(digest, found);
       return found ? Verdict::duplicate : Verdict::distinct;
     });
-    return;
+    return verdicts.size();
   }
-  if (window_ != nullptr)
-    judge_window(batch);
-  else if (infer_)
-    infer_->observe(batch.digests, verdicts);
-  else
-    filter_.observe(batch.digests, verdicts);
-  if (options_.audit == nullptr) return;
+  const std::size_t judged = window_ != nullptr ? judge_window(batch)
+                             : infer_           ? infer_->observe(batch.digests, verdicts)
+                                                : filter_.observe(batch.digests, verdicts);
+  if (options_.audit == nullptr) return judged;
   if (options_.event_time)
-    options_.audit->observe(batch.digests, verdicts, batch.times,
-                            batch.late.first(batch.digests.size()));
+    options_.audit->observe(batch.digests.first(judged), verdicts.first(judged),
+                            batch.times.first(judged), batch.late.first(judged));
   else
-    options_.audit->observe(batch.digests, verdicts);
+    options_.audit->observe(batch.digests.first(judged), verdicts.first(judged));
+  return judged;
 }
 
-void ChunkJudge::judge_window(const Batch& batch) {
+std::size_t ChunkJudge::judge_window(const Batch& batch) {
   const std::span<Verdict> verdicts = batch.verdicts.first(batch.digests.size());
   if (window_->params().spec.by_time() && !options_.event_time) {
     // Our own clock is right, whatever it says, and nothing that arrives is late.
     window_->arrive(options_.clock());
-    if (infer_)
-      infer_->observe(batch.digests, verdicts);
-    else
-      window_->observe(batch.digests, verdicts);
-    return;
+    return infer_ ? infer_->observe(batch.digests, verdicts)
+                  : window_->observe(batch.digests, verdicts);
   }
   const std::span<bool> late = batch.late.first(batch.digests.size());
-  if (infer_)
-    infer_->judge(batch.digests, batch.times, verdicts, late);
-  else
-    window_->judge(batch.digests, batch.times, verdicts, late);
+  return infer_ ? infer_->judge(batch.digests, batch.times, verdicts, late)
+                : window_->judge(batch.digests, batch.times, verdicts, late);
 }
 
 // Strict: what stands before the bad record is judged and written, then the run ends.

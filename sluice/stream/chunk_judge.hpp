@@ -53,9 +53,12 @@ class ChunkJudge {
   };
 
   void judge_batch(Chunk& chunk, Chunk::Batch& place);
-  void observe(Chunk& chunk, Chunk::Batch& place, const Batch& batch);
-  void judge_keyed(const Batch& batch);
-  void judge_window(const Batch& batch);
+  void observe(Chunk& chunk, Chunk::Batch& place, Batch batch);
+  // Return how many keys were judged: all, unless memory ended.
+  std::size_t judge_keyed(const Batch& batch);
+  std::size_t judge_window(const Batch& batch);
+  void shorten(Chunk::Batch& place, Batch& batch, std::size_t keys);
+  [[noreturn]] void refuse_key(const Digest& digest);
   void spread(const Batch& batch);
   [[noreturn]] void refuse(Chunk& chunk, Chunk::Batch& place, Batch batch);
   [[noreturn]] void refuse_long() const;

@@ -183,17 +183,18 @@ Inference::Known RecordInference::known(std::size_t count) const {
           .costs = std::span(costs_).first(per_record_ ? count : 1)};
 }
 
-void RecordInference::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  if (digests.empty()) return;
-  inference_.observe(digests, known(digests.size()), verdicts,
-                     std::span(posteriors_).first(digests.size()));
+std::size_t RecordInference::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  if (digests.empty()) return 0;
+  return inference_.observe(digests, known(digests.size()), verdicts,
+                            std::span(posteriors_).first(digests.size()));
 }
 
-void RecordInference::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-                            std::span<Verdict> verdicts, std::span<bool> late) {
-  if (digests.empty()) return;
-  inference_.judge(digests, times, known(digests.size()), verdicts, late,
-                   std::span(posteriors_).first(digests.size()));
+std::size_t RecordInference::judge(std::span<const Digest> digests,
+                                   std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
+                                   std::span<bool> late) {
+  if (digests.empty()) return 0;
+  return inference_.judge(digests, times, known(digests.size()), verdicts, late,
+                          std::span(posteriors_).first(digests.size()));
 }
 
 // The record's bytes, the text, and what ends the record.

@@ -64,9 +64,10 @@ class RecordInference {
   void spread(std::span<const KeyStatus> status);
 
   // As the window's and the filter's; `late` and `times` only with event time.
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
-  void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-             std::span<Verdict> verdicts, std::span<bool> late);
+  [[nodiscard]] std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
+                                  std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
+                                  std::span<bool> late);
 
   // Whether records have costs or priors of their own.
   bool reads_fields() const noexcept { return lost_ || duplicate_ || prior_; }

@@ -18,7 +18,7 @@ Verdict judge_at(Window& window, std::uint64_t key, Nanoseconds time) {
   const Digest digest = digest_of(key);
   Verdict verdict{};
   bool late = false;
-  window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1});
+  EXPECT_EQ(window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1}), 1u);
   return verdict;
 }
 

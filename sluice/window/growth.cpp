@@ -97,19 +97,21 @@ std::uint64_t Growth::room(const Stage& stage) const {
 std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
                           std::uint64_t& budget, Anchor anchor) {
   std::size_t judged = 0;
-  while (judged < digests.size() && budget > 0) {
-    Stage& stage = stages_.back();
-    const std::uint64_t allowed = std::min(budget, room(stage));
-    std::uint64_t left = allowed;
-    const auto rest = digests.subspan(judged);
-    const auto rest_verdicts = verdicts.subspan(judged);
-    judged += stages_.size() == 1 ? stage.filter.admit(rest, rest_verdicts, left, anchor)
-                                  : admit_with_older(rest, rest_verdicts, left, anchor);
-    stage.written += allowed - left;
-    generation_keys_ += allowed - left;
-    budget -= allowed - left;
-    if (judged < digests.size() && budget > 0) add_stage(next_keys());
-  }
+  while_memory_lasts([&] {
+    while (judged < digests.size() && budget > 0) {
+      Stage& stage = stages_.back();
+      const std::uint64_t allowed = std::min(budget, room(stage));
+      std::uint64_t left = allowed;
+      const auto rest = digests.subspan(judged);
+      const auto rest_verdicts = verdicts.subspan(judged);
+      judged += stages_.size() == 1 ? stage.filter.admit(rest, rest_verdicts, left, anchor)
+                                    : admit_with_older(rest, rest_verdicts, left, anchor);
+      stage.written += allowed - left;
+      generation_keys_ += allowed - left;
+      budget -= allowed - left;
+      if (judged < digests.size() && budget > 0) add_stage(next_keys());
+    }
+  });
   return judged;
 }
 
@@ -156,7 +158,7 @@ void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
   }
 }
 
-Verdict Growth::admit_aged(const Digest& digest, unsigned age, Anchor anchor) {
+std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, Anchor anchor) {
   Verdict older = Verdict::distinct;
   if (stages_.size() > 1)
     ask(std::span(stages_).first(stages_.size() - 1), std::span(&digest, 1), std::span(&older, 1));
@@ -171,7 +173,7 @@ Verdict Growth::admit_aged(const Digest& digest, unsigned age, Anchor anchor) {
         return older == Verdict::duplicate ? older : *verdict;
       }
     }
-    add_stage(next_keys());
+    if (!while_memory_lasts([&] { add_stage(next_keys()); })) return std::nullopt;
   }
 }
 

@@ -46,10 +46,12 @@ class Growth {
   void clear() noexcept;
   void set_make(Make make) { make_ = std::move(make); }
 
-  // As in window_contract.hpp, but never full. Throws BadParameters when a successor cannot be had.
+  // As in window_contract.hpp, but never full: less than all with budget left means that there is
+  // no memory for a successor.
   std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
                     std::uint64_t& budget, Anchor anchor);
-  Verdict admit_aged(const Digest& digest, unsigned age, Anchor anchor);
+  // Nothing is returned when there is no memory for a successor.
+  std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
   void rotate();
   // Where anchors restart or clocks are corrected, a key may have a trace in several stages: all

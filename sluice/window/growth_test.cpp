@@ -38,5 +38,35 @@ TEST(Growth, RotatesOnWhenThereIsNoMemoryForASmallerStage) {
   EXPECT_GT(refused, 0);
 }
 
+// Keys before the one that finds no memory are judged, and the batch can go on when there is some.
+TEST(Growth, TellsHowManyWereJudgedWhenMemoryEnds) {
+  bool no_memory = true;
+  Growth growth(
+      [&](std::uint64_t keys, double fpr) {
+        if (no_memory && keys > 64) throw NoMemory("there is none");
+        return make_filter("cohort", {.keys = keys, .fpr = fpr, .generations = 4});
+      },
+      {.keys = 64, .fpr = 0.01});
+  growth.start();
+  SplitMix64 random(2);
+  std::vector<Digest> digests(500);
+  for (Digest& digest : digests) digest = {random.next(), random.next()};
+  std::vector<Verdict> verdicts(digests.size());
+  std::uint64_t budget = 1000;
+  const std::size_t judged = growth.admit(digests, verdicts, budget, Anchor::delivered);
+  EXPECT_GE(judged, 64u);
+  EXPECT_LT(judged, 200u);
+  EXPECT_EQ(growth.live_keys(), 1000 - budget);
+  EXPECT_EQ(growth.admit_aged(digests[judged], 1, Anchor::delivered), std::nullopt);
+  std::vector<Verdict> asked(digests.size());
+  growth.may_contain(digests, asked);
+  EXPECT_EQ(count_duplicates(std::span(asked).first(judged)), judged);
+  EXPECT_LT(count_duplicates(std::span(asked).subspan(judged)), 30u);
+  no_memory = false;
+  EXPECT_EQ(growth.admit(std::span(digests).subspan(judged), std::span(verdicts).subspan(judged),
+                         budget, Anchor::delivered),
+            digests.size() - judged);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -170,16 +170,20 @@ void Window::set_tick(std::int64_t tick) {
   tick_end_ = tick_begin_ + size;
 }
 
-void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   std::size_t judged = 0;
   while (judged < digests.size()) {
-    judged +=
+    const std::size_t count =
         growth_->admit(digests.subspan(judged), verdicts.subspan(judged), left_, params_.anchor);
+    judged += count;
     if (left_ == 0) {
       growth_->rotate();
       left_ = generation_size();
+    } else if (judged < digests.size()) {
+      break;
     }
   }
+  return judged;
 }
 
 void Window::advance_to(std::int64_t tick) {
@@ -195,20 +199,24 @@ void Window::advance_to(std::int64_t tick) {
 
 // A record that is not believed lies a window or more from every key by its own account: perhaps it
 // repeats one, perhaps a quiet hour has passed. Held back it could be lost; so it is let through.
-void Window::let_through(const Digest& digest) {
+bool Window::let_through(const Digest& digest) {
   std::uint64_t one = 1;
   Verdict unread{};
-  growth_->admit(std::span(&digest, 1), std::span(&unread, 1), one, Anchor::refreshed);
+  if (growth_->admit(std::span(&digest, 1), std::span(&unread, 1), one, Anchor::refreshed) == 0)
+    return false;
   claimant_ = digest;
+  return true;
 }
 
 // It happened when it said.
-void Window::believe_claimant() {
-  if (!claimant_) return;
+bool Window::believe_claimant() {
+  if (!claimant_) return true;
   const std::int64_t age = tick_ - tick_of(std::min(clock_.claimed(), clock_.now()));
-  if (age <= static_cast<std::int64_t>(generations()))
-    growth_->admit_aged(*claimant_, static_cast<unsigned>(age), Anchor::refreshed);
+  if (age <= static_cast<std::int64_t>(generations()) &&
+      !growth_->admit_aged(*claimant_, static_cast<unsigned>(age), Anchor::refreshed))
+    return false;
   claimant_.reset();
+  return true;
 }
 
 void Window::arrive(Nanoseconds time) {
@@ -221,40 +229,54 @@ void Window::arrive(Nanoseconds time) {
   advance_to(tick);
 }
 
-void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-                   std::span<Verdict> verdicts, std::span<bool> late) {
+std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                          std::span<Verdict> verdicts, std::span<bool> late) {
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
   std::ranges::fill(late, false);
   if (!params_.spec.by_time()) return pace(digests, verdicts);
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-  judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
-    growth_->admit(digests.subspan(begin, count), verdicts.subspan(begin, count), unlimited,
-                   params_.anchor);
+  return judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
+    return growth_->admit(digests.subspan(begin, count), verdicts.subspan(begin, count), unlimited,
+                          params_.anchor);
   });
 }
 
-void Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-                   std::span<Verdict> verdicts, std::span<bool> late,
-                   const SecondOpinion& opinion) {
+std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                          std::span<Verdict> verdicts, std::span<bool> late,
+                          const SecondOpinion& opinion) {
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
   std::ranges::fill(late, false);
   if (!params_.spec.by_time()) return pace(digests, verdicts, opinion);
-  judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
-    admit_now(digests.subspan(begin, count), verdicts.subspan(begin, count), begin, opinion);
+  return judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
+    return admit_now(digests.subspan(begin, count), verdicts.subspan(begin, count), begin, opinion);
   });
 }
 
+// As the clock is after these times and no others: what comes later was read too early.
+void Window::read_again(const EventClock& from, std::span<const Nanoseconds> times) {
+  clock_ = from;
+  for (Nanoseconds time : times) clock_.read(time);
+  if (clock_.started()) return set_tick(tick_of(clock_.now()));
+  tick_ = tick_begin_ = tick_end_ = 0;
+  claimant_.reset();
+}
+
 template <class Admit>
-void Window::judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-                         std::span<Verdict> verdicts, std::span<bool> late, const Admit& admit) {
+std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                                std::span<Verdict> verdicts, std::span<bool> late,
+                                const Admit& admit) {
   assert(digests.size() == times.size());
   // Records of the present tick are judged together; anything else ends the run.
   std::size_t begin = 0;
   const auto judge_until = [&](std::size_t end) {
-    if (end > begin) admit(begin, end - begin);
-    begin = end;
+    if (end > begin) begin += admit(begin, end - begin);
+    return begin == end;
   };
-  for (std::size_t i = 0; i < digests.size(); ++i) {
+  // What the clock was when the present tick began, and how many times it had read by then.
+  EventClock tick_clock = clock_;
+  std::size_t tick_read = 0;
+  std::size_t i = 0;
+  for (; i < digests.size(); ++i) {
     const bool first = !clock_.started();
     const Nanoseconds before = clock_.now();
     Nanoseconds time = times[i];
@@ -263,45 +285,51 @@ void Window::judge_times(std::span<const Digest> digests, std::span<const Nanose
     const std::int64_t tick = tick_of(time);
     // The first record, or one that corrects it, says which tick it is; nothing ages by that.
     if (first || clock_.now() < before) {
-      judge_until(i);
+      if (!judge_until(i)) break;
       set_tick(tick);
     }
     if (first) claimant_ = digests[i];
     const bool too_old = tick_ - tick > static_cast<std::int64_t>(generations());
     if (is_late || too_old) {
-      judge_until(i);
-      begin = i + 1;
+      if (!judge_until(i)) break;
       late[i] = true;
       verdicts[i] = Verdict::distinct;
+      begin = i + 1;
     } else if (reading == EventClock::Reading::disbelieved) {
-      judge_until(i);
-      begin = i + 1;
+      if (!judge_until(i) || !let_through(digests[i])) break;
       verdicts[i] = Verdict::distinct;
-      let_through(digests[i]);
-    } else if (tick > tick_) {
-      judge_until(i);
-      advance_to(tick);
-      if (reading == EventClock::Reading::agreed) believe_claimant();
-    } else if (tick < tick_) {
-      judge_until(i);
       begin = i + 1;
-      verdicts[i] =
+    } else if (tick > tick_) {
+      if (!judge_until(i)) break;
+      advance_to(tick);
+      tick_clock = clock_;
+      tick_read = i + 1;
+      if (reading == EventClock::Reading::agreed && !believe_claimant()) break;
+    } else if (tick < tick_) {
+      if (!judge_until(i)) break;
+      const auto verdict =
           growth_->admit_aged(digests[i], static_cast<unsigned>(tick_ - tick), params_.anchor);
+      if (!verdict) break;
+      verdicts[i] = *verdict;
+      begin = i + 1;
     }
   }
-  judge_until(digests.size());
+  if (i == digests.size() && judge_until(i)) return i;
+  read_again(tick_clock, times.subspan(tick_read, std::max(begin, tick_read) - tick_read));
+  return begin;
 }
 
 Verdict Window::observe(const Digest& digest) {
   Verdict verdict;
-  observe(std::span(&digest, 1), std::span(&verdict, 1));
+  if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 0)
+    throw NoMemory("the window has no memory for more keys");
   return verdict;
 }
 
-void Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   if (!params_.spec.by_time()) return pace(digests, verdicts);
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-  growth_->admit(digests, verdicts, unlimited, params_.anchor);
+  return growth_->admit(digests, verdicts, unlimited, params_.anchor);
 }
 
 bool Window::may_contain(const Digest& digest) const noexcept {
@@ -314,13 +342,8 @@ void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
   growth_->may_contain(digests, verdicts);
 }
 
-void Window::insert(std::span<const Digest> digests) {
-  std::array<Verdict, 256> unread;
-  while (!digests.empty()) {
-    const std::size_t count = std::min(digests.size(), unread.size());
-    observe(digests.first(count), std::span(unread).first(count));
-    digests = digests.subspan(count);
-  }
+std::size_t Window::insert(std::span<const Digest> digests) {
+  return insert_by_observing<256>(*this, digests);
 }
 
 void Window::clear() noexcept {

@@ -58,31 +58,35 @@ class Window {
   // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
   // So is that of a record whose time is not believed, since nobody knows how old its key is; it is
   // remembered now, and at its own time as soon as a second record agrees.
-  // Count windows look at no time. Spans of equal length. Throws BadParameters when memory for
-  // growth cannot be had.
-  void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-             std::span<Verdict> verdicts, std::span<bool> late);
+  // Count windows look at no time. Spans of equal length. Returns how many records were judged: all,
+  // unless there is no memory for more keys. Then the others are as if they had not come yet, but
+  // that time may have passed up to the first of them.
+  [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
+                                  std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
+                                  std::span<bool> late);
 
   // For whoever knows more than the filter: asked of every record of the batch, by its place and in
   // order, whose key the filter takes for a duplicate, before that is written anew; what it says is
   // the verdict. It may look at the window. Not asked of records that come after their generation:
   // there the filter judges. One key at a time, so that batches make no difference.
   using SecondOpinion = std::function<Verdict(std::size_t)>;
-  void judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-             std::span<Verdict> verdicts, std::span<bool> late, const SecondOpinion& opinion);
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
-               const SecondOpinion& opinion);
+  [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
+                                  std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
+                                  std::span<bool> late, const SecondOpinion& opinion);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                      const SecondOpinion& opinion);
 
   // The caller's own clock says `time`: the records that follow through observe() happen then.
   void arrive(Nanoseconds time);
 
-  // The verbs of every filter. Those of a time window happen now.
+  // The verbs of every filter. Those of a time window happen now. One key alone throws NoMemory
+  // where a batch returns less than all.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
-  void insert(std::span<const Digest> digests);
+  std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
   // Where the stages' filter can.
   bool can_forget() const noexcept { return growth_->can_forget(); }
@@ -108,19 +112,20 @@ class Window {
 
  private:
   explicit Window(const Params& params);
-  void pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
-  void pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
-            const SecondOpinion& opinion);
+  std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   const SecondOpinion& opinion);
   template <class Admit>
-  void judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
-                   std::span<Verdict> verdicts, std::span<bool> late, const Admit& admit);
-  void admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget, std::size_t record,
+  std::size_t judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                          std::span<Verdict> verdicts, std::span<bool> late, const Admit& admit);
+  bool admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget, std::size_t record,
                  const SecondOpinion& opinion);
-  void admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts, std::size_t first,
-                 const SecondOpinion& opinion);
+  std::size_t admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                        std::size_t first, const SecondOpinion& opinion);
   void advance_to(std::int64_t tick);
-  void let_through(const Digest& digest);
-  void believe_claimant();
+  void read_again(const EventClock& from, std::span<const Nanoseconds> times);
+  bool let_through(const Digest& digest);
+  bool believe_claimant();
   std::int64_t tick_of(Nanoseconds time) const;
   void set_tick(std::int64_t tick);
 

@@ -5,46 +5,49 @@
 
 namespace sluice {
 
-void Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                     const SecondOpinion& opinion) {
-  if (params_.spec.by_time())
-    admit_now(digests, verdicts, 0, opinion);
-  else
-    pace(digests, verdicts, opinion);
+std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                            const SecondOpinion& opinion) {
+  if (params_.spec.by_time()) return admit_now(digests, verdicts, 0, opinion);
+  return pace(digests, verdicts, opinion);
 }
 
-void Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                  const SecondOpinion& opinion) {
+std::size_t Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                         const SecondOpinion& opinion) {
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    admit_one(digests[i], verdicts[i], left_, i, opinion);
+    if (!admit_one(digests[i], verdicts[i], left_, i, opinion)) return i;
     if (left_ > 0) continue;
     growth_->rotate();
     left_ = generation_size();
   }
+  return digests.size();
 }
 
-// With `refreshed` the filter writes what it is asked: so it is only asked first.
-void Window::admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget,
+// With `refreshed` the filter writes what it is asked: so it is only asked first. Whoever gives an
+// opinion learns from the record, which cannot be undone: where the key cannot be written anew it
+// stays as old as it was. False: a new key could not be written.
+bool Window::admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget,
                        std::size_t record, const SecondOpinion& opinion) {
   const bool refreshed = params_.anchor == Anchor::refreshed;
   const std::span one(&digest, 1);
   Verdict unread{};
   if (refreshed)
     growth_->may_contain(one, std::span(&verdict, 1));
-  else
-    growth_->admit(one, std::span(&verdict, 1), budget, params_.anchor);
+  else if (growth_->admit(one, std::span(&verdict, 1), budget, params_.anchor) == 0)
+    return false;
   const bool known = verdict == Verdict::duplicate;
   if (known) verdict = opinion(record);
   if (refreshed || (known && verdict == Verdict::distinct))
-    growth_->admit(one, std::span(&unread, 1), budget, Anchor::refreshed);
+    return growth_->admit(one, std::span(&unread, 1), budget, Anchor::refreshed) == 1 || known;
+  return true;
 }
 
 // Of a time window, all in the present generation; `first` is the place of the first in its batch.
-void Window::admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                       std::size_t first, const SecondOpinion& opinion) {
+std::size_t Window::admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                              std::size_t first, const SecondOpinion& opinion) {
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t i = 0; i < digests.size(); ++i)
-    admit_one(digests[i], verdicts[i], unlimited, first + i, opinion);
+    if (!admit_one(digests[i], verdicts[i], unlimited, first + i, opinion)) return i;
+  return digests.size();
 }
 
 }  // namespace sluice

@@ -66,9 +66,12 @@ Outcome judge(Window& window, const std::vector<Batch>& batches,
     std::vector<Verdict> verdicts(count);
     const auto late = std::make_unique<bool[]>(count);
     if (opinion == nullptr)
-      window.judge(batch.digests, batch.times, verdicts, std::span(late.get(), count));
+      EXPECT_EQ(window.judge(batch.digests, batch.times, verdicts, std::span(late.get(), count)),
+                count);
     else
-      window.judge(batch.digests, batch.times, verdicts, std::span(late.get(), count), *opinion);
+      EXPECT_EQ(window.judge(batch.digests, batch.times, verdicts, std::span(late.get(), count),
+                             *opinion),
+                count);
     all.verdicts.insert(all.verdicts.end(), verdicts.begin(), verdicts.end());
     all.late.insert(all.late.end(), late.get(), late.get() + count);
   }

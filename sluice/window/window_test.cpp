@@ -43,7 +43,7 @@ std::vector<Judged> judge(Window& window, const std::vector<Event>& events,
     }
     std::vector<Verdict> verdicts(count);
     const auto late = std::make_unique<bool[]>(count);
-    window.judge(digests, times, verdicts, std::span(late.get(), count));
+    EXPECT_EQ(window.judge(digests, times, verdicts, std::span(late.get(), count)), count);
     for (std::size_t i = 0; i < count; ++i) all.push_back({verdicts[i], late[i]});
     at += count;
   }

@@ -113,7 +113,7 @@ AnyFilter built_window(const Hasher& hasher) {
     if (number == kKeys - 1) time += 3600 * kSecond;
     Verdict verdict{};
     bool too_late = false;
-    window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&too_late, 1});
+    EXPECT_EQ(window.judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&too_late, 1}), 1u);
   }
   EXPECT_GT(window.growth().stage_count(), 1u);
   EXPECT_EQ(window.clock().disbelieved(), 1u);

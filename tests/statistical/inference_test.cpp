@@ -89,10 +89,9 @@ Outcome run(AnyFilter filter, const Stream& stream, const Costs& costs, const Co
       digests[i] = digest_of(keys[i]);
     }
     const Inference::Known known{{&prior, 1}, {&costs, 1}};
-    if (window != nullptr)
-      inference.judge(digests, times, known, verdicts, late, posteriors);
-    else
-      inference.observe(digests, known, verdicts, posteriors);
+    EXPECT_EQ(window != nullptr ? inference.judge(digests, times, known, verdicts, late, posteriors)
+                                : inference.observe(digests, known, verdicts, posteriors),
+              kBatch);
     if (window != nullptr)
       outcome.most_stages = std::max(outcome.most_stages, window->growth().stage_count());
     for (std::size_t i = 0; i < kBatch; ++i) {

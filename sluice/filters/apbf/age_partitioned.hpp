@@ -46,9 +46,9 @@ class AgePartitioned {
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
-  void insert(std::span<const Digest> digests);
+  std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
 
   unsigned generations() const noexcept { return params_.l; }
@@ -189,18 +189,18 @@ std::optional<Verdict> AgePartitioned<P>::admit_aged(const Digest& digest, unsig
 template <class P>
 Verdict AgePartitioned<P>::observe(const Digest& digest) {
   Verdict verdict;
-  observe(std::span(&digest, 1), std::span(&verdict, 1));
-  return verdict;
+  if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 1) return verdict;
+  // Without a pacer there is nobody to end the generation: full is an error, and says so.
+  throw BadParameters("filter '" + std::string(P::kName) + "' is full with " +
+                      std::to_string(written_at(0)) +
+                      " keys in a generation: plan it for more, or for fewer generations");
 }
 
-// Without a pacer there is nobody to end the generation: full is an error, and says so.
 template <class P>
-void AgePartitioned<P>::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t AgePartitioned<P>::observe(std::span<const Digest> digests,
+                                       std::span<Verdict> verdicts) {
   std::uint64_t budget = digests.size();
-  if (admit(digests, verdicts, budget, Anchor::delivered) < digests.size())
-    throw BadParameters("filter '" + std::string(P::kName) + "' is full with " +
-                        std::to_string(written_at(0)) +
-                        " keys in a generation: plan it for more, or for fewer generations");
+  return admit(digests, verdicts, budget, Anchor::delivered);
 }
 
 template <class P>
@@ -218,13 +218,8 @@ void AgePartitioned<P>::may_contain(std::span<const Digest> digests,
 }
 
 template <class P>
-void AgePartitioned<P>::insert(std::span<const Digest> digests) {
-  std::array<Verdict, 256> unread;
-  while (!digests.empty()) {
-    const std::size_t count = std::min(digests.size(), unread.size());
-    observe(digests.first(count), std::span(unread).first(count));
-    digests = digests.subspan(count);
-  }
+std::size_t AgePartitioned<P>::insert(std::span<const Digest> digests) {
+  return insert_by_observing<256>(*this, digests);
 }
 
 template <class P>

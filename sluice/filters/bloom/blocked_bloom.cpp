@@ -55,9 +55,11 @@ BlockedBloom BlockedBloom::make(const Params& params) {
 BlockedBloom::BlockedBloom(const Params& params)
     : params_(params), memory_(params.blocks * kernels::kBlockBytes) {}
 
-void BlockedBloom::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+std::size_t BlockedBloom::observe(std::span<const Digest> digests,
+                                  std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
   keys_ += kernels::blocked_observe(table(), digests.data(), digests.size(), verdicts.data());
+  return digests.size();
 }
 
 void BlockedBloom::may_contain(std::span<const Digest> digests,
@@ -66,13 +68,8 @@ void BlockedBloom::may_contain(std::span<const Digest> digests,
   kernels::blocked_may_contain(table(), digests.data(), digests.size(), verdicts.data());
 }
 
-void BlockedBloom::insert(std::span<const Digest> digests) noexcept {
-  Verdict unread[256];
-  while (!digests.empty()) {
-    const std::size_t count = std::min(digests.size(), std::size(unread));
-    observe(digests.first(count), std::span(unread, count));
-    digests = digests.subspan(count);
-  }
+std::size_t BlockedBloom::insert(std::span<const Digest> digests) noexcept {
+  return insert_by_observing<256>(*this, digests);
 }
 
 void BlockedBloom::clear() noexcept {

@@ -48,9 +48,9 @@ class BlockedBloom {
     return kernels::blocked_may_contain_one(table(), digest) == Verdict::duplicate;
   }
   void insert(const Digest& digest) noexcept { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
-  void insert(std::span<const Digest> digests) noexcept;
+  std::size_t insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
   // As in bloom.hpp.
   void merge(const BlockedBloom& other);

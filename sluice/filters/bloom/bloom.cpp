@@ -78,7 +78,7 @@ bool Bloom::may_contain(const Digest& digest) const noexcept {
   return true;
 }
 
-void Bloom::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+std::size_t Bloom::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
   const bool ahead = table_.size() >= kernels::kPrefetchFromBytes;
   const auto* words = table_.as<std::uint64_t>();
@@ -91,6 +91,7 @@ void Bloom::observe(std::span<const Digest> digests, std::span<Verdict> verdicts
     }
     verdicts[i] = observe(digests[i]);
   }
+  return digests.size();
 }
 
 void Bloom::may_contain(std::span<const Digest> digests,
@@ -101,8 +102,9 @@ void Bloom::may_contain(std::span<const Digest> digests,
     verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
 }
 
-void Bloom::insert(std::span<const Digest> digests) noexcept {
+std::size_t Bloom::insert(std::span<const Digest> digests) noexcept {
   for (const Digest& digest : digests) insert(digest);
+  return digests.size();
 }
 
 void Bloom::clear() noexcept {

@@ -40,9 +40,9 @@ class Bloom {
   Verdict observe(const Digest& digest) noexcept;
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) noexcept { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
-  void insert(std::span<const Digest> digests) noexcept;
+  std::size_t insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
   // Afterwards `keys` is what the share of ones says, within what can be: no fewer than either had,
   // no more than both. Throws BadParameters when the parameters differ.

@@ -285,16 +285,15 @@ bool Cohort::forget(const Digest& digest) noexcept {
 
 Verdict Cohort::observe(const Digest& digest) {
   Verdict verdict;
-  observe(std::span(&digest, 1), std::span(&verdict, 1));
-  return verdict;
+  if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 1) return verdict;
+  // Without a pacer there is nobody to make room: full is an error, and says so.
+  throw BadParameters(
+      fmt::format("filter 'cohort' is full with {} keys: plan it for more", live_keys_));
 }
 
-// Without a pacer there is nobody to make room: full is an error, and says so.
-void Cohort::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t Cohort::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   std::uint64_t budget = digests.size();
-  if (admit(digests, verdicts, budget, Anchor::delivered) < digests.size())
-    throw BadParameters(
-        fmt::format("filter 'cohort' is full with {} keys: plan it for more", live_keys_));
+  return admit(digests, verdicts, budget, Anchor::delivered);
 }
 
 bool Cohort::may_contain(const Digest& digest) const noexcept {
@@ -307,13 +306,8 @@ void Cohort::may_contain(std::span<const Digest> digests,
   kernels::cohort_may_contain(table(), ask(digests, verdicts));
 }
 
-void Cohort::insert(std::span<const Digest> digests) {
-  std::array<Verdict, 256> unread;
-  while (!digests.empty()) {
-    const std::size_t count = std::min(digests.size(), unread.size());
-    observe(digests.first(count), std::span(unread).first(count));
-    digests = digests.subspan(count);
-  }
+std::size_t Cohort::insert(std::span<const Digest> digests) {
+  return insert_by_observing<256>(*this, digests);
 }
 
 void Cohort::clear() noexcept {

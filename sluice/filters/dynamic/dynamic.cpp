@@ -174,14 +174,27 @@ void Dynamic::series_changed() {
                     : static_cast<std::uint64_t>(std::ceil(capacity / in_vain));
 }
 
-void Dynamic::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t Dynamic::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
-  ahead(digests, params_.probes,
-        [&](std::size_t i, ProbeWords& words) { verdicts[i] = observe(words); });
+  std::size_t judged = 0;
+  while_memory_lasts([&] {
+    ahead(digests, params_.probes, [&](std::size_t i, ProbeWords& words) {
+      verdicts[i] = observe(words);
+      judged = i + 1;
+    });
+  });
+  return judged;
 }
 
-void Dynamic::insert(std::span<const Digest> digests) {
-  ahead(digests, params_.probes, [&](std::size_t, ProbeWords& words) { insert(words); });
+std::size_t Dynamic::insert(std::span<const Digest> digests) {
+  std::size_t judged = 0;
+  while_memory_lasts([&] {
+    ahead(digests, params_.probes, [&](std::size_t i, ProbeWords& words) {
+      insert(words);
+      judged = i + 1;
+    });
+  });
+  return judged;
 }
 
 void Dynamic::clear() noexcept {

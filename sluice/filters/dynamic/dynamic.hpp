@@ -82,8 +82,8 @@ class Dynamic {
   // Throw NoMemory when there is none for another filter; the key is then not written.
   Verdict observe(const Digest& digest);
   void insert(const Digest& digest);
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
-  void insert(std::span<const Digest> digests);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t insert(std::span<const Digest> digests);
   bool may_contain(const Digest& digest) const noexcept;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void clear() noexcept;

@@ -100,11 +100,18 @@ bool Exact::may_contain(const Digest& digest) const noexcept {
   return !table_.find(storable(digest))->free();
 }
 
-void Exact::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t Exact::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
-  kernels::with_prefetch(
-      digests.size(), table_.bytes(), [&](std::size_t i) { return table_.home(digests[i]); },
-      [&](std::size_t i) { verdicts[i] = observe(digests[i]); });
+  std::size_t judged = 0;
+  while_memory_lasts([&] {
+    kernels::with_prefetch(
+        digests.size(), table_.bytes(), [&](std::size_t i) { return table_.home(digests[i]); },
+        [&](std::size_t i) {
+          verdicts[i] = observe(digests[i]);
+          judged = i + 1;
+        });
+  });
+  return judged;
 }
 
 void Exact::may_contain(std::span<const Digest> digests,
@@ -115,8 +122,12 @@ void Exact::may_contain(std::span<const Digest> digests,
       [&](std::size_t i) { verdicts[i] = static_cast<Verdict>(may_contain(digests[i])); });
 }
 
-void Exact::insert(std::span<const Digest> digests) {
-  for (const Digest& digest : digests) insert(digest);
+std::size_t Exact::insert(std::span<const Digest> digests) {
+  std::size_t judged = 0;
+  while_memory_lasts([&] {
+    for (; judged < digests.size(); ++judged) insert(digests[judged]);
+  });
+  return judged;
 }
 
 bool Exact::forget(const Digest& digest) noexcept {

@@ -38,9 +38,9 @@ class Exact {
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
-  void insert(std::span<const Digest> digests);
+  std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
   bool forget(const Digest& digest) noexcept;
   // Any two fit: a table takes the size that its keys need. Throws NoMemory.

@@ -224,14 +224,13 @@ bool ExactWindow::forget(const Digest& digest) noexcept {
 
 Verdict ExactWindow::observe(const Digest& digest) {
   Verdict verdict;
-  observe(std::span(&digest, 1), std::span(&verdict, 1));
-  return verdict;
+  if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 1) return verdict;
+  throw NoMemory("filter 'exact-window' has no memory for more keys: use 'cohort'");
 }
 
-void ExactWindow::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t ExactWindow::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   std::uint64_t budget = digests.size();
-  if (admit(digests, verdicts, budget, Anchor::delivered) < digests.size())
-    throw BadParameters("filter 'exact-window' has no memory for more keys: use 'cohort'");
+  return admit(digests, verdicts, budget, Anchor::delivered);
 }
 
 bool ExactWindow::may_contain(const Digest& digest) const noexcept {
@@ -246,8 +245,8 @@ void ExactWindow::may_contain(std::span<const Digest> digests,
       [&](std::size_t i) { verdicts[i] = static_cast<Verdict>(may_contain(digests[i])); });
 }
 
-void ExactWindow::insert(std::span<const Digest> digests) {
-  for (const Digest& digest : digests) insert(digest);
+std::size_t ExactWindow::insert(std::span<const Digest> digests) {
+  return insert_by_observing<256>(*this, digests);
 }
 
 // As new: the table that growth brought goes too, unless there is no memory for a small one.

@@ -213,21 +213,29 @@ void Growing::make_way(unsigned attempt) {
 
 Verdict Growing::observe(const Digest& digest) {
   Verdict verdict;
-  observe(std::span(&digest, 1), std::span(&verdict, 1));
+  std::size_t judged = 0;
+  observe(std::span(&digest, 1), std::span(&verdict, 1), judged);
   return verdict;
 }
 
-void Growing::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t Growing::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  std::size_t judged = 0;
+  while_memory_lasts([&] { observe(digests, verdicts, judged); });
+  return judged;
+}
+
+// Throws when there is no memory for more. `judged` tells how far it came.
+void Growing::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                      std::size_t& judged) {
   assert(digests.size() == verdicts.size());
   unsigned attempt = 0;
-  while (!digests.empty()) {
-    const std::size_t judged =
-        kernels::growing_observe(table_, digests.data(), digests.size(), verdicts.data());
-    keys_ += judged - count_duplicates(verdicts.first(judged));
-    digests = digests.subspan(judged);
-    verdicts = verdicts.subspan(judged);
-    attempt = judged == 0 ? attempt + 1 : 0;
-    if (!digests.empty()) make_way(attempt);
+  while (judged < digests.size()) {
+    const std::size_t count = kernels::growing_observe(
+        table_, digests.data() + judged, digests.size() - judged, verdicts.data() + judged);
+    keys_ += count - count_duplicates(verdicts.subspan(judged, count));
+    judged += count;
+    attempt = count == 0 ? attempt + 1 : 0;
+    if (judged < digests.size()) make_way(attempt);
   }
 }
 
@@ -243,13 +251,8 @@ void Growing::may_contain(std::span<const Digest> digests,
   kernels::growing_may_contain(table_, digests.data(), digests.size(), verdicts.data());
 }
 
-void Growing::insert(std::span<const Digest> digests) {
-  std::array<Verdict, 1024> unread;
-  while (!digests.empty()) {
-    const std::size_t count = std::min(digests.size(), unread.size());
-    observe(digests.first(count), std::span(unread).first(count));
-    digests = digests.subspan(count);
-  }
+std::size_t Growing::insert(std::span<const Digest> digests) {
+  return insert_by_observing<1024>(*this, digests);
 }
 
 // As new: what growth brought goes too.

@@ -59,14 +59,12 @@ class Growing {
   Growing(Growing&& other) noexcept;
   Growing& operator=(Growing&& other) noexcept;
 
-  // observe and insert throw NoMemory when the table cannot grow: keys judged before are
-  // remembered, the others are not, and none is lost.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
-  void insert(std::span<const Digest> digests);
+  std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
 
   // Takes a key back: of several traces that agree with it the one of which most is known, which is
@@ -90,6 +88,7 @@ class Growing {
   Growing(const Params& params, std::uint64_t buckets);
   void allocate(std::uint64_t buckets);
   void adopt_memory() noexcept;
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts, std::size_t& judged);
   void make_way(unsigned attempt);
   bool add(const kernels::GrowingTrace& trace);
   void erase(const GrowingPlace& place) noexcept;

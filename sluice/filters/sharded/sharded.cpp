@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <exception>
@@ -36,22 +37,22 @@ class Errors {
   std::array<std::exception_ptr, kMostShards> errors_;
 };
 
-// Calls judge(shard, digests, verdicts) for the records of each shard, on its thread, until the
+// Calls ask(shard, digests, verdicts) for the records of each shard, on its thread, until the
 // batch is done.
-template <class Judge>
-void judge_all(ShardCrew& crew, std::span<const Digest> digests, std::span<Verdict> verdicts,
-               const Judge& judge) {
-  assert(verdicts.empty() || digests.size() == verdicts.size());
+template <class Ask>
+void ask_all(ShardCrew& crew, std::span<const Digest> digests, std::span<Verdict> verdicts,
+             const Ask& ask) {
+  assert(digests.size() == verdicts.size());
   Errors errors;
   while (!digests.empty()) {
     const std::size_t done = crew.step(
         digests, verdicts,
         [&](unsigned shard, std::span<const Digest> part, std::span<Verdict> part_verdicts) {
-          errors.guard(shard, [&] { judge(shard, part, part_verdicts); });
+          errors.guard(shard, [&] { ask(shard, part, part_verdicts); });
         });
     errors.rethrow();
     digests = digests.subspan(done);
-    if (!verdicts.empty()) verdicts = verdicts.subspan(done);
+    verdicts = verdicts.subspan(done);
   }
 }
 
@@ -83,9 +84,7 @@ AnyFilter& ShardedFilter::shard_for(const Digest& digest) noexcept {
 }
 
 Verdict ShardedFilter::observe(const Digest& digest) {
-  Verdict verdict;
-  shard_for(digest).observe(std::span(&digest, 1), std::span(&verdict, 1));
-  return verdict;
+  return shard_for(digest).observe(digest);
 }
 
 bool ShardedFilter::may_contain(const Digest& digest) const noexcept {
@@ -95,22 +94,61 @@ bool ShardedFilter::may_contain(const Digest& digest) const noexcept {
   return verdict == Verdict::duplicate;
 }
 
-void ShardedFilter::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  judge_all(*crew_, digests, verdicts, [this](unsigned shard, auto part, auto part_verdicts) {
-    shards_[shard].observe(part, part_verdicts);
-  });
+std::size_t ShardedFilter::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  assert(digests.size() == verdicts.size());
+  Errors errors;
+  for (std::size_t judged = 0; judged < digests.size();) {
+    std::array<Step, kMostShards> steps;
+    const auto rest = digests.subspan(judged);
+    const auto rest_verdicts = verdicts.subspan(judged);
+    const std::size_t done = crew_->step(
+        rest, rest_verdicts,
+        [&](unsigned shard, std::span<const Digest> part, std::span<Verdict> part_verdicts) {
+          Step& step = steps[shard];
+          if (step.full) return;
+          errors.guard(shard, [&] {
+            const std::size_t count = shards_[shard].observe(part, part_verdicts);
+            step.judged += count;
+            step.full = count < part.size();
+          });
+        });
+    errors.rethrow();
+    if (std::ranges::any_of(steps, &Step::full))
+      return judged + take_back(rest.first(done), rest_verdicts, steps);
+    judged += done;
+  }
+  return digests.size();
+}
+
+// Everything after the first record that its shard had no room for. Returns which that is.
+std::size_t ShardedFilter::take_back(std::span<const Digest> digests,
+                                     std::span<const Verdict> verdicts,
+                                     std::span<Step> steps) noexcept {
+  std::array<std::size_t, kMostShards> seen{};
+  std::size_t first = digests.size();
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const unsigned shard = shard_of(digests[i], params_.shards);
+    if (seen[shard]++ >= steps[shard].judged) {
+      first = std::min(first, i);
+    } else if (i > first && verdicts[i] == Verdict::distinct && can_forget()) {
+      shards_[shard].forget(digests[i]);
+      if (steps[shard].written > 0) --steps[shard].written;
+      ++taken_back_;
+    }
+  }
+  return first;
 }
 
 void ShardedFilter::may_contain(std::span<const Digest> digests,
                                 std::span<Verdict> verdicts) const {
-  judge_all(*crew_, digests, verdicts, [this](unsigned shard, auto part, auto part_verdicts) {
+  ask_all(*crew_, digests, verdicts, [this](unsigned shard, auto part, auto part_verdicts) {
     shards_[shard].may_contain(part, part_verdicts);
   });
 }
 
-void ShardedFilter::insert(std::span<const Digest> digests) {
-  judge_all(*crew_, digests, {},
-            [this](unsigned shard, auto part, auto) { shards_[shard].insert(part); });
+// By observing: which keys were new must be known to take them back.
+std::size_t ShardedFilter::insert(std::span<const Digest> digests) {
+  return insert_by_observing<8192>(*this, digests);
 }
 
 void ShardedFilter::clear() noexcept {

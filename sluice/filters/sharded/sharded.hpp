@@ -54,12 +54,12 @@ class ShardedFilter {
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  // What a shard throws is thrown, when all have done their part.
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  // What shards wrote behind the first record that its shard had no room for is taken back.
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   // Callers on several threads may ask at the same time, as of any filter; one of them has the
   // filter's threads.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
-  void insert(std::span<const Digest> digests);
+  std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
 
   bool can_forget() const noexcept { return shards_.front().can_forget(); }
@@ -86,6 +86,14 @@ class ShardedFilter {
   };
   static Decoded decode_shards(Decoder& header, Decoder& payload, bool ages);
   AnyFilter& shard_for(const Digest& digest) noexcept;
+  // What each shard did in a step.
+  struct Step {
+    std::size_t judged = 0;
+    std::uint64_t written = 0;  // counted where there is a budget
+    bool full = false;
+  };
+  std::size_t take_back(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                        std::span<Step> steps) noexcept;
 
   Params params_;
   std::vector<AnyFilter> shards_;
@@ -135,15 +143,12 @@ class ShardedWindow : public ShardedFilter {
 
  private:
   using ShardedFilter::ShardedFilter;
-  struct Step;
   std::size_t most_records(std::span<const Digest> digests, std::span<Verdict> verdicts,
                            std::uint64_t limit, Anchor anchor) const noexcept;
   std::size_t admit_singly(std::span<const Digest> digests, std::span<Verdict> verdicts,
                            std::uint64_t& budget, Anchor anchor) noexcept;
   std::size_t admit_step(std::span<const Digest> digests, std::span<Verdict> verdicts,
                          std::uint64_t& budget, Anchor anchor, bool& full) noexcept;
-  std::size_t take_back(std::span<const Digest> digests, std::span<const Verdict> verdicts,
-                        std::span<Step> steps) noexcept;
 };
 
 // The name `sharded`: which of the two.

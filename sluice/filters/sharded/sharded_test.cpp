@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -120,12 +121,21 @@ TEST(Sharded, SeveralMayAskAtATime) {
   EXPECT_EQ(found, std::vector<std::size_t>(3, 5 * digests.size()));
 }
 
-TEST(Sharded, WhatAShardThrowsReachesTheCaller) {
+// Shards run ahead of each other: what they wrote behind the first that had no room is taken back.
+TEST(Sharded, AShardWithoutRoomEndsTheBatchThere) {
   AnyFilter filter = make_filter("sharded,of=cohort", {.keys = 3000});
   const std::vector<Digest> digests = stream(6, 20'000);
   std::vector<Verdict> verdicts(digests.size());
-  EXPECT_THROW(filter.observe(digests, verdicts), BadParameters);
-  EXPECT_THROW(filter.insert(digests), BadParameters);
+  const std::size_t judged = filter.observe(digests, verdicts);
+  EXPECT_GT(judged, 3000u);
+  EXPECT_LT(judged, digests.size());
+  EXPECT_EQ(filter.stats().forgotten, 0u);
+  std::set<std::uint64_t> distinct;
+  for (std::size_t i = 0; i < judged; ++i) distinct.insert(digests[i].lo);
+  EXPECT_NEAR(static_cast<double>(filter.stats().keys), static_cast<double>(distinct.size()), 2);
+  EXPECT_THROW(filter.observe(digests[judged]), BadParameters);
+  filter.clear();
+  EXPECT_EQ(filter.insert(digests), judged);
   filter.clear();
   const std::span few = std::span(digests).first(2000);
   filter.observe(few, std::span(verdicts).first(few.size()));

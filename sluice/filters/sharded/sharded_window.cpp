@@ -106,13 +106,6 @@ std::size_t ShardedWindow::most_records(std::span<const Digest> digests,
   return count;
 }
 
-// What each shard did in a step.
-struct ShardedWindow::Step {
-  std::size_t judged = 0;
-  std::uint64_t written = 0;
-  bool full = false;
-};
-
 std::size_t ShardedWindow::admit_step(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                       std::uint64_t& budget, Anchor anchor, bool& full) noexcept {
   std::array<Step, kMostShards> steps;
@@ -134,25 +127,6 @@ std::size_t ShardedWindow::admit_step(std::span<const Digest> digests, std::span
   else
     for (const Step& step : steps) budget -= step.written;
   return judged;
-}
-
-// Everything after the first record that its shard had no room for. Returns which that is.
-std::size_t ShardedWindow::take_back(std::span<const Digest> digests,
-                                     std::span<const Verdict> verdicts,
-                                     std::span<Step> steps) noexcept {
-  std::array<std::size_t, kMostShards> seen{};
-  std::size_t first = digests.size();
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    const unsigned shard = shard_of(digests[i], params_.shards);
-    if (seen[shard]++ >= steps[shard].judged) {
-      first = std::min(first, i);
-    } else if (i > first && verdicts[i] == Verdict::distinct) {
-      shards_[shard].forget(digests[i]);
-      --steps[shard].written;
-      ++taken_back_;
-    }
-  }
-  return first;
 }
 
 static_assert(WindowFilter<ShardedWindow> && ForgettingFilter<ShardedWindow>);

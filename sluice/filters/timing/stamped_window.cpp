@@ -208,16 +208,15 @@ std::optional<StampedWindow::Trace> StampedWindow::age_of(const Digest& digest) 
 
 Verdict StampedWindow::observe(const Digest& digest) {
   Verdict verdict;
-  observe(std::span(&digest, 1), std::span(&verdict, 1));
-  return verdict;
+  if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 1) return verdict;
+  // Without a pacer there is nobody to make room: full is an error, and says so.
+  throw BadParameters(
+      fmt::format("filter '{}' is full with {} keys: plan it for more", name_, live_keys()));
 }
 
-// Without a pacer there is nobody to make room: full is an error, and says so.
-void StampedWindow::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+std::size_t StampedWindow::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   std::uint64_t budget = digests.size();
-  if (admit(digests, verdicts, budget, Anchor::delivered) < digests.size() && budget > 0)
-    throw BadParameters(
-        fmt::format("filter '{}' is full with {} keys: plan it for more", name_, live_keys()));
+  return admit(digests, verdicts, budget, Anchor::delivered);
 }
 
 bool StampedWindow::may_contain(const Digest& digest) const noexcept {
@@ -240,13 +239,8 @@ void StampedWindow::may_contain(std::span<const Digest> digests,
     verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
 }
 
-void StampedWindow::insert(std::span<const Digest> digests) {
-  std::array<Verdict, 256> unread;
-  while (!digests.empty()) {
-    const std::size_t count = std::min(digests.size(), unread.size());
-    observe(digests.first(count), std::span(unread).first(count));
-    digests = digests.subspan(count);
-  }
+std::size_t StampedWindow::insert(std::span<const Digest> digests) {
+  return insert_by_observing<256>(*this, digests);
 }
 
 void StampedWindow::clear() noexcept {

@@ -64,9 +64,9 @@ class StampedWindow {
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
-  void insert(std::span<const Digest> digests);
+  std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
 
   unsigned generations() const noexcept { return shape_.generations; }
