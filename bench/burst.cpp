@@ -20,7 +20,7 @@ constexpr double kHour = 3600;  // seconds, as all times here
 constexpr double kDay = 24 * kHour;
 constexpr double kEnd = 5 * kDay;
 constexpr double kStep = 5;
-constexpr double kQuietRate = 50;  // new keys a second
+constexpr double kQuietRate = 50;  // new keys per second
 constexpr double kBurst = 100;     // times that
 constexpr double kRamp = 120;      // from one rate to the other
 constexpr double kTargetFpr = 2e-4;
@@ -119,7 +119,7 @@ double load_of(const Sample& sample) {
 
 void write_csv(const std::filesystem::path& file, const std::vector<Sample>& samples) {
   std::ofstream out(file);
-  out << "hours,keys_a_second,live_keys,planned_keys,mebibytes,stages,load,predicted_error,"
+  out << "hours,keys_per_second,live_keys,planned_keys,mebibytes,stages,load,predicted_error,"
          "measured_error\n";
   for (const Sample& sample : samples)
     out << fmt::format("{:.3f},{:.0f},{},{},{:.2f},{},{:.4f},{:.3e},{:.3e}\n", sample.time / kHour,
@@ -143,7 +143,7 @@ set tics textcolor rgb '#333333'
 set grid xtics ytics lc rgb '#e4e4e4' lt 1
 set key top right samplen 2 textcolor rgb '#333333'
 set title "A window of 24 hours; the rate rises a hundredfold within two minutes" textcolor rgb '#222222'
-set ylabel 'new keys a second' offset 0.5
+set ylabel 'new keys per second' offset 0.5
 set logscale y
 set yrange [20:20000]
 plot '{0}' using 1:2 skip 1 with filledcurves y1=20 lc rgb '#c9d7e8' notitle, \

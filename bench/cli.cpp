@@ -53,7 +53,7 @@ Best against(const std::vector<Contestant>& all, std::size_t from, std::size_t t
 
 void tell(const std::string& title, const std::vector<Contestant>& all, std::uint64_t lines,
           Report& report) {
-  report.table(title, {"command", "million lines a second", "sluice is so many times as fast",
+  report.table(title, {"command", "million lines per second", "sluice is so many times as fast",
                        "CPU seconds", "peak memory", "sluice's memory / its"});
   for (const Contestant& each : all) {
     if (!each.done || !all[0].done) {
@@ -90,7 +90,7 @@ void run_cli(const Options& options, Report& report) {
   race_in_pipe(piped, rounds - 1, input.path());
   tell(of + ", cat FILE | COMMAND | cat >/dev/null", piped, lines, report);
 
-  Chart chart{"dedup", of, "million lines a second", {"file to /dev/null", "between two cats"}};
+  Chart chart{"dedup", of, "million lines per second", {"file to /dev/null", "between two cats"}};
   chart.logarithmic = true;
   for (std::size_t i = 0; i < alone.size(); ++i)
     if (alone[i].done && piped[i].done)
@@ -104,12 +104,13 @@ void run_cli(const Options& options, Report& report) {
   const Best keeping = against(alone, 1, sorting), all = against(alone, 1, alone.size());
   const Best in_pipe = against(piped, 1, piped.size());
   if (keeping.compared > 0)
-    report.at_least("dedup / the fastest of mawk, gawk, perl, datamash: lines a second",
+    report.at_least("dedup / the fastest of mawk, gawk, perl, datamash: lines per second",
                     keeping.fastest, 20);
   if (alone[sorting].done)
-    report.at_least("dedup / sort -u: lines a second", times_as_fast(alone[0], alone[sorting]), 12);
+    report.at_least("dedup / sort -u: lines per second", times_as_fast(alone[0], alone[sorting]),
+                    12);
   if (in_pipe.compared > 0)
-    report.at_least("dedup / the fastest of them all, between two cats: lines a second",
+    report.at_least("dedup / the fastest of them all, between two cats: lines per second",
                     in_pipe.fastest, 8);
   if (keeping.compared > 0 && alone[sorting].done && in_pipe.compared > 0)
     report.claim(fmt::format(

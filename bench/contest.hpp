@@ -20,7 +20,7 @@ struct Contestant {
   bool again = true;  // may be asked once more
 };
 
-// Each once a round, with the file as last argument, or as standard input; one that failed is not
+// Each once per round, with the file as last argument, or as standard input; one that failed is not
 // asked again.
 void race(std::vector<Contestant>& contestants, int rounds, const std::string& file);
 // The same, each between two cats.

@@ -78,7 +78,7 @@ std::vector<std::string> cells(const char* name, std::uint64_t filters,
 }
 
 void run_slices(const Options& options, Report& report) {
-  report.table("Dynamic: filter by filter against slices, ns a key",
+  report.table("Dynamic: filter by filter against slices, ns per key",
                {"filters", "verb", "plain", "sliced", "plain / sliced"});
   // As many keys in all whatever the number of filters: two tables of 170 MiB each (--short: 34),
   // which take turns.
@@ -107,7 +107,7 @@ void run_slices(const Options& options, Report& report) {
 
 void run_series(const Options& options, Report& report) {
   report.table("Dynamic: an unbounded series from 1 M keys on, --fpr 1e-6",
-               {"filter", "keys", "filters' keys", "memory", "bits a key", "predicted error",
+               {"filter", "keys", "filters' keys", "memory", "bits per key", "predicted error",
                 "observe ns", "ask absent ns"});
   const std::uint64_t keys = options.quick ? 5'000'000 : 24'000'000;
   for (const char* settings :

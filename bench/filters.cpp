@@ -1,6 +1,6 @@
 // Every filter of the catalogue: what it takes to observe, ask and insert, batch by batch and with
-// a call a key, in cache and out of it, beside the machine's random line over a table of the same
-// bytes; with its bits a key, its error, and the lines it touches.
+// a call per key, in cache and out of it, beside the machine's random line over a table of the same
+// bytes; with its bits per key, its error, and the lines it touches.
 #include <fmt/format.h>
 
 #include <vector>
@@ -72,9 +72,10 @@ std::pair<double, double> measure(const Subject& subject, const Scale& scale,
   turns.push_back([&] { return probe.update_ns(6 * scale.a_turn); });
   const std::vector<Samples> samples = take_turns(options.quick ? 3 : 5, turns);
   if (scale.refill) kept.refill();
-  std::vector<std::string> cells = {
-      subject.name, fmt::format("{:.1f}", kept.bits_a_key()), share(kept.measured_fpr(scale.asked)),
-      share(kept.filter().stats().predicted_fpr), fmt::format("{:.2f}", kept.lines_a_key())};
+  std::vector<std::string> cells = {subject.name, fmt::format("{:.1f}", kept.bits_per_key()),
+                                    share(kept.measured_fpr(scale.asked)),
+                                    share(kept.filter().stats().predicted_fpr),
+                                    fmt::format("{:.2f}", kept.lines_per_key())};
   for (const Samples& each : samples) cells.push_back(fmt::format("{:.1f}", median(each)));
   cells.push_back(fmt::format("{:.2f}", ratio(samples[0], samples.back())));
   report.row(cells);
@@ -82,10 +83,10 @@ std::pair<double, double> measure(const Subject& subject, const Scale& scale,
 }
 
 void measure_all(const Scale& scale, const Options& options, Report& report) {
-  report.table(scale.title, {"filter", "bits a key", "error", "predicted", "lines a key", "observe",
-                             "one by one", "may_contain", "one by one", "insert", "one by one",
-                             "one line updated", "observe / line"});
-  Chart chart{scale.file, scale.title, "ns a key, batched", {"observe", "one line updated"}};
+  report.table(scale.title, {"filter", "bits per key", "error", "predicted", "lines per key",
+                             "observe", "one by one", "may_contain", "one by one", "insert",
+                             "one by one", "one line updated", "observe / line"});
+  Chart chart{scale.file, scale.title, "ns per key, batched", {"observe", "one line updated"}};
   chart.logarithmic = true;
   for (const Subject& subject : kSubjects) {
     if (!in_catalogue(subject.settings)) continue;
@@ -126,12 +127,12 @@ void run_filters(const Options& options, Report& report) {
   hold_bloom("in cache", 100'000, 2.5, options, report);
   hold_bloom("out of cache", 100'000'000, 1.3, options, report);
   const bool quick = options.quick;
-  measure_all({"Every filter, 50 k keys, in cache: ns a key", "filters-in-cache", 50'000,
+  measure_all({"Every filter, 50 k keys, in cache: ns per key", "filters-in-cache", 50'000,
                quick ? 50'000u : 500'000u, quick ? 500'000u : 5'000'000u, true},
               options, report);
   const std::uint64_t keys = quick ? 4'000'000 : 20'000'000;
-  measure_all({quick ? "Every filter, 4 M keys, out of cache: ns a key"
-                     : "Every filter, 20 M keys, out of cache: ns a key",
+  measure_all({quick ? "Every filter, 4 M keys, out of cache: ns per key"
+                     : "Every filter, 20 M keys, out of cache: ns per key",
                "filters-out-of-cache", keys, quick ? 30'000u : 100'000u,
                quick ? 200'000u : 2'000'000u, false},
               options, report);

@@ -31,7 +31,7 @@ Contestant ours(const char* name, Command flags) {
 
 void tell(const std::string& title, const std::vector<Contestant>& all, std::uint64_t records,
           std::uint64_t bytes, Report& report) {
-  report.table(title, {"command", "million records a second", "GB a second", "/ the first",
+  report.table(title, {"command", "million records per second", "GB per second", "/ the first",
                        "CPU seconds", "peak memory"});
   for (const Contestant& each : all) {
     if (!each.done) {
@@ -71,14 +71,15 @@ void measure_lines(const Options& options, Report& report) {
        all, lines, file.bytes(), report);
   if (!all_done(all)) return;
   report.claim(fmt::format(
-      "It reads {:.1f} million such lines a second, {:.2f} times what cutting "
+      "It reads {:.1f} million such lines per second, {:.2f} times what cutting "
       "and copying alone does.",
       static_cast<double>(lines) / median(all[1].seconds) / 1e6, times_as_fast(all[1], all[0])));
-  report.at_least("dedup / the split-and-copy probe: lines a second", times_as_fast(all[1], all[0]),
-                  0.4);
-  report.at_most("the split-and-copy probe / dedup --filter none: lines a second",
+  report.at_least("dedup / the split-and-copy probe: lines per second",
+                  times_as_fast(all[1], all[0]), 0.4);
+  report.at_most("the split-and-copy probe / dedup --filter none: lines per second",
                  times_as_fast(all[0], all[2]), 1.2);
-  report.at_least("dedup --window 1M / dedup: lines a second", times_as_fast(all[3], all[1]), 0.8);
+  report.at_least("dedup --window 1M / dedup: lines per second", times_as_fast(all[3], all[1]),
+                  0.8);
 }
 
 void measure_json(const Options& options, Report& report) {
@@ -129,9 +130,9 @@ void measure_csv(const Options& options, Report& report) {
                    in_short(lines)),
        all, lines, file.bytes(), report);
   if (!all_done(all)) return;
-  report.at_least("dedup --csv / the same bytes as lines: bytes a second",
+  report.at_least("dedup --csv / the same bytes as lines: bytes per second",
                   times_as_fast(all[1], all[0]), 0.5);
-  report.at_least("dedup --csv --key rest, quoted / the same bytes as lines: bytes a second",
+  report.at_least("dedup --csv --key rest, quoted / the same bytes as lines: bytes per second",
                   times_as_fast(all[3], all[0]), 0.5);
 }
 
@@ -160,7 +161,7 @@ void measure_many(const Options& options, Report& report) {
   const std::uint64_t few = options.quick ? 1'000'000 : 10'000'000, many = 10 * few;
   report.table(fmt::format("sluice dedup on {} lines of {} bytes and on ten times as many",
                            in_short(few), kLineBytes),
-               {"lines", "million lines a second", "/ the first", "peak memory"});
+               {"lines", "million lines per second", "/ the first", "peak memory"});
   if (const std::string reason = why_not_many(many * kLineBytes); !reason.empty()) {
     report.row({in_short(many), "not run: " + reason});
     return;
@@ -188,7 +189,7 @@ void measure_many(const Options& options, Report& report) {
               fmt::format("{:.2f}", ratio(few_ns, many_ns)),
               format_size(static_cast<std::uint64_t>(many_peak))});
   report.at_least(
-      fmt::format("dedup on {} lines / on {}: lines a second", in_short(many), in_short(few)),
+      fmt::format("dedup on {} lines / on {}: lines per second", in_short(many), in_short(few)),
       ratio(few_ns, many_ns), 0.75);
 }
 

@@ -100,7 +100,7 @@ Samples count_lines(const Subject& subject, std::uint64_t keys, std::size_t batc
   return lines;
 }
 
-double lines_a_key(const Subject& subject) {
+double lines_per_key(const Subject& subject) {
   const Samples lines = count_lines(subject, kKeys, kShortBatch, 8);
   return std::accumulate(lines.begin(), lines.end(), 0.0) / (8 * kShortBatch);
 }
@@ -123,9 +123,9 @@ void run_lines(const Options&, Report& report) {
   report.table(
       fmt::format("Cache lines of a key, counted: batched observe, {} keys, {:.0f} % duplicates",
                   format_count(kKeys), kDuplicates * 100),
-      {"filter", "level", "lines a key", "worst / median batch of 1024"});
+      {"filter", "level", "lines per key", "worst / median batch of 1024"});
   each_subject([&](const Subject& subject, std::string_view level) {
-    const std::string a_key = fmt::format("{:.2f}", lines_a_key(subject));
+    const std::string a_key = fmt::format("{:.2f}", lines_per_key(subject));
     if (!subject.uneven || level != simd_levels().front()) {
       report.row({subject.name, std::string(level), a_key});
       return;
@@ -137,11 +137,11 @@ void run_lines(const Options&, Report& report) {
   });
 }
 
-// A row a subject and instruction set: name, level, lines a key. Throws when a batch stands out.
+// A row a subject and instruction set: name, level, lines per key. Throws when a batch stands out.
 void guard_lines() {
   if (!LineCounter::works()) return;
   each_subject([](const Subject& subject, std::string_view level) {
-    fmt::print("{}\t{}\t{:.3f}\n", subject.name, level, lines_a_key(subject));
+    fmt::print("{}\t{}\t{:.3f}\n", subject.name, level, lines_per_key(subject));
     if (!subject.uneven || level != simd_levels().front()) return;
     if (const double worst = worst_batch(subject, 16); worst > kMostUneven)
       throw Error(

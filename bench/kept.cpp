@@ -138,7 +138,7 @@ double Kept::measured_fpr(std::uint64_t keys) {
   return static_cast<double>(wrong) / static_cast<double>(asked);
 }
 
-double Kept::bits_a_key() const {
+double Kept::bits_per_key() const {
   return static_cast<double>(bytes()) * 8 / static_cast<double>(keys_);
 }
 

@@ -41,9 +41,9 @@ class Kept {
   void resize(std::size_t batch);
   // A batch of keys, of which a share repeats one of the last nine tenths of the window.
   void draw(double duplicates);
-  // Does it to the batch: at once, or with a call a key.
+  // Does it to the batch: at once, or with a call per key.
   void apply(Verb verb, bool batched = true);
-  // Draws and applies batches, and returns the median batch's nanoseconds a key; only the verb is
+  // Draws and applies batches, and returns the median batch's nanoseconds per key; only the verb is
   // timed.
   double ns(std::uint64_t keys, double duplicates = 0, Verb verb = Verb::observe,
             bool batched = true);
@@ -51,8 +51,8 @@ class Kept {
   // Share of keys never seen that are held duplicate.
   double measured_fpr(std::uint64_t keys);
   // Cache lines that a new key touches.
-  double lines_a_key() const { return lines_; }
-  double bits_a_key() const;
+  double lines_per_key() const { return lines_; }
+  double bits_per_key() const;
   std::uint64_t bytes() const { return filter_.stats().bytes; }
   std::uint64_t written() const { return next_; }
 

@@ -22,21 +22,21 @@ constexpr std::size_t kBatch = kLap;
 // The model of one block that holds Poisson(load) keys, for each layout: bits of a lane (or, for
 // bits anywhere, of the block) are set with the chance of a throw a key.
 double fpr_at(Layout layout, unsigned probes, double load) {
-  double throws_a_key = 1, bits = 64;
+  double throws_per_key = 1, bits = 64;
   if (layout == Layout::lanes_16x32 || layout == Layout::half_8x32) bits = 32;
   if (layout == Layout::anywhere) {
-    throws_a_key = probes;
+    throws_per_key = probes;
     bits = 512;
   }
   double sum = 0;
   for (int held = 0; held < load + 14 * std::sqrt(load) + 40; ++held) {
     const double share = std::exp(held * std::log(load) - load - std::lgamma(held + 1.0));
-    sum += share * std::pow(1 - std::pow(1 - 1 / bits, held * throws_a_key), probes);
+    sum += share * std::pow(1 - std::pow(1 - 1 / bits, held * throws_per_key), probes);
   }
   return sum;
 }
 
-// Keys a block at which the error reaches `fpr`.
+// Keys per block at which the error reaches `fpr`.
 double load_for(Layout layout, unsigned probes, double fpr) {
   double low = 0, high = 512;
   for (int step = 0; step < 60; ++step) {
@@ -136,7 +136,7 @@ double error_ratio(Layout layout, double fpr, const Options& options) {
 }  // namespace
 
 void run_layouts(const Options& options, Report& report) {
-  report.table("Block layouts: memory", {"layout", "bits a key at 1e-2", "1e-4", "1e-6", "probes",
+  report.table("Block layouts: memory", {"layout", "bits per key at 1e-2", "1e-4", "1e-6", "probes",
                                          "error / model at 1e-2", "1e-4"});
   for (const Named& each : kLayouts) {
     std::vector<std::string> cells = {each.name};

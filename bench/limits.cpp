@@ -62,9 +62,10 @@ void measure_lines(const Options& options, Report& report) {
       {"cohort, window of 50 M", "cohort,slot=24", {.keys = 50'000'000, .fpr = 1e-4}},
   };
   const std::uint64_t lines = options.quick ? 1'000'000 : 5'000'000;
-  report.table("Random cache lines, prefetched where that is faster, ns a line",
-               {"table of as many bytes as", "bytes", "pages", "read", "update", "two lines a key",
-                "read, two threads", "update, two threads", "two threads / one, updates"});
+  report.table(
+      "Random cache lines, prefetched where that is faster, ns per line",
+      {"table of as many bytes as", "bytes", "pages", "read", "update", "two lines per key",
+       "read, two threads", "update, two threads", "two threads / one, updates"});
   for (const Size& size : kSizes) {
     const std::uint64_t bytes = forecast_filter(size.settings, size.wish).bytes / 4096 * 4096;
     for (const Pages pages : {Pages::as_filters_get, Pages::small}) {
@@ -104,7 +105,7 @@ double hash_ns(std::size_t bytes, std::uint64_t keys) {
   return clock.median_ns(kLap);
 }
 
-// Nanoseconds a byte. Two buffers out of the second-level cache.
+// Nanoseconds per byte. Two buffers out of the second-level cache.
 double copy_ns() {
   constexpr std::size_t kBytes = 64 << 20;
   std::vector<char> from(kBytes, 'x'), to(kBytes, 'y');
@@ -118,7 +119,7 @@ double copy_ns() {
   return clock.median_ns(kBytes);
 }
 
-// Nanoseconds a byte through a pipe from a process to this one, in pieces of 64 KiB.
+// Nanoseconds per byte through a pipe from a process to this one, in pieces of 64 KiB.
 double pipe_ns(std::uint64_t bytes) {
   constexpr std::size_t kPiece = 64 << 10;
   std::vector<char> piece(kPiece, 'x');
@@ -150,11 +151,11 @@ void measure_rest(const Options& options, Report& report) {
       options.rounds(), {[&] { return hash_ns(8, keys); }, [&] { return hash_ns(32, keys); },
                          [&] { return hash_ns(100, keys); }, [] { return copy_ns(); },
                          [&] { return pipe_ns(options.quick ? 128 << 20 : 512 << 20); }});
-  report.table("Hashing, copying, pipes", {"what", "", "GB a second"});
+  report.table("Hashing, copying, pipes", {"what", "", "GB per second"});
   const unsigned kBytes[] = {8, 32, 100};
   for (std::size_t i = 0; i < 3; ++i)
     report.row({fmt::format("XXH3-128 of keys of {} bytes, in batches", kBytes[i]),
-                fmt::format("{:.2f} ns a key", median(samples[i])),
+                fmt::format("{:.2f} ns per key", median(samples[i])),
                 two_digits(kBytes[i] / median(samples[i]))});
   report.row({"memcpy of 64 MiB", "", two_digits(1 / median(samples[3]))});
   report.row(

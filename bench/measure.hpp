@@ -9,7 +9,7 @@
 
 namespace sluice::bench {
 
-using Samples = std::vector<double>;  // nanoseconds an operation, one a round
+using Samples = std::vector<double>;  // nanoseconds per operation, one per round
 
 inline double median(Samples samples) {
   const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
@@ -25,7 +25,7 @@ inline double ratio(const Samples& subject, const Samples& base) {
   return median(ratios);
 }
 
-// A B A B …: each subject runs once a round and returns nanoseconds an operation.
+// A B A B …: each subject runs once per round and returns nanoseconds per operation.
 inline std::vector<Samples> take_turns(int rounds,
                                        const std::vector<std::function<double()>>& subjects) {
   std::vector<Samples> samples(subjects.size());

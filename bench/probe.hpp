@@ -1,6 +1,6 @@
 // What the machine allows: random cache lines of a table, touched as fast as it can.
 //
-// This is the measure of every filter: one that touches a line a key cannot be faster than the
+// This is the measure of every filter: one that touches a line per key cannot be faster than the
 // probe over a table of the same bytes on the same kind of pages.
 #pragma once
 
@@ -17,7 +17,7 @@ class Lines {
   Lines(std::uint64_t* words, std::uint64_t lines, unsigned ahead)
       : words_(words), lines_(lines), ahead_(ahead) {}
 
-  // Nanoseconds a line, over `lines` random ones: read one word, or set a bit in it. Each line is
+  // Nanoseconds per line, over `lines` random ones: read one word, or set a bit in it. Each line is
   // prefetched `ahead` lines before it is needed; 0 prefetches nothing.
   double read_ns(std::uint64_t lines, unsigned ahead);
   double update_ns(std::uint64_t lines, unsigned ahead);
@@ -26,7 +26,7 @@ class Lines {
   double read_ns(std::uint64_t lines) { return read_ns(lines, ahead_); }
   double update_ns(std::uint64_t lines) { return update_ns(lines, ahead_); }
 
-  // Nanoseconds a key that touches two random lines and sets a bit in each.
+  // Nanoseconds per key that touches two random lines and sets a bit in each.
   double pair_update_ns(std::uint64_t keys);
 
  private:
@@ -48,12 +48,12 @@ class Probe {
   Lines& lines() { return all_; }
   double read_ns(std::uint64_t lines) { return all_.read_ns(lines); }
   double update_ns(std::uint64_t lines) { return all_.update_ns(lines); }
-  // Nanoseconds a key that touches one or two random lines and sets a bit in each.
-  double updates_ns(std::uint64_t keys, unsigned lines_a_key) {
-    return lines_a_key == 2 ? all_.pair_update_ns(keys) : all_.update_ns(keys);
+  // Nanoseconds per key that touches one or two random lines and sets a bit in each.
+  double updates_ns(std::uint64_t keys, unsigned lines_per_key) {
+    return lines_per_key == 2 ? all_.pair_update_ns(keys) : all_.update_ns(keys);
   }
 
-  // Two threads at once, each over its own half: nanoseconds a line that both together take.
+  // Two threads at once, each over its own half: nanoseconds per line that both together take.
   double two_threads_read_ns(std::uint64_t lines);
   double two_threads_update_ns(std::uint64_t lines);
 

@@ -30,7 +30,7 @@ constexpr Subject kSubjects[] = {
 
 constexpr double kDuplicates = 0.3;
 
-// Nanoseconds a key of two threads at once, each with its own filter and stream. Each does as much;
+// Nanoseconds per key of two threads at once, each with its own filter and stream. Each does as much;
 // the median batch of either is one in which both are at work.
 double both_ns(std::array<Kept, 2>& halves, std::uint64_t keys) {
   std::array<double, 2> ns{};
@@ -85,7 +85,7 @@ void measure(const Subject& subject, const Options& options, Report& report) {
 
 void run_threads(const Options& options, Report& report) {
   report.table("Two threads, each with half of the keys: batched observe, 30 % duplicates",
-               {"filter", "keys", "one thread, ns a key", "two", "times as fast"});
+               {"filter", "keys", "one thread, ns per key", "two", "times as fast"});
   for (const Subject& subject : kSubjects) measure(subject, options, report);
 }
 

@@ -42,7 +42,7 @@ std::string two_digits(double value) {
 // What a window of 24-bit slots promises besides its speed.
 void hold_space(Kept& kept, double fpr, const std::string& name, const Options& options,
                 Report& report) {
-  report.at_most(name + ": bits a key", kept.bits_a_key(), 29);
+  report.at_most(name + ": bits per key", kept.bits_per_key(), 29);
   report.at_most(name + ": measured error",
                  kept.measured_fpr(options.quick ? 3'000'000 : 30'000'000), fpr);
   report.at_most(name + ": slack", kept.filter().slack(), 0.05);
@@ -54,7 +54,7 @@ void measure_out_of_cache(const Options& options, Report& report) {
   const std::string of = in_short(window);
   report.table(
       fmt::format("Window of {} keys: batched observe, in units of scattered line updates", of),
-      {"filter", "table", "bits a key", "slack", "units of", "0 % duplicates", "30 %", "90 %",
+      {"filter", "table", "bits per key", "slack", "units of", "0 % duplicates", "30 %", "90 %",
        "observe ns", "unit ns"});
   for (const Speed& each : kSpeeds) {
     Kept kept(each.settings, window, each.fpr);
@@ -69,7 +69,7 @@ void measure_out_of_cache(const Options& options, Report& report) {
     const std::string unit = each.lines == 1 ? "one line" : "two lines";
     const std::string name = fmt::format("{}, window of {}", each.name, of);
     std::vector<std::string> cells = {each.name, format_size(kept.bytes()),
-                                      fmt::format("{:.1f}", kept.bits_a_key()),
+                                      fmt::format("{:.1f}", kept.bits_per_key()),
                                       fmt::format("{:.1f} %", kept.filter().slack() * 100), unit};
     for (std::size_t i = 0; i < std::size(kDuplicates); ++i) {
       const double times = ratio(samples[2 * i], samples[2 * i + 1]);
@@ -85,9 +85,9 @@ void measure_out_of_cache(const Options& options, Report& report) {
     if (each.bloom_bar == kNoBar) continue;
     hold_space(kept, each.fpr, name, options, report);
     report.claim(
-        fmt::format("A window of {} keys (`cohort`, {:.1f} bits a key) takes {:.2f} times "
+        fmt::format("A window of {} keys (`cohort`, {:.1f} bits per key) takes {:.2f} times "
                     "as long for a key as the machine for two random cache lines.",
-                    of, kept.bits_a_key(), ratio(samples[0], samples[1])));
+                    of, kept.bits_per_key(), ratio(samples[0], samples[1])));
   }
 }
 

@@ -134,7 +134,7 @@ struct Paper {
   std::vector<std::string> notes;
 };
 
-// In the order of the page. registry.cpp has one line a paper.
+// In the order of the page. registry.cpp has one line per paper.
 const std::vector<Paper>& papers();
 
 }  // namespace sluice::repro

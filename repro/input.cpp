@@ -67,7 +67,8 @@ void read_events(const std::string& path, std::uint64_t seed,
     std::memmove(buffer.data(), buffer.data() + used, held - used);
     held -= used;
   }
-  if (!any) throw BadParameters(fmt::format("--input '{}' is empty: give one event a line", path));
+  if (!any)
+    throw BadParameters(fmt::format("--input '{}' is empty: give one event per line", path));
 }
 
 std::vector<Event> all_events(const std::string& path, std::uint64_t seed) {

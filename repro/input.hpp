@@ -16,7 +16,7 @@ struct Event {
   std::uint64_t source = 0;  // who produced it: a hash of its name; 0 where the line has none
 };
 
-// Reads a file of one event a line, its key, or its source and its key with a tab between them.
+// Reads a file of one event per line, its key, or its source and its key with a tab between them.
 // Hands on batches, in bounded memory. Throws IoError, and BadParameters for a file without events.
 void read_events(const std::string& path, std::uint64_t seed,
                  const std::function<void(std::span<const Event>)>& take);

@@ -187,12 +187,12 @@ TEST(ReproFigure, ScriptsNameEveryCurveAndAxis) {
   const Figure figure{
       "It's a title",
       {{"panel",
-        {"bits a key"},
+        {"bits per key"},
         {"errors (share)", true, 1e-3},
         {{"ours", Curve::Style::line, {{1, 0.1}, {2, 0}}}, {"none", Curve::Style::points, {}}}}}};
   const std::string script = script_of(figure);
   EXPECT_NE(script.find("'It''s a title'"), std::string::npos);
-  EXPECT_NE(script.find("'bits a key'"), std::string::npos);
+  EXPECT_NE(script.find("'bits per key'"), std::string::npos);
   EXPECT_NE(script.find("'errors (share)'"), std::string::npos);
   EXPECT_NE(script.find("'ours'"), std::string::npos);
   // The legend is beside the plot, in one column.

@@ -102,35 +102,35 @@ void add_filter_flags(CLI::App& command, Flags& flags) {
     command.add_option(name, value, help)->type_name(type)->group(group);
   };
   command
-      .add_option("-f,--filter", flags.filters,
-                  "A filter and its parameters; may repeat [growing, bloom, reservoir, stable; for "
-                  "a window cohort, too]")
+      .add_option(
+          "-f,--filter", flags.filters,
+          "A filter and its parameters; may be repeated [growing, bloom, reservoir, stable; with "
+          "--window also cohort]")
       ->type_name("NAME[,PARAMETER=VALUE]")
       ->allow_extra_args(false)  // one value a --filter: what follows is a file
       ->group(group);
   add("-m,--memory", flags.memory,
-      "What each filter of a fixed size may take, all counted, unless its parameters say otherwise",
-      "SIZE");
+      "Memory for each filter of fixed size, unless its parameters say otherwise", "SIZE");
   add("-w,--window", flags.window,
-      "Only the last so many records let through count (1M), or the last so much time (10m, 7d, "
-      "hour, day); filters that are no window filters run as they are",
+      "Count as duplicates only repeats within the last N records let through (1M), a span of time "
+      "(10m, 7d), or the current hour or day; filters without a window run unchanged",
       "1M|10m|hour|day");
   add("--expect", flags.expect,
-      "How many distinct keys to plan for [of a generated stream, what it has; otherwise 8M]",
-      "COUNT");
-  add("--fpr", flags.fpr, "The error to plan for, where memory does not decide it [1e-6]", "P");
+      "Number of distinct keys to plan for [that of the generated stream; otherwise 8M]", "COUNT");
+  add("--fpr", flags.fpr, "Error to plan for, unless --memory decides it [1e-6]", "P");
 }
 
 }  // namespace
 
 void add_compare(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand(
-      "compare", "Run filters side by side over one stream, with the exact truth beside them");
+      "compare", "Run filters side by side over one stream and compare them with the exact truth");
   const auto flags = std::make_shared<Flags>();
   add_stream_flags(command, flags->stream);
   add_filter_flags(command, *flags);
-  command.add_flag("--json", flags->json, "One JSON object instead of a table")->group("Output");
-  command.add_option("--plot", flags->plot, "Draw the errors over the stream, as SVG, by gnuplot")
+  command.add_flag("--json", flags->json, "Print one JSON object instead of a table")
+      ->group("Output");
+  command.add_option("--plot", flags->plot, "Plot the errors over the stream as SVG, with gnuplot")
       ->type_name("FILE")
       ->group("Output");
   command.footer(

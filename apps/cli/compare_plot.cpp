@@ -137,7 +137,7 @@ std::string title_of(const CompareReport& report) {
   std::string text = fmt::format("Errors over the stream: {}, {} records", report.source.name,
                                  format_count(report.truth.counts.records));
   if (report.wish.window) text += ", in " + describe(*report.wish.window, false);
-  if (report.wish.memory) text += ", " + format_size(*report.wish.memory) + " a filter";
+  if (report.wish.memory) text += ", " + format_size(*report.wish.memory) + " per filter";
   return text;
 }
 

@@ -13,12 +13,12 @@
 namespace sluice::cli {
 namespace {
 
-double bits_a_key(const CompareReport& report, const CompareResult& result) {
+double bits_per_key(const CompareReport& report, const CompareResult& result) {
   if (report.truth.most_keys == 0) return 0;
   return 8 * static_cast<double>(result.stats.bytes) / static_cast<double>(report.truth.most_keys);
 }
 
-double records_a_second(const CompareResult& result) {
+double records_per_second(const CompareResult& result) {
   return result.seconds > 0 ? static_cast<double>(result.counts.records) / result.seconds : 0;
 }
 
@@ -36,7 +36,7 @@ std::string headline(const CompareReport& report) {
     if (count > 0) text += fmt::format("; {} {} left out", format_count(count), what);
   text += fmt::format("\ntruth: {}, exact", format_size(report.truth.bytes));
   if (report.wish.memory)
-    text += fmt::format("; each filter of a fixed size: {}", format_size(*report.wish.memory));
+    text += fmt::format("; each filter of fixed size: {}", format_size(*report.wish.memory));
   return text;
 }
 
@@ -59,7 +59,7 @@ Row row_of(const CompareReport& report, const CompareResult& result) {
   const CompareCounts& counts = result.counts;
   Row row = {printable(result.name),
              format_count(result.stats.bytes) + of_memory(report, result),
-             fmt::format("{:.1f}", bits_a_key(report, result)),
+             fmt::format("{:.1f}", bits_per_key(report, result)),
              format_count(counts.false_positives),
              fmt::format("{:.3g}", counts.false_positive_rate()),
              format_count(counts.false_negatives),
@@ -67,7 +67,7 @@ Row row_of(const CompareReport& report, const CompareResult& result) {
   if (report.wish.window) row.push_back(format_count(counts.by_slack));
   const double predicted = result.stats.predicted_fpr;
   row.push_back(std::isfinite(predicted) ? fmt::format("{:.3g}", predicted) : "none");
-  row.push_back(fmt::format("{:.1f}", records_a_second(result) / 1e6));
+  row.push_back(fmt::format("{:.1f}", records_per_second(result) / 1e6));
   return row;
 }
 
@@ -129,7 +129,7 @@ std::string as_json(const CompareReport& report) {
         .field("bytes", result.stats.bytes)
         .field("memory_share", report.wish.memory ? memory_share(report, result)
                                                   : std::numeric_limits<double>::quiet_NaN())
-        .field("bits_per_key", bits_a_key(report, result))
+        .field("bits_per_key", bits_per_key(report, result))
         .field("false_positives", result.counts.false_positives)
         .field("false_positive_rate", result.counts.false_positive_rate())
         .field("false_negatives", result.counts.false_negatives)
@@ -137,7 +137,7 @@ std::string as_json(const CompareReport& report) {
         .field("may_forget", result.forgets);
     if (report.wish.window) json.field("by_slack", result.counts.by_slack);
     json.field("predicted_fpr", result.stats.predicted_fpr)
-        .field("records_per_second", records_a_second(result))
+        .field("records_per_second", records_per_second(result))
         .end();
   }
   json.end_list().end();

@@ -48,9 +48,9 @@ std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::ui
     return std::nullopt;
   }
   if (!flags.files.empty())
-    throw BadParameters(
-        fmt::format("--stream {} makes the records up, and '{}' has its own: give one of them",
-                    flags.shape, flags.files.front()));
+    throw BadParameters(fmt::format(
+        "--stream {} generates the records, so '{}' cannot be read too: give one of them",
+        flags.shape, flags.files.front()));
   if (flags.nul || flags.csv || flags.tsv || flags.ndjson || flags.no_header ||
       !flags.keys.empty() || !flags.delimiter.empty() || !flags.event_time.empty())
     throw BadParameters(
@@ -74,13 +74,14 @@ void add_stream_flags(CLI::App& command, CompareStreamFlags& flags) {
   };
   command
       .add_option("files", flags.files,
-                  "The records, read one file after another; - or none: standard input")
+                  "Input files, read one after another; standard input if - or none")
       ->type_name("FILE")
       ->option_text("FILE ...");
-  add("--stream", flags.shape, "Make the stream up instead of reading it",
+  add("--stream", flags.shape, "Generate the stream instead of reading it",
       "uniform|zipf|power|bursty");
-  add("--records", flags.records, "With --stream: how many records [1M]", "COUNT");
-  add("--distinct", flags.distinct, "With --stream: the share whose key is new [50%]", "SHARE");
+  add("--records", flags.records, "With --stream: number of records [1M]", "COUNT");
+  add("--distinct", flags.distinct, "With --stream: share of records with a new key [50%]",
+      "SHARE");
   command
       .add_option("--seed", flags.seed,
                   "The same seed gives the same stream, and the same digests of a file's keys")
@@ -89,26 +90,25 @@ void add_stream_flags(CLI::App& command, CompareStreamFlags& flags) {
       ->group(group);
   flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
   flag("--csv", flags.csv, "CSV with a header");
-  flag("--tsv", flags.tsv, "The same with tabs");
-  flag("--ndjson", flags.ndjson, "One JSON value a line");
+  flag("--tsv", flags.tsv, "Like --csv, with tabs");
+  flag("--ndjson", flags.ndjson, "One JSON value per line");
   flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
   command
       .add_option("-k,--key", flags.keys,
-                  "What makes two records the same, as in dedup; the whole record if not given")
+                  "The fields that make two records the same, as in dedup [the whole record]")
       ->type_name("FIELD[,FIELD]")
       ->allow_extra_args(false)
       ->group(group);
   add("-d,--delimiter", flags.delimiter,
-      "Lines: what separates fields; runs of blanks if not given", "CHAR");
+      "Lines: the byte that separates fields [runs of blanks and tabs]", "CHAR");
   add("--event-time", flags.event_time,
-      "With a window of time: the field that says when a record happened, written as a --key",
-      "FIELD");
+      "With a time window: field with the time of the event, written like --key", "FIELD");
   add("--time-format", flags.time_format,
-      "How times are written; numbers are told apart by their size [auto]",
+      "Format of the times; auto tells numbers apart by their size [auto]",
       "auto|s|ms|us|ns|iso8601");
   add("--rate", flags.rate,
-      "With a window of time: how fast records come. A generated stream is that fast [1k/s]; for "
-      "a file, what its windows are planned for [they grow]",
+      "With a time window: rate of records. A generated stream has this rate [1k/s]; for a file, "
+      "windows are planned for it [they grow]",
       "50k/s");
 }
 
@@ -116,7 +116,7 @@ CompareStream::CompareStream(const CompareStreamFlags& flags, int wake)
     : seed_(parse_count("--seed", flags.seed)), format_(format_of(flags)), keys_(flags.keys) {
   made_up_ = made_up(flags, seed_);
   if (!flags.rate.empty()) rate_ = parse_rate("--rate", flags.rate);
-  if (rate_ && !(*rate_ > 0)) throw BadParameters("--rate 0 is no pace: give 1/s or more");
+  if (rate_ && !(*rate_ > 0)) throw BadParameters("--rate 0 is too slow: give 1/s or more");
   if (!flags.event_time.empty()) event_time_ = flags.event_time;
   if (!flags.time_format.empty()) {
     if (!event_time_) throw BadParameters("--time-format goes with --event-time");

@@ -56,7 +56,7 @@ class CompareStream {
     std::string name;  // "zipf", or the file's
     bool generated = false;
     double share = 0;  // generated: the share asked for
-    double rate = 0;   // generated: records a second
+    double rate = 0;   // generated: records per second
     std::uint64_t seed = 0;
   };
   Source describe() const;

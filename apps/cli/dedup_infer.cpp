@@ -54,30 +54,30 @@ void add_infer_flags(CLI::App& command, DedupFlags& flags) {
     command.add_option(name, value, help)->type_name(type)->group(group);
   };
   add("--cost-lost", flags.cost_lost,
-      "What a lost event costs. With costs, a likely false positive is let through where that is "
-      "cheaper: duplicates may pass. For --window with cohort or timing, and for bloom [1]",
+      "Cost of losing an event. With costs, a likely false positive is let through if that is "
+      "cheaper, so duplicates may pass. Works with --window (cohort, timing) and bloom [1]",
       "COST");
   add("--cost-duplicate", flags.cost_duplicate,
-      "What a passed duplicate costs, in the same unit [1]", "COST");
+      "Cost of letting a duplicate through, in the same unit [1]", "COST");
   add("--cost-lost-field", flags.cost_lost_field,
-      "The field with what losing a record costs, written as a --key; without it --cost-lost "
-      "holds, "
-      "or else the filter judges",
+      "Field with the cost of losing the record, written like --key. A record without it uses "
+      "--cost-lost, or else keeps the filter's verdict",
       "FIELD");
   add("--cost-duplicate-field", flags.cost_duplicate_field,
-      "The same for what it costs to pass it again", "FIELD");
+      "Field with the cost of letting the record through again", "FIELD");
   add("--prior-field", flags.prior_field,
-      "The field with the probability that an arriving record has this key", "FIELD");
+      "Field with the probability that an arriving record has this key", "FIELD");
   add("--prior-table", flags.prior_table,
-      "A file of keys and those probabilities, with a tab between", "FILE");
+      "File of keys and these probabilities: a key, a tab and a number on each line", "FILE");
   command
       .add_flag("--learn-priors", flags.learn_priors,
-                "Learn them from the stream, in 64 KiB; so it is where no others are given")
+                "Learn these probabilities from the stream, in 64 KiB (the default)")
       ->group(group);
   command
-      .add_flag("--posterior", flags.posterior,
-                "Write with each record the probability that its key was seen: a last field, or a "
-                "member sluice_posterior of JSON")
+      .add_flag(
+          "--posterior", flags.posterior,
+          "Add to each record the probability that its key was seen: as a last field, or as the "
+          "JSON member sluice_posterior")
       ->group(group);
 }
 

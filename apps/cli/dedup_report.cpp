@@ -51,7 +51,7 @@ std::string filter_row(const DedupReport& report) {
       filter.capacity > 0 ? fmt::format("planned for {} keys, holds {}",
                                         format_count(filter.capacity), format_count(filter.keys))
                           : fmt::format("holds {} keys", format_count(filter.keys));
-  return fmt::format("  filter      {}: {}, {}, {:.1f} bits a key\n", report.filter_name,
+  return fmt::format("  filter      {}: {}, {}, {:.1f} bits per key\n", report.filter_name,
                      format_size(filter.bytes), keys, bits_per_key(filter));
 }
 
@@ -63,7 +63,7 @@ std::string window_row(const DedupReport& report) {
     row += fmt::format("; {} generations, slack {:.1f} %", window.generations, 100 * window.slack);
   if (window.growths > 0) row += fmt::format("; grew {} times", format_count(window.growths));
   if (window.disbelieved > 0)
-    row += fmt::format("; {} clocks not believed", format_count(window.disbelieved));
+    row += fmt::format("; {} times not believed", format_count(window.disbelieved));
   return row + "\n";
 }
 
@@ -233,8 +233,8 @@ std::string as_text(const DedupReport& report) {
   text += error_row(report);
   text += audit_row(report);
   if (report.infer) text += infer_row(*report.infer);
-  text += fmt::format("  memory      {} at its peak, the whole process",
-                      format_size(report.memory_bytes));
+  text +=
+      fmt::format("  memory      {} peak, for the whole process", format_size(report.memory_bytes));
   return text;
 }
 

@@ -60,7 +60,7 @@ struct DedupRequest {
   std::optional<Window::Params> window;
   std::optional<std::uint64_t> memory;  // --memory: what it is for, beside_in_command says
   std::optional<Planning> plan;         // what it is spent on, and why
-  std::optional<double> rate;           // keys a second
+  std::optional<double> rate;           // keys per second
   std::optional<double> slack, npws;    // asked for; what the window's filter must hold
   std::optional<Audit::Params> audit;
   std::string prior_table;  // a file; the rest of inference is in `options`

@@ -77,36 +77,34 @@ void add_window_flags(CLI::App& command, DedupFlags& flags) {
     command.add_option(name, value, help)->type_name(type)->group(group);
   };
   add("-w,--window", flags.window,
-      "Remember only the last so many records let through (1M), the last so much time (10m, 24h, "
-      "7d), or "
-      "since the last whole hour or day; m is minutes, M a million",
+      "Remember only the last N records let through (1M), a span of time (10m, 24h, 7d), or the "
+      "current hour or day in UTC; m means minutes, M a million",
       "1M|10m|hour|day");
   command
-      .add_flag(
-          "--refresh", flags.refresh,
-          "A repeat restarts its key's window; otherwise it runs from the last record let through")
+      .add_flag("--refresh", flags.refresh,
+                "A repeat restarts its key's window [it runs from the last record let through]")
       ->group(group);
   add("--event-time", flags.event_time,
-      "The field that says when a record happened, written as a --key; otherwise, when it arrives",
-      "FIELD");
+      "Field with the time of the event, written like --key [the time of arrival]", "FIELD");
   add("--time-format", flags.time_format,
-      "How times are written; numbers are told apart by their size [auto]",
+      "Format of the times; auto tells numbers apart by their size [auto]",
       "auto|s|ms|us|ns|iso8601");
   add("--max-ahead", flags.max_ahead,
-      "A time further ahead than this is not believed until a second record agrees [one window]",
+      "Ignore a time further ahead than this until a second record confirms it [one window]",
       "10m");
   add("--late", flags.late,
-      "A record a window or more behind: let through and not remembered, held back, or written to "
-      "--late-output [pass]",
+      "What to do with a record that is a window or more behind: let it through without "
+      "remembering it, hold it back, or write it to --late-output [pass]",
       "pass|drop|mark");
-  add("--late-output", flags.late_output, "Where late records go with --late mark", "FILE");
-  add("--rate", flags.rate, "Distinct keys to expect; a hint, the filter grows on bursts", "50k/s");
+  add("--late-output", flags.late_output, "File for late records, with --late mark", "FILE");
+  add("--rate", flags.rate,
+      "Expected rate of distinct keys; a hint only: the filter grows on bursts", "50k/s");
   add("--slack", flags.slack,
-      "How far past the window a key may be remembered, as a share of it [1/24]", "SHARE");
-  add("--npws", flags.npws,
-      "How many such keys are to be expected, as a share of the window [1/24]", "SHARE");
+      "How far past the window a key may still be remembered, as a share of it [1/24]", "SHARE");
+  add("--npws", flags.npws, "Peak share of expired keys that are still remembered [1/24]", "SHARE");
   add("--growth", flags.growth,
-      "What makes a stage full: keys live, or keys ever written [density]", "density|cardinality");
+      "What makes a stage full: live keys (density), or keys ever written [density]",
+      "density|cardinality");
 }
 
 void understand_window(const DedupFlags& flags, DedupRequest& request) {

@@ -78,7 +78,7 @@ int make_delta(const Flags& flags) {
   print(flags, sizes,
         base ? fmt::format("from '{}' to '{}'", printable(flags.files.front()),
                            printable(flags.last()))
-             : fmt::format("the whole of '{}'", printable(flags.last())));
+             : fmt::format("all of '{}'", printable(flags.last())));
   return kDone;
 }
 
@@ -93,7 +93,7 @@ int apply(const Flags& flags) {
   print(flags, sizes,
         base ? fmt::format("'{}' brought up to date by '{}'", printable(flags.files.front()),
                            printable(flags.last()))
-             : fmt::format("the whole out of '{}'", printable(flags.last())));
+             : fmt::format("all of it from '{}'", printable(flags.last())));
   return kDone;
 }
 
@@ -125,17 +125,18 @@ void add(CLI::App& app, int& exit_code, const Words& words, int (*run)(const Fla
 void add_delta(CLI::App& app, int& exit_code) {
   add(app, exit_code,
       {"delta", "Write what changed between two states of one filter",
-       "The state that the other side has, and the present one; the present one alone: all of it, "
-       "compressed",
+       "The state that the other side has, and the present one; with NEW alone, the delta holds "
+       "all "
+       "of it, compressed",
        "[OLD] NEW", "The delta to write"},
       make_delta);
 }
 
 void add_apply(CLI::App& app, int& exit_code) {
   add(app, exit_code,
-      {"apply", "Bring a state up to date by a delta",
-       "The state that the delta was made against, and the delta; a delta of all of a state stands "
-       "alone",
+      {"apply", "Update a state with a delta",
+       "The state that the delta was made against, and the delta; a delta that holds a whole state "
+       "needs no OLD",
        "[OLD] DELTA", "The state file to write"},
       apply);
 }

@@ -19,7 +19,7 @@ void print_text() {
     fmt::print("{}: {}\n", filter.name, filter.summary);
     for (const ParameterInfo& parameter : filter.parameters) {
       fmt::print("  {:<8} {}\n", parameter.name, parameter.meaning);
-      fmt::print("  {:<8} {}; if not given: {}\n", "", parameter.range,
+      fmt::print("  {:<8} {}; default: {}\n", "", parameter.range,
                  in_flags(parameter.standard));
     }
     fmt::print("\n");
@@ -27,7 +27,7 @@ void print_text() {
   fmt::print("Use one with: sluice dedup --filter NAME,PARAMETER=VALUE,…\n");
 }
 
-// One object a filter and line.
+// One object per filter and line.
 void print_json() {
   for (const FilterInfo& filter : catalogue()) {
     JsonWriter json;
@@ -48,7 +48,7 @@ void print_json() {
 void add_filters(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand("filters", "List the filters and their parameters");
   const auto json = std::make_shared<bool>(false);
-  command.add_flag("--json", *json, "One JSON object a filter");
+  command.add_flag("--json", *json, "One JSON object per filter");
   command.callback([json, &exit_code] {
     exit_code = guarded("filters", [&] {
       *json ? print_json() : print_text();

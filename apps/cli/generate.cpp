@@ -77,18 +77,18 @@ std::unique_ptr<Generator> make_lines(const Flags& flags) {
 
 void add_common(CLI::App& command, Flags& flags, const char* duplicates) {
   flags.duplicates = duplicates;
-  command.add_option("-n,--records", flags.records, "How many records, such as 500k or 10M")
+  command.add_option("-n,--records", flags.records, "Number of records, such as 500k or 10M")
       ->type_name("COUNT")
       ->capture_default_str();
   command
       .add_option("--duplicates", flags.duplicates,
-                  "Share of the records that repeat an earlier one, such as 0.3 or 30%")
+                  "Share of records that repeat an earlier one, such as 0.3 or 30%")
       ->type_name("SHARE")
       ->capture_default_str();
   command.add_option("--seed", flags.seed, "The same seed gives the same bytes")
       ->type_name("N")
       ->capture_default_str();
-  command.add_option("-o,--output", flags.output, "Write here instead of standard output")
+  command.add_option("-o,--output", flags.output, "Write to this file instead of standard output")
       ->type_name("FILE");
 }
 
@@ -99,20 +99,22 @@ void add_clicks(CLI::App& generate, int& exit_code) {
   add_common(command, *flags, "33.3%");
   command
       .add_option("--skew", flags->skew,
-                  "How unequal users are: the r-th clicks as 1/r^SKEW; 0 (all alike) to 4")
+                  "How unequal users are: the r-th user clicks in proportion to 1/r^SKEW; from 0 "
+                  "(all equal) "
+                  "to 4")
       ->type_name("SKEW")
       ->capture_default_str();
-  command.add_option("--users", flags->users, "How many users there are, at most 100M")
+  command.add_option("--users", flags->users, "Number of users, at most 100M")
       ->type_name("COUNT")
       ->capture_default_str();
   command
       .add_option("--malformed", flags->malformed,
-                  "Share of the records without a key: cut off, not JSON, a field missing")
+                  "Share of records without a key: cut off, not JSON, or a field missing")
       ->type_name("SHARE")
       ->capture_default_str();
   command.footer(
       "A duplicate has the user and ad of an earlier record, the same value and a later time;\n"
-      "recent records are repeated most.\n"
+      "recent records repeat most often.\n"
       "\n"
       "Example:\n"
       "  sluice generate clicks --records 2M --seed 7 | sluice dedup --json --key /user,/ad\n");
@@ -124,7 +126,9 @@ void add_lines(CLI::App& generate, int& exit_code) {
       *generate.add_subcommand("lines", "Lines evt-<16 hex digits>,<hex digits> of equal length");
   const auto flags = std::make_shared<Flags>();
   add_common(command, *flags, "30%");
-  command.add_option("--length", flags->length, "Bytes of a line without its newline, from 20")
+  command
+      .add_option("--length", flags->length,
+                  "Line length in bytes without the newline, at least 20")
       ->type_name("BYTES")
       ->capture_default_str();
   command.footer(
@@ -138,8 +142,8 @@ void add_lines(CLI::App& generate, int& exit_code) {
 }  // namespace
 
 void add_generate(CLI::App& app, int& exit_code) {
-  CLI::App& generate = *app.add_subcommand(
-      "generate", "Write a synthetic stream whose number of duplicates is known");
+  CLI::App& generate =
+      *app.add_subcommand("generate", "Write a synthetic stream with a known number of duplicates");
   generate.require_subcommand(1);
   generate.footer(
       "The stream goes to standard output and the exact counts to standard error.\n"
@@ -150,7 +154,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   generate.add_option("stream")
       ->check(CLI::Validator(
           [](const std::string& name) {
-            return "'" + name + "' is no stream that can be generated: say clicks or lines";
+            return "'" + name + "' is not a stream that can be generated: give clicks or lines";
           },
           ""))
       ->group("");

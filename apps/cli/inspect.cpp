@@ -25,7 +25,7 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   const auto row = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16} {}\n", name, value);
   };
-  fmt::print("{}: a whole snapshot, every checksum right\n", printable(file));
+  fmt::print("{}: an intact snapshot, all checksums match\n", printable(file));
   row("file", format_size(std::filesystem::file_size(file)));
   row("filter", std::string(name_of(snapshot.filter.kind())));
   const Settings settings = snapshot.filter.settings();
@@ -33,15 +33,15 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   row("keys held", format_count(stats.keys));
   if (const Dynamic* dynamic = snapshot.filter.as<Dynamic>()) {
     const DynamicStats series = dynamic->series();
-    row("pieces", fmt::format("{}, room for {} keys more; {} keys kept though to be forgotten",
+    row("pieces", fmt::format("{}, room for {} more keys; {} keys kept that were to be forgotten",
                               format_count(series.filters), format_count(series.room),
                               format_count(series.kept)));
   }
-  row("keys planned", stats.capacity == 0 ? "as many as come" : format_count(stats.capacity));
+  row("keys planned", stats.capacity == 0 ? "any number" : format_count(stats.capacity));
   row("memory", format_size(stats.bytes));
-  row("bits a key", fmt::format("{:.1f}", bits_per_key(stats)));
+  row("bits per key", fmt::format("{:.1f}", bits_per_key(stats)));
   row("predicted fpr", format_probability(stats.predicted_fpr));
-  row("hash", fmt::format("{}, under a secret of its own", name_of(snapshot.hasher.kind())));
+  row("hash", fmt::format("{}, with its own secret", name_of(snapshot.hasher.kind())));
   for (const auto& [name, value] : snapshot.labels) row(printable(name), printable(value));
 }
 
@@ -80,13 +80,13 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
 }  // namespace
 
 void add_inspect(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand("inspect", "Describe a snapshot and check it whole");
+  CLI::App& command = *app.add_subcommand("inspect", "Describe a snapshot and verify all of it");
   struct Flags {
     std::string file;
     bool json = false;
   };
   const auto flags = std::make_shared<Flags>();
-  command.add_option("file", flags->file, "A state file, or a snapshot from elsewhere")
+  command.add_option("file", flags->file, "A state file or any other snapshot")
       ->type_name("FILE")
       ->required();
   command.add_flag("--json", flags->json, "One JSON object");

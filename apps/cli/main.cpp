@@ -79,12 +79,13 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app(
-      "Sluice lets each event of a stream through once, in bounded memory, and says how often "
+      "Sluice lets each event of a stream through once, in bounded memory, and reports how often "
       "it is wrong.",
       "sluice");
-  app.set_version_flag("--version", version, "Version, compiler and instruction set chosen");
+  app.set_version_flag("--version", version,
+                       "Print the version, the compiler and the instruction set in use");
   app.require_subcommand(0, 1);
-  app.set_help_all_flag("--help-all", "The help of every command");
+  app.set_help_all_flag("--help-all", "Print the help of every command");
   app.footer("Start with: sluice dedup --help");
   int exit_code = kDone;
   add_dedup(app, exit_code);

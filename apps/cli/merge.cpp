@@ -36,9 +36,10 @@ std::string unlike(const Settings& one, const Settings& other) {
 void check_alike(const std::string& one, const Snapshot& a, const std::string& other,
                  const Snapshot& b) {
   if (a.filter.kind() != b.filter.kind())
-    throw BadParameters(fmt::format(
-        "'{}' holds a filter '{}' and '{}' a filter '{}': only filters made alike can be merged",
-        one, name_of(a.filter.kind()), other, name_of(b.filter.kind())));
+    throw BadParameters(
+        fmt::format("'{}' holds a filter '{}' and '{}' a filter '{}': only filters with the same "
+                    "settings can be merged",
+                    one, name_of(a.filter.kind()), other, name_of(b.filter.kind())));
   const std::string why = difference_between(one, a.hasher, a.labels, other, b.hasher, b.labels);
   if (!why.empty()) throw BadParameters("cannot merge: " + why);
 }
@@ -136,14 +137,17 @@ int merge(const std::vector<std::string>& files, const std::string& output, bool
 }  // namespace
 
 void add_merge(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand("merge", "Make one state that remembers what several do");
+  CLI::App& command =
+      *app.add_subcommand("merge", "Merge several states into one that remembers all their keys");
   struct Flags {
     std::vector<std::string> files;
     std::string output;
     bool json = false;
   };
   const auto flags = std::make_shared<Flags>();
-  command.add_option("files", flags->files, "State files made alike: two or more")
+  command
+      .add_option("files", flags->files,
+                  "Two or more state files made with the same settings and secret")
       ->type_name("FILE")
       ->option_text("FILE FILE ...")
       ->required()

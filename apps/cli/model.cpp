@@ -37,9 +37,9 @@ void describe(const ModelInfo& info) {
   const std::size_t flags = widest(info.parameters);
   for (const ModelParameter& parameter : info.parameters) {
     fmt::print("  --{:<{}}  {}\n", parameter.name, flags, parameter.meaning);
-    fmt::print("    {:<{}}  {}; {}\n", "", flags, range_of(parameter),
-               parameter.standard.empty() ? "needed"
-                                          : fmt::format("if not given: {}", parameter.standard));
+    fmt::print(
+        "    {:<{}}  {}; {}\n", "", flags, range_of(parameter),
+        parameter.standard.empty() ? "needed" : fmt::format("default: {}", parameter.standard));
   }
   const std::size_t names = widest(info.outputs);
   fmt::print("  tells\n");
@@ -93,7 +93,7 @@ Request request_of(const ModelInfo& info, const std::vector<std::string>& words)
     } else if (word == "--help" || word == "-h") {
       request.help = true;
     } else if (!word.starts_with("--") || word.size() == 2) {
-      throw BadParameters(fmt::format("model '{}': '{}' is no flag; write --PARAMETER VALUE",
+      throw BadParameters(fmt::format("model '{}': '{}' is not a flag; write --PARAMETER VALUE",
                                       info.name, printable(word)));
     } else if (const std::size_t equals = word.find('='); equals != word.npos) {
       request.given.emplace_back(word.substr(2, equals - 2), word.substr(equals + 1));
@@ -151,12 +151,13 @@ int run(const std::vector<std::string>& words, bool json) {
 
 void add_model(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand(
-      "model", "Predict errors, sizes and costs: any formula behind the filters");
+      "model", "Predict errors, sizes and costs with the formulas behind the filters");
   const auto json = std::make_shared<bool>(false);
-  command.add_flag("--json", *json, "One JSON object; without NAME, one a model");
+  command.add_flag("--json", *json, "Print one JSON object; without NAME, one per model");
   command.footer(
-      "sluice model NAME --PARAMETER VALUE ...: what the model tells.\n"
-      "sluice model NAME --help: its parameters. Without NAME: every model with its own.\n"
+      "sluice model NAME --PARAMETER VALUE ...  print what the model predicts\n"
+      "sluice model NAME --help                 print its parameters\n"
+      "sluice model                             list all models\n"
       "Example: sluice model apbf --k 10 --l 7");
   // Each model has flags of its own: from NAME on, nothing is the parser's.
   command.prefix_command();

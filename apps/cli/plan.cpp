@@ -30,7 +30,7 @@ double parse_lines(const std::string& text) {
   const auto [stop, error] = std::from_chars(text.data(), end, lines);
   if (error != std::errc() || stop != end || !(lines >= 1) || !(lines < 1e6))
     throw BadParameters(
-        fmt::format("--lines '{}' is no number of cache lines: give 1 or more", text));
+        fmt::format("--lines '{}' is not a number of cache lines: give 1 or more", text));
   return lines;
 }
 
@@ -98,7 +98,7 @@ Row row_of(const Plan& plan, bool chosen, bool windows) {
   Row row = {chosen ? "* " + plan.filter : "  " + plan.filter,
              format_count(plan.holds),
              format_size(plan.bytes),
-             fmt::format("{:.1f}", plan.bits_a_key),
+             fmt::format("{:.1f}", plan.bits_per_key),
              plan.fpr == 0 ? "0" : format_probability(plan.fpr),
              plan.fnr == 0 ? "0" : format_probability(plan.fnr)};
   if (windows) {
@@ -159,7 +159,7 @@ void add_plan_fields(JsonWriter& json, const Plan& plan, std::uint64_t beside, b
       .field("keys", plan.holds)
       .field("bytes", plan.bytes)
       .field("memory", plan.bytes + beside)
-      .field("bits_a_key", plan.bits_a_key)
+      .field("bits_per_key", plan.bits_per_key)
       .field("fpr", plan.fpr)
       .field("fnr", plan.fnr);
   if (plan.window) json.field("slack", plan.slack).field("npws", plan.npws);
@@ -203,9 +203,8 @@ int run(const PlanFlags& flags) {
 }
 
 constexpr const char* kNotes =
-    "Give what you know: any of these, together or alone. Memory alone asks for the most that can "
-    "be\n"
-    "remembered in it. Memory without --fpr asks for the least error that fits.\n"
+    "Give what you know, in any combination. --memory alone asks for as many keys as fit;\n"
+    "--memory without --fpr asks for the lowest error that fits.\n"
     "\n"
     "Examples:\n"
     "  sluice plan --window 10m --rate 50k/s --fpr 1e-6\n"
@@ -213,40 +212,42 @@ constexpr const char* kNotes =
     "  sluice plan --expect 100M --lines 1\n"
     "  sluice plan --memory 64MiB\n"
     "\n"
-    "Exit: 0 there is a plan, 1 there is none (the nearest requests are named), 2 usage.\n";
+    "Exit codes: 0 there is a plan, 1 there is none (the nearest requests are named), 2 wrong "
+    "usage.\n";
 
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand(
-      "plan", "Say what you want: which filters do it, at what cost, and which one is best");
+      "plan", "Choose a filter: list those that meet your needs, with size and errors");
   const auto flags = std::make_shared<PlanFlags>();
   const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
     command.add_option(name, value, help)->type_name(type);
   };
   add("-w,--window", flags->window,
-      "What to remember: the last so many records let through (1M), the last so much time (10m), "
-      "or "
-      "since the last whole hour or day",
+      "What to remember: the last N records let through (1M), a span of time (10m), or the current "
+      "hour or day in UTC",
       "1M|10m|hour|day");
   command.add_flag("--refresh", flags->refresh, "A repeat restarts its key's window");
-  add("--rate", flags->rate, "Distinct keys to expect, for a window of time", "50k/s");
-  add("-n,--expect", flags->expect, "Distinct keys to expect; for a window of time, in a window",
+  add("--rate", flags->rate, "Expected rate of distinct keys, for a time window", "50k/s");
+  add("-n,--expect", flags->expect, "Number of distinct keys; with a time window, per window",
       "COUNT");
   add("--fpr", flags->fpr,
-      "The share of distinct records that may be taken for duplicates, and lost [1e-6; with "
-      "--memory, the least that fits]",
+      "Share of distinct records that may be judged duplicates, and so be lost [1e-6; with "
+      "--memory, the lowest that fits]",
       "P");
   add("--fnr", flags->fnr,
-      "The share of repeats that may be let through: also filters that forget at random [0]", "P");
+      "Share of duplicates that may be let through; above 0 allows filters that forget at random "
+      "[0]",
+      "P");
   add("-m,--memory", flags->memory,
-      "What the filter and its buffers may take; alone, the whole process", "SIZE");
-  add("--slack", flags->slack, "How far past the window a key may be remembered, as a share of it",
-      "SHARE");
-  add("--npws", flags->npws, "How many such keys are to be expected, as a share of the window",
-      "SHARE");
-  add("--lines", flags->lines, "Cache lines that a new key may touch, on average", "COUNT");
-  command.add_flag("--json", flags->json, "One JSON object, with what is not feasible and why");
+      "Memory budget for the filter and its buffers; alone, for the whole process", "SIZE");
+  add("--slack", flags->slack,
+      "How far past the window a key may still be remembered, as a share of it", "SHARE");
+  add("--npws", flags->npws, "Peak share of expired keys that are still remembered", "SHARE");
+  add("--lines", flags->lines, "Most cache lines that a new key may touch, on average", "COUNT");
+  command.add_flag("--json", flags->json,
+                   "Print one JSON object, with the infeasible filters and why");
   command.footer(kNotes);
   command.callback(
       [flags, &exit_code] { exit_code = guarded("plan", [&] { return run(*flags); }); });

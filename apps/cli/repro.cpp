@@ -129,31 +129,31 @@ int run(const Flags& flags) {
 
 void add_repro(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand(
-      "repro", "Run the experiments of the papers behind the filters, ours beside theirs");
+      "repro", "Rerun the experiments of the papers behind the filters, and compare the results");
   const auto flags = std::make_shared<Flags>();
-  command
-      .add_option("paper", flags->papers, "koloniari, shtul, dutta, guo, dautrich; nothing is all")
+  command.add_option("paper", flags->papers, "koloniari, shtul, dutta, guo or dautrich [all]")
       ->type_name("PAPER");
   const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
     return command.add_option(name, value, help)->type_name(type);
   };
-  add("-o,--out", flags->out, "The folder for the page, the data and the figures", "DIR")
+  add("-o,--out", flags->out, "Folder for the page, the data and the figures", "DIR")
       ->capture_default_str();
   add("--scale", flags->scale,
-      "Streams, universes and memory as a share of the paper's; 1 is its own size [each "
-      "experiment's own: all together take less than ten minutes]",
+      "Size of streams, universes and memory as a share of the paper's; 1 is full size [set by "
+      "each "
+      "experiment; all of them together take less than ten minutes]",
       "F");
   add("--seed", flags->seed, "The same seed gives the same files", "S")->capture_default_str();
   add("--input", flags->input,
-      "A stream of your own instead of a generated one: a key a line, or source, tab, key", "FILE");
+      "Read this stream instead of generating one: one key per line, or source, tab, key", "FILE");
   add("--only", flags->only,
-      "This experiment alone, such as fig5a, or fig5 for all its parts; may repeat", "NAME")
+      "Run only this experiment, such as fig5a, or fig5 for all its parts; may be repeated", "NAME")
       ->allow_extra_args(false);
-  add("--set", flags->settings, "Another value for a parameter of the experiments; may repeat",
+  add("--set", flags->settings, "Change a parameter of the experiments; may be repeated",
       "NAME=NUMBER")
       ->allow_extra_args(false);
-  command.add_flag("--no-plot", flags->no_plot, "No figures: gnuplot is not needed");
-  command.add_flag("--list", flags->list, "Say which experiments there are, and run none");
+  command.add_flag("--no-plot", flags->no_plot, "Draw no figures; gnuplot is not needed");
+  command.add_flag("--list", flags->list, "List the experiments without running any");
   command.footer("Example: sluice repro koloniari --only fig7c --set k=6");
   command.callback(
       [flags, &exit_code] { exit_code = guarded("repro", [&] { return run(*flags); }); });

@@ -41,7 +41,7 @@ std::vector<double> sizes_of(const Context& context) {
   const double bits = context.number("bits");
   if (bits == 0) return {1, 2, 4, 8, 16, 32};
   if (!(bits > 0.1 && bits <= 1024))
-    throw BadParameters("--set bits: give bits an item from 0.1 to 1024; 0 is the paper's");
+    throw BadParameters("--set bits: give bits per item from 0.1 to 1024; 0 is the paper's");
   return {bits};
 }
 
@@ -122,7 +122,7 @@ Curve expected_of(const std::string& prefix, const std::string& suffix, const st
 Figure figure_of(const std::string& title, const std::string& figure,
                  const std::vector<Series>& all) {
   const double one = all[0].all.size() == 1 ? place_of(all[0].all[0].bits) : 0;
-  const Axis bits{"bits an item of the window",
+  const Axis bits{"bits per item of the window",
                   false,
                   std::min(0.0, one) - 0.3,
                   std::max(5.0, one) + 0.3,
@@ -240,7 +240,7 @@ void claim_ten(Rows& rows, const std::string& id, const std::vector<Series>& all
 void show(Rows& rows, const std::vector<Series>& all) {
   for (const Series& series : all)
     for (const Measured& each : series.all) {
-      const std::string of = fmt::format("{}, {:g} bits an item", series.name, each.bits);
+      const std::string of = fmt::format("{}, {:g} bits per item", series.name, each.bits);
       rows.measured("", "penalty, inferential over standard: " + of, ratio_of(each));
       rows.measured("", "posterior error: " + of, each.best.inferred.posterior_error);
     }

@@ -18,7 +18,7 @@ std::vector<Experiment> experiments() {
                              {"warm", 1 << 20, "items inserted before that; scaled", 0, 1 << 26}};
   const Parameters universe = {{"U", 1 << 16, "keys", 2, 1 << 26}};
   const Parameters trials = {
-      {"bits", 0, "bits an item of the window; 0: 1, 2, 4 … 32", 0, 1024},
+      {"bits", 0, "bits per item of the window; 0: 1, 2, 4 … 32", 0, 1024},
       {"kmax", 30, "most probes tried", 1, 30},
       {"all_k", 0, "1: all probes up to kmax are tried, not only to the least", 0, 1},
       {"penalty", 10, "penalties are uniform from 1 to this", 1.001, 1e6}};
@@ -90,7 +90,7 @@ Paper dautrich_paper() {
               "parentheses "
               "are those of an independent simulation of its set-up at full size (2^22 queries), "
               "and carry their own chance where errors are few.",
-              "**Parameters** that give the paper's curves: max(k, 3) bits a timer, ⌊w · bits / "
+              "**Parameters** that give the paper's curves: max(k, 3) bits per timer, ⌊w · bits / "
               "bits "
               "a timer⌋ timers, the smallest block B with ⌈w/B⌉ + 1 + P + 2 ≤ 2^bits, padding P = "
               "max(0, ⌈m/(kB)⌉ − 1). The best k of 1 to 30 is found for each filter and size, as "
@@ -106,7 +106,7 @@ Paper dautrich_paper() {
               "the keys that came last in that block: lower posterior errors, lower penalties "
               "(`.printed = false`, which is how Sluice does it).",
               "**Scale** is that of the streams' length. Universe and windows stay: they are what "
-              "the curves depend on. So few errors are left at many bits an item, and tolerances "
+              "the curves depend on. So few errors are left at many bits per item, and tolerances "
               "there are what chance allows.",
               "**Source addresses.** The CAIDA trace is not free to pass on. A generated stream "
               "stands in: 70,000 senders active at a time, some quicker than others, each for "

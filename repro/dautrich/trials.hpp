@@ -39,7 +39,7 @@ class Penalties {
   double span_;
 };
 
-// The filter of §5.1.2 for `bits` bits an item of the window, with k probes.
+// The filter of §5.1.2 for `bits` bits per item of the window, with k probes.
 Timing::Params timing_of(std::uint64_t window, double bits, unsigned probes);
 
 struct Trial {

@@ -103,7 +103,7 @@ Paper dutta_paper() {
               "The click stream of Figures 2, 4 and 6 (KDD Cup 2000) is not to be had. A generated "
               "one of 3 M records stands in for it, which draws from 3000 keys by a power law of "
               "skew 1.2: chosen so that the false negatives of stable come near to those printed. "
-              "--input FILE takes a real one, a key a line. §6.1 has its memory labels swapped: "
+              "--input FILE takes a real one, a key per line. §6.1 has its memory labels swapped: "
               "more "
               "memory cannot have more false negatives.",
               "Full size: Tables 2 and 3 and Figures 2, 4, 6 and 8 have it by default. At --scale "

@@ -1,7 +1,7 @@
 // The streams of Dutta et al. 2012 with their exact truth, and what filters make of them.
 //
-// A generated stream keeps one bit a key of its universe: 13 MB for the paper's billion records. A
-// user's own file takes up to 96 bytes a key.
+// A generated stream keeps one bit per key of its universe: 13 MB for the paper's billion records. A
+// user's own file takes up to 96 bytes per key.
 #pragma once
 
 #include <cstdint>

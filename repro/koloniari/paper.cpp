@@ -181,7 +181,8 @@ std::vector<std::string> notes() {
       "keys drawn by Zipf's law with exponent 1 from a universe that gives the stated number of "
       "distinct ones, and producers drawn by the same law apart from the keys, so that a tree "
       "finds "
-      "only the locality that skew brings. `--input` takes a file of one event a line: a key, or a "
+      "only the locality that skew brings. `--input` takes a file of one event per line: a key, or "
+      "a "
       "source, a tab and a key (`awk '{print $1 \"\\t\" $7}' access.log`).",
       "The web log's \"4300 distinct URLs\" and \"14300 bits\" contradict its other two sizes: "
       "105,000 "

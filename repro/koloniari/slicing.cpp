@@ -207,7 +207,7 @@ Result run_prop2(const Context& context) {
   Result result{context.rows(), {}};
   Curve measured{"measured", Curve::Style::bars, {}},
       predicted{"model", Curve::Style::marks, {}, 4};
-  Panel panel{"k1 slices a key, k2 bits in each; diced filters",
+  Panel panel{"k1 slices per key, k2 bits in each; diced filters",
               {"slicing"},
               {"false positives (share of the distinct)", false, 0.0},
               {}};

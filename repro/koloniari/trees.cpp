@@ -45,7 +45,7 @@ struct Found {
   std::vector<Tree::Level> levels;  // the root's first
   std::vector<double> climbs;       // share of the events, from the leaf
   double fpr = 0, fnr = 0;
-  std::vector<bool> duplicate;  // one an event
+  std::vector<bool> duplicate;  // one per event
 };
 
 Found run_tree(const Context& context, const std::vector<Event>& events, const TreeShape& shape,

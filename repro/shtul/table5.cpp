@@ -20,7 +20,7 @@ AnyFilter cohort_for(std::uint64_t keys, double fpr) {
   return make_filter("cohort", {.keys = keys, .fpr = fpr});
 }
 
-// A filter paced by a number of keys a generation, under fresh keys.
+// A filter paced by a number of keys per generation, under fresh keys.
 class Paced {
  public:
   Paced(AnyFilter filter, std::uint64_t window, std::uint64_t seed)
@@ -171,8 +171,8 @@ Result run_table5(const Context& context) {
     throw BadParameters("--set w: give a window from 1000 to 100000000");
   const std::uint64_t window = context.scaled(least, least);
   Result result{context.rows(), {}};
-  Table table{{"error at most", "filter", "error", "bits a key", "slack", "weighted slack",
-               "cache lines a new key"},
+  Table table{{"error at most", "filter", "error", "bits per key", "slack", "weighted slack",
+               "cache lines per new key"},
               {}};
   const auto line = [&](const Compared& row, const char* name, double error, double bits,
                         double slack, double npws, const std::string& lines) {
@@ -213,7 +213,7 @@ Result run_table5(const Context& context) {
   result.table = std::move(table);
   const Axis errors{"error at most (share of the distinct)", false, -0.6, 3.6, names};
   result.figure = {"Cohort, apbbf and SWAMP at equal error",
-                   {{"memory", errors, {"bits a key", false, 0.0}, {cohort, apbbf, swamp}},
+                   {{"memory", errors, {"bits per key", false, 0.0}, {cohort, apbbf, swamp}},
                     {"keys reported past the window, weighted by their chance",
                      errors,
                      {"slack (% of the window)", false, 0.0},

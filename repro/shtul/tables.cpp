@@ -104,7 +104,7 @@ Table own_cut(const Cut& cut) {
   line("slices asked, not found", asked(Fills::linear).negative, asked(Fills::exact).negative);
   line("peak weighted slack, of the window", model::apbf_npws(cut.k, cut.l),
        model::apbf_npws(cut.k, cut.l));
-  line("bits a key", model::apbf_bits(cut.k, cut.l), model::apbf_bits(cut.k, cut.l));
+  line("bits per key", model::apbf_bits(cut.k, cut.l), model::apbf_bits(cut.k, cut.l));
   return table;
 }
 
@@ -266,7 +266,7 @@ Result run_own_blocks(const Context& context, const BlockCut& cut) {
   line("blocks asked, false positive", asked.positive);
   line("blocks asked, not found", asked.negative);
   line("peak weighted slack, of the window", model::apbf_npws(cut.k, cut.l, matches.back()));
-  line("bits a key", model::apbbf_bits(cut.k, cut.l, shape));
+  line("bits per key", model::apbbf_bits(cut.k, cut.l, shape));
   show(result.rows, "Table 3", table);
   result.table = std::move(table);
   ErrorPanels panels;
@@ -312,7 +312,7 @@ Result run_table3(const Context& context) {
       share = error.share;
       worst = std::max(worst, std::abs(error.share / fpr - 1) - error.tolerance);
     }
-    if (i % 8 == 0) panels.begin(fmt::format("b = {} bits a block", cut.bits), "k,l,B", true);
+    if (i % 8 == 0) panels.begin(fmt::format("b = {} bits per block", cut.bits), "k,l,B", true);
     panels.add(fmt::format("{},{},{}", cut.k, cut.l, cut.block), share, fpr,
                printed("table3." + name + ".fp"));
     if (cut.block == 512) {
@@ -360,7 +360,7 @@ Result run_table4(const Context& context) {
                         static_cast<double>(params.capacity);
     result.rows.predicted(
         "Table 4",
-        fmt::format("({},{},{},{}): bits an element of a filter made for {}, all counted", cut.k,
+        fmt::format("({},{},{},{}): bits per element of a filter made for {}, all counted", cut.k,
                     cut.l, cut.block, cut.bits, keys),
         bits, made, {0.02});
     result.rows.value("table4." + name + ".swamp", made);
@@ -391,7 +391,7 @@ Result run_table4(const Context& context) {
   result.figure = {"Memory at equal error",
                    {{fmt::format("a window of {} keys", keys),
                      {"error (share of the distinct)", false, -0.6, 3.6, names},
-                     {"bits an element", false, 0.0},
+                     {"bits per element", false, 0.0},
                      {apbbf, swamp, paper}}}};
   return result;
 }

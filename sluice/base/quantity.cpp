@@ -205,8 +205,9 @@ double parse_rate(std::string_view flag, std::string_view text) {
                          : unit == "d" ? 86'400
                                        : 0;
   if (seconds == 0)
-    throw BadParameters(fmt::format(
-        "{} '{}' is no rate: give keys a second, minute, hour or day, such as 50k/s", flag, text));
+    throw BadParameters(
+        fmt::format("{} '{}' is no rate: give keys per second, minute, hour or day, such as 50k/s",
+                    flag, text));
   return static_cast<double>(parse_count(flag, text.substr(0, slash))) / seconds;
 }
 

@@ -38,11 +38,11 @@ void check(const SliceParams& params) {
   if (sites > SliceMap::kMostSites)
     refuse(fmt::format("{} sites; give at most {}", sites, SliceMap::kMostSites));
   if (params.bits < sites)
-    refuse(fmt::format("{} bits for {} sites; give at least a bit a site", params.bits, sites));
+    refuse(fmt::format("{} bits for {} sites; give at least a bit per site", params.bits, sites));
   if (params.slicing != Slicing::general) return;
-  const unsigned k1 = params.slices_a_key;
+  const unsigned k1 = params.slices_per_key;
   if (k1 == 0 || k1 > params.slices || params.probes % k1 != 0)
-    refuse(fmt::format("{} slices a key; give a divisor of the {} probes, at most the {} slices",
+    refuse(fmt::format("{} slices per key; give a divisor of the {} probes, at most the {} slices",
                        k1, params.probes, params.slices));
 }
 
@@ -69,9 +69,9 @@ SliceMap::SliceMap(const SliceParams& params)
       sites_(params.slices * params.inner),
       site_bits_((params.bits + sites_ - 1) / sites_) {}
 
-bool SliceMap::one_site_a_key() const noexcept {
+bool SliceMap::one_site_per_key() const noexcept {
   return sites_ == 1 || params_.slicing == Slicing::horizontal ||
-         (params_.slicing == Slicing::general && params_.slices_a_key == 1) ||
+         (params_.slicing == Slicing::general && params_.slices_per_key == 1) ||
          (params_.slicing == Slicing::horizontal_vertical && params_.inner == 1);
 }
 
@@ -99,7 +99,7 @@ Place SliceMap::place(const Digest& digest, unsigned probe) const noexcept {
 }
 
 void SliceMap::general_places(const Digest& digest, std::span<Place> out) const noexcept {
-  const unsigned k1 = params_.slices_a_key;
+  const unsigned k1 = params_.slices_per_key;
   const unsigned k2 = params_.probes / k1;
   // Different ones: the i-th is drawn from what the ones before it have left.
   std::array<std::uint32_t, kMostProbes> chosen;

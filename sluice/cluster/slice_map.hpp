@@ -20,17 +20,17 @@ enum class Slicing : std::uint8_t {
   vertical,             // a key's bits are anywhere in the filter, so on up to k sites
   horizontal_vertical,  // horizontal, each slice cut vertically into `inner` sites
   vertical_horizontal,  // vertical, each slice cut horizontally into `inner` sites
-  general,              // slices_a_key different slices, the same number of bits in each
+  general,              // slices_per_key different slices, the same number of bits in each
 };
 std::string_view name_of(Slicing slicing) noexcept;
 
 struct SliceParams {
   Slicing slicing = Slicing::vertical;
-  std::uint64_t bits = 0;     // m, in all
-  unsigned probes = 0;        // k
-  unsigned slices = 1;        // S
-  unsigned inner = 1;         // S′: of diced slicings
-  unsigned slices_a_key = 1;  // k₁: of the general slicing; k₂ = probes / k₁
+  std::uint64_t bits = 0;       // m, in all
+  unsigned probes = 0;          // k
+  unsigned slices = 1;          // S
+  unsigned inner = 1;           // S′: of diced slicings
+  unsigned slices_per_key = 1;  // k₁: of the general slicing; k₂ = probes / k₁
 };
 
 struct Place {
@@ -55,7 +55,7 @@ class SliceMap {
   // One a probe.
   void places(const Digest& digest, std::span<Place> out) const noexcept;
   // All of a key's bits are at one site, whatever the key.
-  bool one_site_a_key() const noexcept;
+  bool one_site_per_key() const noexcept;
   // Where a key is claimed: always one and the same, and one of its own.
   std::uint32_t claim_site(const Digest& digest) const noexcept;
 

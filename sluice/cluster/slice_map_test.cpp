@@ -87,11 +87,11 @@ TEST(SliceMap, ProbesOfAKeyDoNotFollowEachOther) {
 }
 
 TEST(SliceMap, KnowsWhetherAKeyHasOneSite) {
-  EXPECT_TRUE(SliceMap({Slicing::horizontal, 100, 4, 5, 1, 1}).one_site_a_key());
-  EXPECT_TRUE(SliceMap({Slicing::vertical, 100, 4, 1, 1, 1}).one_site_a_key());
-  EXPECT_TRUE(SliceMap({Slicing::general, 100, 4, 5, 1, 1}).one_site_a_key());
-  EXPECT_FALSE(SliceMap({Slicing::vertical, 100, 4, 5, 1, 1}).one_site_a_key());
-  EXPECT_FALSE(SliceMap({Slicing::horizontal_vertical, 100, 4, 5, 2, 1}).one_site_a_key());
+  EXPECT_TRUE(SliceMap({Slicing::horizontal, 100, 4, 5, 1, 1}).one_site_per_key());
+  EXPECT_TRUE(SliceMap({Slicing::vertical, 100, 4, 1, 1, 1}).one_site_per_key());
+  EXPECT_TRUE(SliceMap({Slicing::general, 100, 4, 5, 1, 1}).one_site_per_key());
+  EXPECT_FALSE(SliceMap({Slicing::vertical, 100, 4, 5, 1, 1}).one_site_per_key());
+  EXPECT_FALSE(SliceMap({Slicing::horizontal_vertical, 100, 4, 5, 2, 1}).one_site_per_key());
 }
 
 TEST(SliceMap, RefusesWhatCannotBe) {

@@ -40,7 +40,7 @@ Slices::Slices(const Options& options, std::vector<std::unique_ptr<Site>> sites)
       throw BadParameters(fmt::format("slices: a site of {} bits where the slicing needs {}",
                                       site->bits(), map_.site_bits()));
   if (map_.site_bits() >> kPositionBits != 0)
-    throw BadParameters("slices: more than 2^48 bits a site; cut the filter into more");
+    throw BadParameters("slices: more than 2^48 bits per site; cut the filter into more");
   if (options.rule.least_live > map_.probes())
     throw BadParameters(fmt::format("slices: at least {} live bits of {}; give fewer",
                                     options.rule.least_live, map_.probes()));

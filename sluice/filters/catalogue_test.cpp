@@ -112,11 +112,11 @@ TEST(Catalogue, BytesWithoutKeysStateACapacityThatKeepsTheTarget) {
 
 TEST(Catalogue, BytesAndKeysChooseTheProbesOfLeastError) {
   const AnyFilter roomy = make_filter("bloom,bytes=1MiB,layout=blocked", Wish{.keys = 200'000});
-  EXPECT_EQ(setting(roomy, "probes"), "16");  // 42 bits a key
+  EXPECT_EQ(setting(roomy, "probes"), "16");  // 42 bits per key
   const AnyFilter tight = make_filter("bloom,bytes=1MiB,layout=blocked", Wish{.keys = 1'000'000});
-  EXPECT_EQ(setting(tight, "probes"), "8");  // 8 bits a key
+  EXPECT_EQ(setting(tight, "probes"), "8");  // 8 bits per key
   const AnyFilter classic = make_filter("bloom,bytes=1MiB,layout=classic", Wish{.keys = 838'861});
-  EXPECT_EQ(setting(classic, "probes"), "7");  // 10 bits a key
+  EXPECT_EQ(setting(classic, "probes"), "7");  // 10 bits per key
 }
 
 TEST(Catalogue, TheLayoutFollowsTheTarget) {

@@ -21,8 +21,8 @@ constexpr std::uint64_t kWord = 16;  // counters a word
 constexpr std::size_t kKeysAhead = 3;
 
 constexpr ParameterInfo kKnown[] = {
-    {"bytes", "size of the table, two counters a byte", "8 to 64TiB", "what keys and fpr need"},
-    {"probes", "counters a key", "1 to 64", "the best for the size"},
+    {"bytes", "size of the table, two counters per byte", "8 to 64TiB", "what keys and fpr need"},
+    {"probes", "counters per key", "1 to 64", "the best for the size"},
     {"keys", "distinct keys it is planned for", "1 to 2^44", "`keys`; 8M, or what bytes hold"},
     {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };

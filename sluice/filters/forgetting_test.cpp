@@ -230,7 +230,7 @@ TEST(Forgetting, ErrorsSayWhatWouldBeRight) {
             "filter 'reservoir' cannot hold that error with so few filters: name more, or raise "
             "fpr");
   EXPECT_EQ(error_of("reservoir,bytes=16,filters=3,resets=1"),
-            "filter 'reservoir' takes 8 bytes a filter at least");
+            "filter 'reservoir' takes 8 bytes per filter at least");
   EXPECT_EQ(error_of("stable,decrements=3"),
             "filter 'stable' takes decrements only together with probes: name both");
   EXPECT_EQ(error_of("stable,bytes=8,probes=1,decrements=65"),

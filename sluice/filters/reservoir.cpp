@@ -58,7 +58,7 @@ const char* what_is_wrong(const Reservoir::Params& params) {
     return "filter 'reservoir' takes a table of 8 bytes to 64 TiB, in whole words of 8 bytes";
   if (params.filters == 0 || params.filters > model::kMostReservoirFilters)
     return "filter 'reservoir' takes 1 to 64 filters";
-  if (params.size() == 0) return "filter 'reservoir' takes 8 bytes a filter at least";
+  if (params.size() == 0) return "filter 'reservoir' takes 8 bytes per filter at least";
   if (params.variant > Variant::paper) return "filter 'reservoir' has no such variant";
   if (params.resets == 0 || params.resets > model::kMostReservoirResets ||
       params.resets > params.size())

@@ -28,7 +28,7 @@ constexpr std::string_view kDraws[] = {"run", "independent"};
 constexpr ParameterInfo kKnown[] = {
     {"bytes", "size of the table", "8 to 64TiB",
      "what a mean distance of `keys` keys needs, or 16MiB"},
-    {"probes", "cells a key", "1 to 64", "those that remember farthest"},
+    {"probes", "cells per key", "1 to 64", "those that remember farthest"},
     {"decrements", "cells that each record reduces", "1 to 65536", "the fewest that hold fpr"},
     {"max", "what a cell is set to; cells have 1, 2 or 4 bits", "1 to 15", "1"},
     {"draws", "which cells are reduced: neighbours, or each by chance", "run or independent",

@@ -59,7 +59,7 @@ TEST(ApbfModel, Table3) {
 
 TEST(ApbfModel, Table4) {
   for (const Row4& row : kTable4)
-    EXPECT_NEAR(apbbf_bits(row.k, row.l, {row.block, row.bits}), row.bits_a_key, 0.051);
+    EXPECT_NEAR(apbbf_bits(row.k, row.l, {row.block, row.bits}), row.bits_per_key, 0.051);
 }
 
 // True fills lie above the printed, linear ones, and so does the error.

@@ -59,13 +59,13 @@ double entropy(double share) {
   return -share * std::log2(share) - (1 - share) * std::log1p(-share) / std::log(2.0);
 }
 
-double transfer_of(double bits_a_key, unsigned probes) {
-  return compressed_bits(bits_a_key, any(-(probes / bits_a_key)));
+double transfer_of(double bits_per_key, unsigned probes) {
+  return compressed_bits(bits_per_key, any(-(probes / bits_per_key)));
 }
 
-CompressedShape shape_of(double bits_a_key, unsigned probes) {
-  return {probes, bits_a_key, transfer_of(bits_a_key, probes),
-          bloom_fpr_limit(bits_a_key, probes, 1)};
+CompressedShape shape_of(double bits_per_key, unsigned probes) {
+  return {probes, bits_per_key, transfer_of(bits_per_key, probes),
+          bloom_fpr_limit(bits_per_key, probes, 1)};
 }
 
 }  // namespace
@@ -197,27 +197,27 @@ double compressed_bits(double bits, double fill) {
 }
 
 // §3.5.2.
-CompressedShape compressed_shape(double transfer_a_key, unsigned probes) {
-  const auto transfer = [&](double bits_a_key) { return transfer_of(bits_a_key, probes); };
+CompressedShape compressed_shape(double transfer_per_key, unsigned probes) {
+  const auto transfer = [&](double bits_per_key) { return transfer_of(bits_per_key, probes); };
   // Compressed size rises with the size in memory: halve until it is met.
-  double low = 0, high = std::max(transfer_a_key, 1.0);
-  while (transfer(high) < transfer_a_key && high < 1e18) high *= 2;
+  double low = 0, high = std::max(transfer_per_key, 1.0);
+  while (transfer(high) < transfer_per_key && high < 1e18) high *= 2;
   for (int step = 0; step < 200 && high - low > 1e-13 * high; ++step) {
     const double middle = low + (high - low) / 2;
-    (transfer(middle) < transfer_a_key ? low : high) = middle;
+    (transfer(middle) < transfer_per_key ? low : high) = middle;
   }
   return shape_of(high, probes);
 }
 
-CompressedShape best_compressed_shape(double transfer_a_key, double most_bits_a_key) {
+CompressedShape best_compressed_shape(double transfer_per_key, double most_bits_per_key) {
   // Uncompressed: a filter of half-set bits, which is always within the memory.
-  const unsigned usual = bloom_probes(transfer_a_key, 1);
-  CompressedShape best{usual, transfer_a_key, transfer_a_key,
-                       bloom_fpr_limit(transfer_a_key, usual, 1)};
+  const unsigned usual = bloom_probes(transfer_per_key, 1);
+  CompressedShape best{usual, transfer_per_key, transfer_per_key,
+                       bloom_fpr_limit(transfer_per_key, usual, 1)};
   for (unsigned probes = 1; probes <= usual; ++probes) {
-    CompressedShape shape = compressed_shape(transfer_a_key, probes);
+    CompressedShape shape = compressed_shape(transfer_per_key, probes);
     // Too large: as large as may be, and less to send.
-    if (shape.bits_a_key > most_bits_a_key) shape = shape_of(most_bits_a_key, probes);
+    if (shape.bits_per_key > most_bits_per_key) shape = shape_of(most_bits_per_key, probes);
     if (shape.fpr < best.fpr) best = shape;
   }
   return best;

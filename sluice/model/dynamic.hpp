@@ -102,15 +102,15 @@ double compressed_bits(double bits, double fill);
 // A filter as sent: larger in memory than in transfer, with fewer probes than usual.
 struct CompressedShape {
   unsigned probes = 0;
-  double bits_a_key = 0;      // in memory
-  double transfer_a_key = 0;  // compressed
+  double bits_per_key = 0;      // in memory
+  double transfer_per_key = 0;  // compressed
   double fpr = 0;
 };
-// With so many probes, the size in memory that compresses to `transfer_a_key` bits a key.
-CompressedShape compressed_shape(double transfer_a_key, unsigned probes);
-// Of all numbers of probes, the one with the least error that sends at most `transfer_a_key` and
-// keeps to `most_bits_a_key` in memory, which is at least as much. A single probe is the best where
+// With so many probes, the size in memory that compresses to `transfer_per_key` bits a key.
+CompressedShape compressed_shape(double transfer_per_key, unsigned probes);
+// Of all numbers of probes, the one with the least error that sends at most `transfer_per_key` and
+// keeps to `most_bits_per_key` in memory, which is at least as much. A single probe is the best where
 // its large filter fits.
-CompressedShape best_compressed_shape(double transfer_a_key, double most_bits_a_key);
+CompressedShape best_compressed_shape(double transfer_per_key, double most_bits_per_key);
 
 }  // namespace sluice::model

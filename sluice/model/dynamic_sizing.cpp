@@ -18,7 +18,7 @@ namespace {
 
 // Bits a key of the best standard filter: ln ε / ln .6185, where .6185 is e^{−(ln 2)²}. The paper
 // also prints .61285, a misprint.
-double ideal_bits_a_key(double fpr) {
+double ideal_bits_per_key(double fpr) {
   return -std::log(fpr) / (std::numbers::ln2 * std::numbers::ln2);
 }
 
@@ -66,7 +66,7 @@ double expected_bits_with(const std::vector<double>& tails, double fpr, unsigned
   const std::uint64_t capacity = capacity_of(bound, filters);
   double begun = 1;  // r₁
   for (std::uint64_t before = capacity; before < bound; before += capacity) begun += tails[before];
-  return begun * static_cast<double>(bound) / filters * ideal_bits_a_key(share_of(fpr, filters));
+  return begun * static_cast<double>(bound) / filters * ideal_bits_per_key(share_of(fpr, filters));
 }
 
 }  // namespace

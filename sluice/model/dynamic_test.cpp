@@ -258,16 +258,16 @@ TEST(DynamicModel, CompressedShapes) {
   EXPECT_NEAR(compressed_bits(1000, 0.11), 499.9, 0.1);
   // Known points at 8 bits a key sent: 14 in memory with two probes, 92 with one; .0216 plain.
   const CompressedShape two = compressed_shape(7.923, 2);
-  EXPECT_NEAR(two.bits_a_key, 14, 0.01);
+  EXPECT_NEAR(two.bits_per_key, 14, 0.01);
   EXPECT_NEAR(two.fpr, 0.0177, 1e-4);
   const CompressedShape single = compressed_shape(7.923, 1);
-  EXPECT_NEAR(single.bits_a_key, 92, 0.1);
+  EXPECT_NEAR(single.bits_per_key, 92, 0.1);
   EXPECT_NEAR(single.fpr, 0.0108, 1e-4);
   EXPECT_EQ(best_compressed_shape(8, 1000).probes, 1u);
-  EXPECT_NEAR(best_compressed_shape(8, 1000).bits_a_key, 96.9, 0.05);
+  EXPECT_NEAR(best_compressed_shape(8, 1000).bits_per_key, 96.9, 0.05);
   EXPECT_NEAR(best_compressed_shape(8, 1000).fpr, 0.0103, 5e-5);
   EXPECT_EQ(best_compressed_shape(8, 16).probes, 2u);
-  EXPECT_NEAR(best_compressed_shape(8, 16).bits_a_key, 14.3, 0.05);
+  EXPECT_NEAR(best_compressed_shape(8, 16).bits_per_key, 14.3, 0.05);
   EXPECT_NEAR(best_compressed_shape(8, 16).fpr, 0.0170, 5e-5);
   EXPECT_EQ(best_compressed_shape(8, 8).probes, 6u);
   EXPECT_NEAR(best_compressed_shape(8, 8).fpr, 0.0216, 1e-4);
@@ -276,12 +276,12 @@ TEST(DynamicModel, CompressedShapes) {
     for (double memory = transfer; memory < 40 * transfer; memory *= 1.3) {
       const CompressedShape best = best_compressed_shape(transfer, memory);
       EXPECT_LE(best.fpr, last);
-      EXPECT_LE(best.bits_a_key, memory);
-      EXPECT_LE(best.transfer_a_key, transfer * (1 + 1e-9));
+      EXPECT_LE(best.bits_per_key, memory);
+      EXPECT_LE(best.transfer_per_key, transfer * (1 + 1e-9));
       last = best.fpr;
     }
     for (unsigned probes = 1; probes < 5; ++probes)
-      EXPECT_NEAR(compressed_shape(transfer, probes).transfer_a_key / transfer, 1, 1e-9);
+      EXPECT_NEAR(compressed_shape(transfer, probes).transfer_per_key / transfer, 1, 1e-9);
   }
 }
 

@@ -26,12 +26,12 @@ double growing_fpr_bound(unsigned slots, double load, unsigned tag_bits, unsigne
   return one * (2 - one);
 }
 
-double growing_bits_a_key(unsigned slot_bits, double load) {
+double growing_bits_per_key(unsigned slot_bits, double load) {
   return slot_bits / load;
 }
 
-double tightening_series_bits_a_key(double first_keys, double factor, double tighten, double fpr,
-                                    double keys) {
+double tightening_series_bits_per_key(double first_keys, double factor, double tighten, double fpr,
+                                      double keys) {
   double bits = 0, held = 0, size = first_keys, error = fpr * (1 - tighten);
   while (held < keys) {
     bits +=

@@ -18,12 +18,12 @@ double growing_fpr_bound(unsigned slots, double load, unsigned tag_bits, unsigne
                          double first_buckets, double buckets);
 
 // Bits a key of a table as full as it is kept.
-double growing_bits_a_key(unsigned slot_bits, double load);
+double growing_bits_per_key(unsigned slot_bits, double load);
 
 // Bits a key of a series of blocked Bloom filters that starts at `first_keys`, each `factor` times
 // as large as the one before and planned for `tighten` times its error, all together for `fpr`;
 // when it holds `keys`. What the growing filter is compared with.
-double tightening_series_bits_a_key(double first_keys, double factor, double tighten, double fpr,
-                                    double keys);
+double tightening_series_bits_per_key(double first_keys, double factor, double tighten, double fpr,
+                                      double keys);
 
 }  // namespace sluice::model

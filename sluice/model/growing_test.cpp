@@ -46,12 +46,12 @@ TEST(GrowingModel, AHundredfoldOfKeysCostsAFewUnits) {
 // it is new.
 TEST(GrowingModel, ATighteningSeriesTakesMore) {
   const auto bits = [](double keys) {
-    return tightening_series_bits_a_key(1e6, 2, 0.8, 1e-6, keys);
+    return tightening_series_bits_per_key(1e6, 2, 0.8, 1e-6, keys);
   };
   EXPECT_NEAR(bits(255e6), 54.8, 0.1);
   EXPECT_NEAR(bits(200e6), 69.9, 0.1);
   EXPECT_NEAR(bits(129e6), 108.4, 0.1);
-  EXPECT_LT(growing_bits_a_key(32, 174 / 256.0), bits(255e6));
+  EXPECT_LT(growing_bits_per_key(32, 174 / 256.0), bits(255e6));
 }
 
 }  // namespace

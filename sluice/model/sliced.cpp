@@ -129,18 +129,18 @@ double sliced_density(const SlicedFilter& filter) {
 }
 
 double general_fpr_even(const GeneralSlicing& slicing) {
-  const double k = static_cast<double>(slicing.slices_a_key) * slicing.bits_a_slice;
-  const double held = slicing.keys * slicing.slices_a_key / slicing.slices;
-  return all_set(slicing.bits / slicing.slices, slicing.bits_a_slice * held, k);
+  const double k = static_cast<double>(slicing.slices_per_key) * slicing.bits_per_slice;
+  const double held = slicing.keys * slicing.slices_per_key / slicing.slices;
+  return all_set(slicing.bits / slicing.slices, slicing.bits_per_slice * held, k);
 }
 
 double general_fpr(const GeneralSlicing& slicing) {
-  const double share = static_cast<double>(slicing.slices_a_key) / slicing.slices;
+  const double share = static_cast<double>(slicing.slices_per_key) / slicing.slices;
   const double one = binomial_mean(slicing.keys, share, [&](double held) {
-    return all_set(slicing.bits / slicing.slices, slicing.bits_a_slice * held,
-                   slicing.bits_a_slice);
+    return all_set(slicing.bits / slicing.slices, slicing.bits_per_slice * held,
+                   slicing.bits_per_slice);
   });
-  return std::pow(one, slicing.slices_a_key);
+  return std::pow(one, slicing.slices_per_key);
 }
 
 SlicedErrors sliced_errors(const SlicedFilter& filter, unsigned failed, FaultRule rule) {
@@ -240,8 +240,8 @@ double fairness(std::span<const double> loads) {
   return squares == 0 ? 1 : sum * sum / (static_cast<double>(loads.size()) * squares);
 }
 
-double expected_fairness(unsigned slices, unsigned slices_a_key, double concentration) {
-  return 1 / (1 + (slices - 1.0) * concentration / slices_a_key);
+double expected_fairness(unsigned slices, unsigned slices_per_key, double concentration) {
+  return 1 / (1 + (slices - 1.0) * concentration / slices_per_key);
 }
 
 double zipf_concentration(double keys, double exponent) {
@@ -254,7 +254,7 @@ double zipf_concentration(double keys, double exponent) {
   return squares / (sum * sum);
 }
 
-HighestLoad zipf_highest_load(unsigned slices, unsigned slices_a_key, double keys,
+HighestLoad zipf_highest_load(unsigned slices, unsigned slices_per_key, double keys,
                               double exponent) {
   constexpr double kPlaced = 4096;  // each of the rest is too little to be seen
   constexpr double kWork = 2e7;     // steps in all
@@ -264,14 +264,14 @@ HighestLoad zipf_highest_load(unsigned slices, unsigned slices_a_key, double key
     const double weight = std::pow(rank, -exponent);
     sum += weight;
     if (rank <= kPlaced) {
-      placed.push_back(weight / slices_a_key);
+      placed.push_back(weight / slices_per_key);
     } else {
       rest += weight;
       squares += weight * weight;
     }
   }
-  const double even = rest / slices, spread = std::sqrt(squares / slices_a_key / slices);
-  const double steps = static_cast<double>(placed.size()) * slices_a_key + slices;
+  const double even = rest / slices, spread = std::sqrt(squares / slices_per_key / slices);
+  const double steps = static_cast<double>(placed.size()) * slices_per_key + slices;
   const double rounds = std::floor(std::clamp(kWork / steps, 16.0, 400.0));
   SplitMix64 random(1);
   std::vector<double> loads(slices);
@@ -279,7 +279,7 @@ HighestLoad zipf_highest_load(unsigned slices, unsigned slices_a_key, double key
   for (double round = 0; round < rounds; ++round) {
     for (double& load : loads) load = spread == 0 ? even : even + spread * normal(random);
     for (const double weight : placed)
-      for (unsigned i = 0; i < slices_a_key; ++i) loads[random.next() % slices] += weight;
+      for (unsigned i = 0; i < slices_per_key; ++i) loads[random.next() % slices] += weight;
     const double highest = *std::max_element(loads.begin(), loads.end()) / sum;
     mean += highest / rounds;
     mean_square += highest * highest / rounds;

@@ -51,8 +51,8 @@ struct GeneralSlicing {
   double bits = 0;
   double keys = 0;
   unsigned slices = 1;
-  unsigned slices_a_key = 1;  // k₁, different ones: at most S
-  unsigned bits_a_slice = 1;  // k₂
+  unsigned slices_per_key = 1;  // k₁, different ones: at most S
+  unsigned bits_per_slice = 1;  // k₂
 };
 // With n·k₁/S keys in every slice: (1 − (1 − S/m)^{kn/S})^k, whichever k₁ · k₂ = k.
 double general_fpr_even(const GeneralSlicing& slicing);
@@ -109,9 +109,9 @@ double pipelined_sites_filling(const SlicedFilter& filter);
 
 // Jain's fairness of loads: (Σx)² / (S·Σx²), 1 when all are equal.
 double fairness(std::span<const double> loads);
-// What to expect when a key of share p sends its load in equal parts to `slices_a_key` slices of S
+// What to expect when a key of share p sends its load in equal parts to `slices_per_key` slices of S
 // drawn for it: 1 / (1 + (S − 1)·Σp²/k₁). `concentration` is Σp².
-double expected_fairness(unsigned slices, unsigned slices_a_key, double concentration);
+double expected_fairness(unsigned slices, unsigned slices_per_key, double concentration);
 // Σp² of Zipf's law with this exponent over so many keys.
 double zipf_concentration(double keys, double exponent);
 // The share of the slice with the highest load on such a stream. It has no closed form: the most
@@ -121,7 +121,8 @@ double zipf_concentration(double keys, double exponent);
 struct HighestLoad {
   double mean, deviation;
 };
-HighestLoad zipf_highest_load(unsigned slices, unsigned slices_a_key, double keys, double exponent);
+HighestLoad zipf_highest_load(unsigned slices, unsigned slices_per_key, double keys,
+                              double exponent);
 
 // --- §5: when a filter is full -------------------------------------------------------------------
 

@@ -72,10 +72,10 @@ TEST(SlicedModel, Proposition1) {
   SplitMix64 random(1);
   for (int round = 0; round < testing_support::count_of(60, 300); ++round) {
     const unsigned slices = whole(random, 2, 64), k = whole(random, 1, 8);
-    const double bits_a_key = between(random, 4, 16), n = between(random, 1e4, 1e5);
+    const double bits_per_key = between(random, 4, 16), n = between(random, 1e4, 1e5);
     const auto distance = [&](Slicing slicing, double scale) {
       const SlicedFilter filter =
-          filter_of(slicing, bits_a_key * n * scale, k, std::round(n * scale), slices, 2);
+          filter_of(slicing, bits_per_key * n * scale, k, std::round(n * scale), slices, 2);
       const double whole_fpr = bloom_fpr(filter.bits, k, filter.keys);
       EXPECT_GE(sliced_fpr_even(filter), whole_fpr * (1 - 1e-9));
       EXPECT_GE(sliced_fpr(filter), whole_fpr * (1 - 1e-9));
@@ -85,7 +85,7 @@ TEST(SlicedModel, Proposition1) {
     for (const Slicing slicing : {Slicing::horizontal, Slicing::vertical,
                                   Slicing::horizontal_vertical, Slicing::vertical_horizontal}) {
       const double near = distance(slicing, 1), far = distance(slicing, 16);
-      EXPECT_LE(far, near / 12 + 1e-9) << slices << ' ' << k << ' ' << bits_a_key << ' ' << n;
+      EXPECT_LE(far, near / 12 + 1e-9) << slices << ' ' << k << ' ' << bits_per_key << ' ' << n;
     }
   }
 }
@@ -104,7 +104,7 @@ TEST(SlicedModel, Proposition2) {
     double even = 0, before = 1;
     for (const unsigned k1 : {1u, 2u, 3u, 4u, 6u, 12u}) {
       const GeneralSlicing slicing{
-          .bits = m, .keys = n, .slices = slices, .slices_a_key = k1, .bits_a_slice = k / k1};
+          .bits = m, .keys = n, .slices = slices, .slices_per_key = k1, .bits_per_slice = k / k1};
       if (even == 0) even = general_fpr_even(slicing);
       EXPECT_NEAR(general_fpr_even(slicing) / even, 1, 1e-9);
       EXPECT_GE(general_fpr_even(slicing), whole_fpr);
@@ -115,7 +115,7 @@ TEST(SlicedModel, Proposition2) {
     }
     // One slice a key is horizontal.
     const GeneralSlicing one{
-        .bits = m, .keys = n, .slices = slices, .slices_a_key = 1, .bits_a_slice = k};
+        .bits = m, .keys = n, .slices = slices, .slices_per_key = 1, .bits_per_slice = k};
     EXPECT_NEAR(general_fpr(one) / sliced_fpr(filter_of(Slicing::horizontal, m, k, n, slices)), 1,
                 1e-9);
   }

@@ -22,8 +22,8 @@ unsigned timing_bits(unsigned probes) {
   return std::max(probes, 3u);
 }
 
-std::uint64_t timing_timers(std::uint64_t window, double bits_a_key, unsigned timer_bits) {
-  return static_cast<std::uint64_t>(static_cast<double>(window) * bits_a_key / timer_bits);
+std::uint64_t timing_timers(std::uint64_t window, double bits_per_key, unsigned timer_bits) {
+  return static_cast<std::uint64_t>(static_cast<double>(window) * bits_per_key / timer_bits);
 }
 
 std::uint64_t timing_padding(std::uint64_t timers, unsigned probes, std::uint64_t block) {

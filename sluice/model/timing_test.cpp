@@ -20,10 +20,10 @@ TEST(TimingModel, BitsAndTimersAreByRule) {
 // Every block tried, smallest first.
 TEST(TimingModel, TheBlockIsTheSmallestThatFits) {
   for (const std::uint64_t window : {50u, 1000u, 3001u}) {
-    for (const double bits_a_key : {1.0, 4.0, 16.0, 64.0}) {
+    for (const double bits_per_key : {1.0, 4.0, 16.0, 64.0}) {
       for (unsigned probes = 1; probes <= 12; ++probes) {
         const unsigned bits = timing_bits(probes);
-        const std::uint64_t timers = timing_timers(window, bits_a_key, bits);
+        const std::uint64_t timers = timing_timers(window, bits_per_key, bits);
         const TimingShape shape = timing_shape(window, timers, probes, bits);
         std::uint64_t block = 1;
         const auto numbers = [&] {
@@ -33,7 +33,7 @@ TEST(TimingModel, TheBlockIsTheSmallestThatFits) {
           return generations + 1 + padding + 2;
         };
         while (block < window && numbers() > std::pow(2, bits)) ++block;
-        EXPECT_EQ(shape.block, block) << window << ' ' << bits_a_key << ' ' << probes;
+        EXPECT_EQ(shape.block, block) << window << ' ' << bits_per_key << ' ' << probes;
         EXPECT_LE(shape.generations + shape.padding + 3, std::uint64_t{1} << bits);
       }
     }

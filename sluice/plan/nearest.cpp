@@ -248,14 +248,14 @@ std::vector<NearRequest> nearest_to(const PlanRequest& request) {
 }
 
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest) {
-  std::string text = fmt::format("no filter does {}", in_flags(request));
+  std::string text = fmt::format("no filter can do {}", in_flags(request));
   std::string others;
   for (const NearRequest& near : nearest)
     join(others,
          fmt::format("{} {}{}{}", near.flag, near.value, near.also.empty() ? "" : " ", near.also),
          ", or ");
-  if (others.empty()) return text + ", nor with one of these changed";
-  return fmt::format("{}; the nearest that can be had: {}", text, others);
+  if (others.empty()) return text + ", and changing one of these does not help";
+  return fmt::format("{}; the nearest requests that can be met: {}", text, others);
 }
 
 }  // namespace sluice::planning

@@ -145,9 +145,9 @@ std::string_view name_in(const Plan& plan) {
 }
 
 std::string bits_and_bound(const Plan& plan) {
-  if (!plan.over_bound) return fmt::format("{:.1f} bits a key", plan.bits_a_key);
-  return fmt::format("{:.1f} bits a key, {:.2g} times what no filter can do without",
-                     plan.bits_a_key, *plan.over_bound);
+  if (!plan.over_bound) return fmt::format("{:.1f} bits per key", plan.bits_per_key);
+  return fmt::format("{:.1f} bits per key, {:.2g} × the theoretical minimum", plan.bits_per_key,
+                     *plan.over_bound);
 }
 
 std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plans,
@@ -157,24 +157,25 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
   if (error_is_open(request))
     return fmt::format("{} {} {}: {}", name,
                        default_will_do(request, plans[0])
-                           ? "is the default, and this is the least error of it that fits into"
-                           : "errs least of what fits into",
+                           ? "is the default, and this is its lowest error that fits into"
+                           : "has the lowest error of the filters that fit into",
                        format_size(*request.memory), bits_and_bound(plan));
   if (chosen != 0)
     return fmt::format(
-        "{} takes the fewest bytes of what is feasible, and the default, {}, is not ({})",
+        "{} takes the fewest bytes of the feasible filters; the default, {}, is not feasible ({})",
         plan.filter, name_in(plans[0]), plans[0].why_not);
   if (name == "cohort")
     return fmt::format(
         "cohort is the default for windows: it forgets no key too early, touches two "
-        "cache lines, and takes {}",
+        "cache lines per key, and takes {}",
         bits_and_bound(plan));
   if (name == "growing")
-    return fmt::format("the number of keys is not known, and growing holds its error at any: {}",
-                       bits_and_bound(plan));
+    return fmt::format(
+        "the number of keys is not known, and growing keeps its error at any number: {}",
+        bits_and_bound(plan));
   return fmt::format(
-      "the number of keys is known, so a Bloom filter does: {} cache line{} a key, {}", plan.lines,
-      plan.lines == 1 ? "" : "s", bits_and_bound(plan));
+      "the number of keys is known, so a Bloom filter is enough: {} cache line{} per key, {}",
+      plan.lines, plan.lines == 1 ? "" : "s", bits_and_bound(plan));
 }
 
 // What is sure against what is far: they are compared by the distance, in keys, at which a repeat
@@ -191,9 +192,8 @@ void choose_for_memory(const PlanRequest& request, Planning& planning) {
   const std::uint64_t sure_keys = sure == nullptr ? 0 : sure->holds;
   const std::uint64_t random_keys = random[farthest].feasible() ? random[farthest].holds : 0;
   const std::string both = fmt::format(
-      "a window that fits holds the last {} keys for sure, forgetting at random would hold a key "
-      "for "
-      "{} in the mean",
+      "a window that fits remembers the last {} keys for certain, and forgetting at random "
+      "remembers a key for {} later keys on average",
       format_count(sure_keys), format_count(random_keys));
   if (sure_keys >= random_keys && sure != nullptr) {
     planning.chosen = window;
@@ -269,7 +269,7 @@ Planning plan(const PlanRequest& request, PlanScope scope) {
     else if (scope == PlanScope::all)
       for (const Family& family : planning::forgetting_families())
         planning.candidates.push_back({.filter = std::string(family.text),
-                                       .why_not = "lets repeats through: only with --fnr"});
+                                       .why_not = "lets some duplicates through: needs --fnr"});
     const std::size_t chosen = choose(request, planning.candidates);
     if (chosen < planning.candidates.size()) {
       planning.reason = reason_for(request, planning.candidates, chosen);

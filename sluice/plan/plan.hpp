@@ -49,7 +49,7 @@ struct Plan {
   std::string settings = {};  // all parameters, but for the error that it was planned for
   std::uint64_t holds = 0;    // keys: of the set or window; of one that forgets, its mean distance
   std::uint64_t bytes = 0;    // of the filter
-  double bits_a_key = 0;
+  double bits_per_key = 0;
   double fpr = 0, fnr = 0;  // fnr: of a repeat as far away as can be asked for
   double slack = 0, npws = 0;
   double lines = 0;

@@ -27,8 +27,8 @@ std::string name_of(const Plan& plan) {
 }
 
 void expect_finite(const Plan& plan) {
-  for (const double value : {plan.bits_a_key, plan.fpr, plan.fnr, plan.slack, plan.npws, plan.lines,
-                             plan.over_bound.value_or(0)})
+  for (const double value : {plan.bits_per_key, plan.fpr, plan.fnr, plan.slack, plan.npws,
+                             plan.lines, plan.over_bound.value_or(0)})
     EXPECT_TRUE(std::isfinite(value) && value >= 0) << plan.filter;
 }
 

@@ -326,13 +326,13 @@ void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecas
   plan.npws = ceil6(made.npws);
   plan.lines = ceil3(made.lines);
   // A window is what was asked for; a set, too.
-  plan.bits_a_key = 8 * static_cast<double>(plan.bytes) / static_cast<double>(plan.holds);
+  plan.bits_per_key = 8 * static_cast<double>(plan.bytes) / static_cast<double>(plan.holds);
   if (plan.fpr > 0 && !family.forgets) {
     const double slack = std::max(made.slack, 1 / static_cast<double>(plan.holds));
     const bool sliding = plan.window && plan.window->kind != WindowSpec::Kind::landmark;
     const double bound = sliding ? model::window_lower_bound_bits(made.fpr, slack)
                                  : model::set_lower_bound_bits(made.fpr);
-    if (bound > 0) plan.over_bound = plan.bits_a_key / bound;
+    if (bound > 0) plan.over_bound = plan.bits_per_key / bound;
   }
   plan.why_not = what_is_amiss(plan, asked, made);
 }

@@ -299,7 +299,7 @@ TEST(AgePartitionSizes, TheErrorAskedForIsPlanned) {
 TEST(AgePartitionSizes, ErrorsSayWhatWouldBeRight) {
   EXPECT_NE(error_of("apbf,k=2,fpr=1e-6").find("cannot reach"), std::string::npos);
   EXPECT_NE(error_of("apbf,k=60,l=200").find("256 slices"), std::string::npos);
-  EXPECT_NE(error_of("apbf,k=4,l=3,bytes=64").find("64 bytes a slice"), std::string::npos);
+  EXPECT_NE(error_of("apbf,k=4,l=3,bytes=64").find("64 bytes per slice"), std::string::npos);
   EXPECT_NE(error_of("apbbf,block=128").find("64 or 512"), std::string::npos);
   EXPECT_NE(error_of("apbbf,bits=5,k=2,l=5").find("bits"), std::string::npos);
   EXPECT_NE(error_of("apbbf,layout=line,k=5,l=5").find("8, 16 or 32"), std::string::npos);

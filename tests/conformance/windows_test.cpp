@@ -32,7 +32,7 @@ void PrintTo(const Window& window, std::ostream* out) {
   *out << window.filter;
 }
 
-// Each is planned for 2000 keys a window or more, which the streams below do not pass.
+// Each is planned for 2000 keys per window or more, which the streams below do not pass.
 constexpr Window kWindows[] = {
     {"exact-window,generations=1"},
     {"exact-window,generations=7"},

@@ -80,7 +80,7 @@ load helper
 @test "inspect tells of how many pieces a series is" {
   seq 1 250 | sluice dedup --stats none --filter dynamic,keys=100,forget=yes --state s >/dev/null 2>&1
   run -0 --separate-stderr sluice inspect s
-  [[ $output == *"pieces"*"3, room for 50 keys more"* ]]
+  [[ $output == *"pieces"*"3, room for 50 more keys"* ]]
   sluice inspect s --json >json
   jq --exit-status '.series == {"pieces": 3, "room": 50, "kept": 0, "real_capacity": 300}' json
 }
@@ -105,7 +105,7 @@ load helper
   [[ $output == *apbf:*--k*--l*tells*fpr_linear*sliced:*--rule* ]]
   [ -z "$stderr" ]
   run -0 --separate-stderr sluice model apbf --k 10 --l 7
-  [[ $output =~ fpr_linear\ +0\.00121104.*fpr_exact\ +0\.00147354.*bits_a_key\ +35\.03 ]]
+  [[ $output =~ fpr_linear\ +0\.00121104.*fpr_exact\ +0\.00147354.*bits_per_key\ +35\.03 ]]
   sluice model apbf --k=10 --l 7 --json >out
   jq --exit-status '.model == "apbf" and (.fpr_exact * 1e8 | round) == 147355 and .slack > 1.42' out
   sluice model --json apbf --l 7 --k 10 >two

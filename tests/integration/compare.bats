@@ -17,11 +17,11 @@ catches_term() { (("0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status")" & 0x400
 # without_rates FILE: what the same seed gives again.
 without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
 
-@test "a table: a line a filter under a line of names, all of one width" {
+@test "a table: a line per filter under a line of names, all of one width" {
   sluice compare --stream zipf --records 20k --memory 8KiB --filter bloom --filter stable \
     --filter exact >out
   head -n 1 out | grep -qx 'zipf: 20,000 records, 10,000 distinct, 10,000 duplicates'
-  sed -n 2p out | grep -qx 'truth: 768 KiB, exact; each filter of a fixed size: 8 KiB'
+  sed -n 2p out | grep -qx 'truth: 768 KiB, exact; each filter of fixed size: 8 KiB'
   [ "$(wc -l <out)" -eq 7 ]
   sed -n 4p out | grep -q '^filter .*bytes .*bits/key .*false+ .*false- .*predicted+ .*M records/s$'
   [ "$(tail -n 4 out | awk '{ print length }' | sort -u | wc -l)" -eq 1 ]

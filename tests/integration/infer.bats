@@ -226,7 +226,7 @@ errors() {
   sluice dedup "${window[@]}" -k 1 --posterior --prior-field 4 --refresh --duplicates held \
     --stats none input >out
   calibrated .03 1 0
-  # One record a second.
+  # One record per second.
   sluice dedup --window 4096s --event-time 2 --time-format s --filter cohort,slot=16 --rate 8k/h \
     --seed 1 -k 1 --posterior --prior-field 4 --cost-lost 3 --duplicates held --stats none input >out
   calibrated .05 0 1

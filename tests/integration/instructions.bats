@@ -3,7 +3,7 @@
 load helper
 load ../support/instructions
 
-@test "an audit of 1/1024 costs at most 3 % more instructions a key" {
+@test "an audit of 1/1024 costs at most 3 % more instructions per key" {
   need_instructions "$SLUICE"
   # Short lines are the cheapest records, and the audit's share is largest there.
   lines_of 40k | cut -c 5-16 >input

@@ -90,7 +90,7 @@ planned() {
 
 @test "where one change will not do, several are named" {
   run -1 sluice plan --window 11 --memory 2097171 --slack 0.0814
-  [[ $output == *"no filter does --window 11 --slack 0.0814 --memory 2097171; "*"--memory "*" --slack "* ]]
+  [[ $output == *"no filter can do --window 11 --slack 0.0814 --memory 2097171; "*"--memory "*" --slack "* ]]
   run -1 sluice plan --window hour --rate 100k/s --fpr 1e-6 --memory 8MiB
   [[ $output == *"--window hour"* ]]
 }
@@ -124,5 +124,5 @@ planned() {
   [ "$(planned '[.filters[] | select(.feasible) | .filter] | contains(["stable"])' \
     --window 1k --fpr 1% --fnr 30%)" = true ]
   [ "$(planned '.filters[] | select(.filter == "stable") | .why_not' --window 1k)" = \
-    "lets repeats through: only with --fnr" ]
+    "lets some duplicates through: needs --fnr" ]
 }

@@ -57,7 +57,7 @@ load helper
 @test "a figure is found by its own name" {
   sluice repro dautrich --only fig12 --scale 0.01 --set bits=4 --set a2=1024 --set senders=100 --no-plot --out out 2>err
   grep -qx 'fig12 of dautrich is in fig11, Figures 11 and 12' err
-  grep -q '^| .*posterior error: w = 2^10, 4 bits an item' out/reproduction.md
+  grep -q '^| .*posterior error: w = 2^10, 4 bits per item' out/reproduction.md
   run -2 sluice repro dautrich --only fig99 --no-plot
   [[ ${lines[-1]} == *'fig7, fig8'* ]]
 }

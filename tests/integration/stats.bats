@@ -44,7 +44,7 @@ load helper
 @test "--stats text: the counts, the filter, the error, for people" {
   printf 'a\nb\na\n' >input
   run -0 --separate-stderr sluice dedup -n 1k input
-  says "3 records" distinct duplicates "planned for 1,000 keys" "predicted false positives" "bits a key"
+  says "3 records" distinct duplicates "planned for 1,000 keys" "predicted false positives" "bits per key"
 }
 
 @test "an unsized run grows, and an unsized Bloom filter states its capacity" {

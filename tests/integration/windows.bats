@@ -464,7 +464,7 @@ by_time=(--key 1 --event-time 2)
   [ "$(stat_of '(.window.slack - 1 / 24 | fabs < 1e-6) and (.window.npws - 1 / 24 | fabs < 1e-6)')" = true ]
 }
 
-# burst RATE FROM TO: so many new keys a second.
+# burst RATE FROM TO: so many new keys per second.
 burst() {
   awk -v rate="$1" -v from="$2" -v to="$3" 'BEGIN {
     for (s = from; s < to; ++s) for (i = 0; i < rate; ++i) printf "%d.%d %d\n", s, i, 1767225600 + s

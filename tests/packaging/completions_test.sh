@@ -60,7 +60,7 @@ for shell in bash fish zsh; do
   expect $shell 'sluice model ' apbf lower-bound
   expect $shell 'sluice model apbf --' --k --l --json
   expect $shell 'sluice generate clicks --' --skew --malformed
-  # shellcheck disable=SC2086  # one word a filter
+  # shellcheck disable=SC2086  # one word per filter
   expect $shell 'sluice dedup --filter ' $filters
 done
 for shell in fish zsh; do

@@ -94,7 +94,7 @@ struct Case {
   const char* layout = "";
 };
 
-// A table of 64 Ki bits a slice, or as many blocks, and as many keys as that holds.
+// A table of 64 Ki bits per slice, or as many blocks, and as many keys as that holds.
 std::string settings_of(const Case& it) {
   const std::string cut = ",k=" + std::to_string(it.k) + ",l=" + std::to_string(it.l) +
                           ",bytes=" + std::to_string((it.k + it.l) * it.slices * 8192);
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(Filters, Slack,
                                          "apbbf,layout=line,k=3,l=5,keys=100k"),
                          [](const auto& test) { return "case" + std::to_string(test.index); });
 
-// Bits a key of a window of a million, everything counted: Table 4.
+// Bits per key of a window of a million, everything counted: Table 4.
 TEST(ApbbfSize, Table4) {
   const auto bits = [](const char* filter) {
     return static_cast<double>(make_filter(filter, Wish{}).stats().bytes) * 8 / 1e6;

@@ -266,7 +266,7 @@ TEST_P(LargeBloom, UsesPositionsBeyond32Bits) {
   ASSERT_EQ(filter.stats().bytes, std::uint64_t{1} << 31);
   const bool blocked = filter.kind() == FilterKind::blocked_bloom;
   const std::size_t keys = blocked ? 160 : 40;
-  const std::size_t bits_a_key = blocked ? 16 : 4;
+  const std::size_t bits_per_key = blocked ? 16 : 4;
   Digests digests(Source::splitmix, 7);
   const std::span<const Digest> inserted = digests.batch(keys);
   std::vector<Verdict> verdicts(keys);
@@ -285,7 +285,7 @@ TEST_P(LargeBloom, UsesPositionsBeyond32Bits) {
     const double touches = quarter / (blocked ? 16 : 1);
     EXPECT_NEAR(touches, 40, kTolerance * 5.5);
   }
-  EXPECT_EQ(total, static_cast<double>(keys * bits_a_key)) << "two bits fell together";
+  EXPECT_EQ(total, static_cast<double>(keys * bits_per_key)) << "two bits fell together";
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LargeBloom,

@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, SlicedClusterError,
                                          Case{Slicing::vertical_horizontal, 8, 5, 8, 4, 2},
                                          Case{Slicing::vertical_horizontal, 8, 5, 8, 4, 4}));
 
-// Proposition 2: k1 slices a key and k2 bits in each, by the binomial load of each slice.
+// Proposition 2: k1 slices per key and k2 bits in each, by the binomial load of each slice.
 TEST(GeneralClusterError, IsTheModels) {
   for (const unsigned k1 : {1u, 2u, 4u}) {
     const SliceParams params{Slicing::general, 48400, 4, 100, 1, k1};

@@ -49,7 +49,7 @@ double measured_fpr(const Window& window, std::uint64_t probes, std::uint64_t se
 struct Case {
   const char* filter;
   double fpr;
-  double most_bits_a_key;
+  double most_bits_per_key;
   double most_slack;
   std::uint64_t probes;
 };
@@ -66,7 +66,7 @@ TEST_P(CohortError, IsWhatTheModelSaysInTheSpacePromised) {
   const double error = std::sqrt(stats.predicted_fpr / static_cast<double>(probes));
   EXPECT_NEAR(measured, stats.predicted_fpr, 4 * error + 1e-9);
   EXPECT_LE(measured, it.fpr);
-  EXPECT_LE(8.0 * static_cast<double>(stats.bytes) / kWindow, it.most_bits_a_key);
+  EXPECT_LE(8.0 * static_cast<double>(stats.bytes) / kWindow, it.most_bits_per_key);
   EXPECT_LE(window.slack(), it.most_slack);
   EXPECT_EQ(window.growth().growths(), 0u);
   EXPECT_EQ(stats.stash, 0u);

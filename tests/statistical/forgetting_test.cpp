@@ -153,7 +153,7 @@ TEST(ForgettingUniformError, IsNothingForFewKeys) {
 }
 
 // The paper has its filter converge faster than stable. At its three filters and stable's 2 probes
-// and 4 decrements both approach their fill at the same rate, 6/M a record; and after the first s
+// and 4 decrements both approach their fill at the same rate, 6/M per record; and after the first s
 // records sampling slows the paper's down.
 TEST(ForgettingConvergenceError, IsTheSameForBoth) {
   constexpr std::uint64_t kTableBits = 3 << 18;

@@ -1,4 +1,4 @@
-// The growing filter's errors against its model, and its bars: how often it loses a key, bits a key
+// The growing filter's errors against its model, and its bars: how often it loses a key, bits per key
 // at every moment, and how evenly growth is spread. Seeds are fixed; tolerances are four standard
 // errors.
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(GrowingError, HoldsItsBarsFromEmptyOn) {
   EXPECT_NEAR(static_cast<double>(lost), expected, 4 * std::sqrt(expected) + 1);
   EXPECT_LT(filter.stats().predicted_fpr, 2e-7);
   RecordProperty("lost", std::to_string(lost));
-  RecordProperty("bits_a_key", std::to_string(most_bits));
+  RecordProperty("bits_per_key", std::to_string(most_bits));
 }
 
 // What the choice of load rests on: hardly a key finds both buckets full, at any moment.

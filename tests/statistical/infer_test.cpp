@@ -85,11 +85,11 @@ struct Outcome {
   }
 };
 
-Timing::Params shape_of(std::uint64_t window, double bits_a_key, unsigned probes) {
+Timing::Params shape_of(std::uint64_t window, double bits_per_key, unsigned probes) {
   Timing::Params params;
   params.probes = probes;
   params.timer_bits = model::timing_bits(probes);
-  params.timers = model::timing_timers(window, bits_a_key, params.timer_bits);
+  params.timers = model::timing_timers(window, bits_per_key, params.timer_bits);
   const auto shape = model::timing_shape(window, params.timers, probes, params.timer_bits);
   params.generations = static_cast<unsigned>(shape.generations);
   params.padding = static_cast<unsigned>(shape.padding);
@@ -98,11 +98,11 @@ Timing::Params shape_of(std::uint64_t window, double bits_a_key, unsigned probes
   return params;
 }
 
-Outcome run(bool power_law, std::uint64_t window, double bits_a_key, unsigned probes,
+Outcome run(bool power_law, std::uint64_t window, double bits_per_key, unsigned probes,
             std::uint64_t asked, int seed, bool printed = true) {
   Stream stream(power_law, 1 + 10 * static_cast<std::uint64_t>(seed));
   SplitMix64 penalties(2 + 10 * static_cast<std::uint64_t>(seed));
-  const Timing::Params params = shape_of(window, bits_a_key, probes);
+  const Timing::Params params = shape_of(window, bits_per_key, probes);
   InferredWindow<Timing> filter(Timing::make(params),
                                 {.window = window,
                                  .block = params.capacity / params.generations,
@@ -137,7 +137,7 @@ Outcome run(bool power_law, std::uint64_t window, double bits_a_key, unsigned pr
 struct Case {
   bool power_law;
   unsigned window_bits;
-  unsigned bits_a_key;
+  unsigned bits_per_key;
   unsigned standard_probes, inferred_probes;
   double ratio;  // of the costs, inferred over standard, of an independent run
   double cost;   // inferred, of that run
@@ -170,7 +170,8 @@ TEST_P(PrintedTimingError, CostsAreThePapers) {
     Outcome sum;
     // More runs where errors are few.
     const int runs = full_counts() && told ? std::clamp(static_cast<int>(1e5 / c.cost), 1, 8) : 1;
-    for (int i = 0; i < runs; ++i) sum += run(c.power_law, window, c.bits_a_key, probes, asked, i);
+    for (int i = 0; i < runs; ++i)
+      sum += run(c.power_law, window, c.bits_per_key, probes, asked, i);
     return sum;
   };
   const Outcome inferred = with(c.inferred_probes);
@@ -180,7 +181,7 @@ TEST_P(PrintedTimingError, CostsAreThePapers) {
   fmt::print(
       "{} w=2^{} {:2} bits: standard {:.0f} inferred {:.0f} ratio {:.3f} ({:.3f}), of the prior "
       "alone {:.3f} {:.3f}, posterior error {:.4f}\n",
-      c.power_law ? "power law" : "uniform", c.window_bits, c.bits_a_key, standard,
+      c.power_law ? "power law" : "uniform", c.window_bits, c.bits_per_key, standard,
       inferred.inferred, ratio, c.ratio, standard / inferred.prior_only,
       inferred.inferred / inferred.prior_only, inferred.posterior_error);
   constexpr double kMeanCost = 5.5;
@@ -191,7 +192,7 @@ TEST_P(PrintedTimingError, CostsAreThePapers) {
   EXPECT_LE(inferred.posterior_error, 0.045);
   // With so few bits the filter's verdicts are worse than those by the prior alone.
   if (c.power_law && c.window_bits == 11) {
-    EXPECT_EQ(standard > inferred.prior_only, c.bits_a_key <= 4);
+    EXPECT_EQ(standard > inferred.prior_only, c.bits_per_key <= 4);
   }
   EXPECT_LT(inferred.inferred, inferred.prior_only);
 }
@@ -200,28 +201,28 @@ INSTANTIATE_TEST_SUITE_P(Paper, PrintedTimingError, testing::ValuesIn(kCases),
                          [](const auto& test) {
                            return fmt::format("{}Window{}Bits{}",
                                               test.param.power_law ? "Power" : "Uniform",
-                                              test.param.window_bits, test.param.bits_a_key);
+                                              test.param.window_bits, test.param.bits_per_key);
                          });
 
 // Our own way to count the keys whose timers are of an age: better posteriors, and lower costs.
 TEST(InferredTimingError, KeysThatCameAgainHaveNewTimers) {
   for (const Case& c : kCases) {
     // Short: four of them. Full: all in which there are errors enough to tell.
-    const bool chosen = (c.window_bits == 16 && (c.bits_a_key == 4 || c.bits_a_key == 32)) ||
-                        (c.power_law && c.bits_a_key == (c.window_bits == 11 ? 8 : 2));
+    const bool chosen = (c.window_bits == 16 && (c.bits_per_key == 4 || c.bits_per_key == 32)) ||
+                        (c.power_law && c.bits_per_key == (c.window_bits == 11 ? 8 : 2));
     if (full_counts() ? c.cost < 1e3 : !chosen) continue;
     const std::uint64_t window = std::uint64_t{1} << c.window_bits;
     const std::uint64_t asked = std::uint64_t{1} << (full_counts() ? 22 : 17);
     const auto with = [&](bool printed) {
-      return run(c.power_law, window, c.bits_a_key, c.inferred_probes, asked, 0, printed);
+      return run(c.power_law, window, c.bits_per_key, c.inferred_probes, asked, 0, printed);
     };
     const Outcome printed = with(true), ours = with(false);
     const double standard =
         c.standard_probes == c.inferred_probes
             ? ours.standard
-            : run(c.power_law, window, c.bits_a_key, c.standard_probes, asked, 0).standard;
+            : run(c.power_law, window, c.bits_per_key, c.standard_probes, asked, 0).standard;
     fmt::print("{} w=2^{} {:2} bits: ratio {:.3f} printed {:.3f}, posterior error {:.4f} {:.4f}\n",
-               c.power_law ? "power law" : "uniform", c.window_bits, c.bits_a_key,
+               c.power_law ? "power law" : "uniform", c.window_bits, c.bits_per_key,
                ours.inferred / standard, printed.inferred / standard, ours.posterior_error,
                printed.posterior_error);
     EXPECT_LT(ours.inferred, printed.inferred);
@@ -271,8 +272,8 @@ Outcome run_delivered(bool power_law, unsigned bits, bool least) {
   return run_delivered(power_law, Timing::make(params), window, least, asked);
 }
 
-// Eq. 28 where only delivered events are inserted, for timing filters of 8 and 16 bits a key and
-// cohorts of 16-bit slots (`bits` 0). A filter that judges by itself at 8 bits a key loses two of
+// Eq. 28 where only delivered events are inserted, for timing filters of 8 and 16 bits per key and
+// cohorts of 16-bit slots (`bits` 0). A filter that judges by itself at 8 bits per key loses two of
 // three events outside the window; its keys' ages are no renewals then, so it is left out.
 TEST(InferredDeliveredError, PosteriorsAreRight) {
   for (const bool power_law : {false, true}) {

@@ -82,7 +82,7 @@ inline constexpr Row3 kTable3[] = {
 
 struct Row4 {
   unsigned k, l, block, bits;
-  double fpr, bits_a_key, npws;
+  double fpr, bits_per_key, npws;
 };
 
 // Table 4, all cells as printed.

@@ -127,12 +127,12 @@ std::vector<double> intersection(const ModelArguments& in) {
 }
 
 constexpr ModelParameter kTransferTakes[] = {
-    {"transfer", "bits a key that may be sent", Takes::number, "", 0.1, 1000},
-    {"memory", "bits a key in memory", Takes::number, "twice --transfer", 0.1, 1e6, {}, true}};
+    {"transfer", "bits per key that may be sent", Takes::number, "", 0.1, 1000},
+    {"memory", "bits per key in memory", Takes::number, "twice --transfer", 0.1, 1e6, {}, true}};
 constexpr ModelOutput kTransferTells[] = {
     {"k", "probes with the least error"},
-    {"memory_bits_a_key", "in memory"},
-    {"transfer_bits_a_key", "compressed as well as can be"},
+    {"memory_bits_per_key", "in memory"},
+    {"transfer_bits_per_key", "compressed as well as can be"},
     {"fpr", "error"},
     {"plain_fpr", "error of a filter that is sent as it is: .6185^transfer"}};
 std::vector<double> transfer(const ModelArguments& in) {
@@ -140,7 +140,7 @@ std::vector<double> transfer(const ModelArguments& in) {
   const double memory = in.given("memory") ? in.number("memory") : 2 * sent;
   refuse_unless(memory >= sent, "model 'transfer': --memory is less than --transfer");
   const CompressedShape shape = best_compressed_shape(sent, memory);
-  return {static_cast<double>(shape.probes), shape.bits_a_key, shape.transfer_a_key, shape.fpr,
+  return {static_cast<double>(shape.probes), shape.bits_per_key, shape.transfer_per_key, shape.fpr,
           std::exp(-sent * std::pow(std::log(2.0), 2))};
 }
 

@@ -16,7 +16,7 @@ constexpr ModelParameter kUniverse{
 
 constexpr ModelParameter kStableTakes[] = {
     {"m", "cells", Takes::number, "", 2, kMostBits},
-    {"k", "K: cells a key", Takes::whole, "2", 1, kMostStableProbes},
+    {"k", "K: cells per key", Takes::whole, "2", 1, kMostStableProbes},
     {"p", "P: cells that a record reduces", Takes::whole, "4", 1, kMostStableDecrements},
     {"max", "what a cell is set to", Takes::whole, "1", 1, 255},
     kDistance,
@@ -55,7 +55,7 @@ std::vector<double> stable(const ModelArguments& in) {
 constexpr ModelParameter kReservoirTakes[] = {
     {"m", "bits, in all", Takes::number, "", 2, kMostBits},
     {"k",
-     "filters: bits a key",
+     "filters: bits per key",
      Takes::whole,
      "the paper's for --fpr",
      1,
@@ -94,7 +94,7 @@ std::vector<double> reservoir(const ModelArguments& in) {
   const double m = in.number("m"), fpr = in.number("fpr"), records = in.number("records");
   const double universe = in.number("universe");
   const unsigned k = in.given("k") ? in.whole("k") : reservoir_mean_filters(fpr);
-  refuse_unless(m >= 2.0 * k, "model 'reservoir': --m is less than two bits a filter");
+  refuse_unless(m >= 2.0 * k, "model 'reservoir': --m is less than two bits per filter");
   const ReservoirShape shape{.size = m / k,
                              .filters = k,
                              .variant = in.choice("variant") == "paper" ? ReservoirVariant::paper
@@ -126,7 +126,7 @@ constexpr ModelParameter kGrowingTakes[] = {
     {"slot", "bits of a slot", Takes::whole, "32", 8, 64},
     {"tag", "bits of a slot that are tag; of the rest, all but one are hash", Takes::whole, "12", 1,
      63},
-    {"load", "keys a slot", Takes::chance, "0.68"},
+    {"load", "keys per slot", Takes::chance, "0.68"},
     {"first", "buckets at the start", Takes::number, "1024", 1, 1e15},
     {"buckets", "buckets now", Takes::number, "1M", 1, 1e15},
     {"fpr", "the error of the series that it is compared with", Takes::chance, "1e-6"}};
@@ -135,8 +135,8 @@ constexpr ModelOutput kGrowingTells[] = {
     {"keys", "slots · load · buckets"},
     {"fpr_bound", "the most that it errs after growing so far"},
     {"fpr_bound_doubled", "the same a doubling later"},
-    {"bits_a_key", "slot/load"},
-    {"series_bits_a_key",
+    {"bits_per_key", "slot/load"},
+    {"series_bits_per_key",
      "a series of blocked filters that doubles, each with 0.8 of the error before"}};
 std::vector<double> growing(const ModelArguments& in) {
   const unsigned slot = in.whole("slot"), tag = in.whole("tag"), slots = 512 / slot;
@@ -151,9 +151,9 @@ std::vector<double> growing(const ModelArguments& in) {
           slots * load * now,
           bound(now),
           bound(2 * now),
-          growing_bits_a_key(slot, load),
-          tightening_series_bits_a_key(slots * load * first, 2, 0.8, in.number("fpr"),
-                                       slots * load * now)};
+          growing_bits_per_key(slot, load),
+          tightening_series_bits_per_key(slots * load * first, 2, 0.8, in.number("fpr"),
+                                         slots * load * now)};
 }
 
 constexpr ModelInfo kModels[] = {

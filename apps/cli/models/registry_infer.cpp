@@ -109,7 +109,7 @@ constexpr ModelParameter kTimingTakes[] = {
     kPosition,
     {"age", "λ: blocks that the key's oldest timers are old", Takes::whole, "1", 0, 1e9},
     {"oldest", "c: how many are that old", Takes::whole, "1", 1, 64},
-    {"k", "timers a key", Takes::whole, "", 1, 64},
+    {"k", "timers per key", Takes::whole, "", 1, 64},
     {"m", "timers, in all", Takes::number, "", 2, kMostBits},
     kAnchor,
     {"stream", "D(j): every arrival a new key, or keys of --universe", Takes::choice, "new", 0, 0,

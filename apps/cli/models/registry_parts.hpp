@@ -18,7 +18,7 @@ inline constexpr double kMostBits = 1e15;
 inline constexpr double kMostKeys = 1e12;
 
 inline constexpr ModelParameter kBits{"m", "bits", Takes::number, "", 2, kMostBits};
-inline constexpr ModelParameter kProbes{"k", "probes: bits a key", Takes::whole, "", 1, 64};
+inline constexpr ModelParameter kProbes{"k", "probes: bits per key", Takes::whole, "", 1, 64};
 inline constexpr ModelParameter kKeys{"n", "keys", Takes::number, "", 0, kMostKeys};
 inline constexpr ModelParameter kTarget{"fpr", "the error that sizes are solved for", Takes::chance,
                                         "0.01"};

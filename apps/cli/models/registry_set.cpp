@@ -20,7 +20,7 @@ constexpr ModelOutput kBloomTells[] = {
     {"fpr_limit", "(1 − e^(−kn/m))^k (Koloniari eq. 2, Guo eq. 1)"},
     {"fpr_exact", "the mean over how many bits happen to be set"},
     {"density", "share of set bits"},
-    {"bits_a_key", "m/n"},
+    {"bits_per_key", "m/n"},
     {"best_k", "the probes with the least error"},
     {"best_fpr", "the error with those"},
     {"bits_for_fpr", "the fewest bits for n keys at --fpr"},
@@ -48,12 +48,12 @@ std::vector<double> bloom(const ModelArguments& in) {
 
 constexpr ModelParameter kBlockedTakes[] = {
     {"m", "bits, in blocks of 512", Takes::number, "", 512, kMostBits},
-    {"k", "probes: bits a key, each in a lane of 512/k", Takes::whole, "", 1, 64},
+    {"k", "probes: bits per key, each in a lane of 512/k", Takes::whole, "", 1, 64},
     kKeys,
     kTarget};
 constexpr ModelOutput kBlockedTells[] = {
     {"fpr", "E[(1 − (1 − 1/lane)^X)^k], X Poisson"},
-    {"bits_a_key", "m/n"},
+    {"bits_per_key", "m/n"},
     {"bits_for_fpr", "the fewest bits for n keys at --fpr"},
     {"keys_for_fpr", "the most keys at --fpr"},
 };
@@ -85,17 +85,17 @@ std::vector<double> counting(const ModelArguments& in) {
 constexpr ModelParameter kCohortTakes[] = {
     {"slot", "bits of a slot", Takes::choice, "24", 0, 0, "16 24 32 40 48"},
     {"generations", "generations a window is cut into; 0: no window", Takes::whole, "24", 0, 61},
-    {"load", "live slots a slot", Takes::chance, "as planned for the slot", 0, 0, {}, true},
+    {"load", "live slots per slot", Takes::chance, "as planned for the slot", 0, 0, {}, true},
 };
 constexpr ModelOutput kCohortTells[] = {
     {"slots", "slots a bucket of 512 bits"},
     {"fingerprint", "bits of a slot that are fingerprint"},
     {"planned_load", "the load that tables of this slot are planned for"},
     {"fpr", "1 − (1 − slots · load/2^fingerprint)²"},
-    {"bits_a_key", "512/(slots · load), the slack's keys not counted"},
-    {"window_bits_a_key", "bits a key of the window, the slack's generation included"},
+    {"bits_per_key", "512/(slots · load), the slack's keys not counted"},
+    {"window_bits_per_key", "bits per key of the window, the slack's generation included"},
     {"slack", "one generation, as a share of the window"},
-    {"lower_bound", "bits a key below which no filter of this error and slack is"},
+    {"lower_bound", "bits per key below which no filter of this error and slack is"},
 };
 std::vector<double> cohort(const ModelArguments& in) {
   const unsigned slot = in.whole("slot"), generations = in.whole("generations");
@@ -121,9 +121,9 @@ constexpr ModelParameter kBoundTakes[] = {
     {"fpr", "the error", Takes::chance, ""},
     {"slack", "how far past the window a key may be remembered, as a share of it", Takes::number,
      "0.04", 1e-12, 1},
-    {"bits", "bits a key, for the inverse", Takes::number, "16", 1, 1024}};
+    {"bits", "bits per key, for the inverse", Takes::number, "16", 1, 1024}};
 constexpr ModelOutput kBoundTells[] = {
-    {"set_bits", "log2(1/fpr) bits a key, without a window"},
+    {"set_bits", "log2(1/fpr) bits per key, without a window"},
     {"window_bits", "log2(1/fpr) + max(log2 log2(1/fpr), log2(1/slack)), up to a constant"},
     {"set_fpr", "the least error at --bits, without a window"},
     {"window_fpr", "the least error at --bits and --slack; at most 1/2"}};
@@ -136,7 +136,7 @@ std::vector<double> lower_bound(const ModelArguments& in) {
 constexpr ModelInfo kModels[] = {
     {"bloom", "a Bloom filter (Koloniari et al. 2011, §2; Guo et al. 2010, §2)", kBloomTakes,
      kBloomTells, bloom},
-    {"blocked", "a Bloom filter in cache lines: a block of 512 bits a key", kBlockedTakes,
+    {"blocked", "a Bloom filter in cache lines: a block of 512 bits per key", kBlockedTakes,
      kBlockedTells, blocked},
     {"counting", "the counters of a counting Bloom filter (Fan et al. 2000, §V.C)", kCountingTakes,
      kCountingTells, counting},

@@ -29,7 +29,7 @@ constexpr ModelOutput kSlicedTells[] = {
     {"density", "ρ: share of set bits, by fpr_all_alive"},
     {"fpr_whole", "error of the filter in one piece (eq. 1)"},
     {"fpr_even", "all sites alive, every slice with n/S keys (eqs. 3, 4)"},
-    {"fpr_all_alive", "all sites alive, a binomial number of keys a slice: what is measured"},
+    {"fpr_all_alive", "all sites alive, a binomial number of keys per slice: what is measured"},
     {"failed_share", "φ = f/S"},
     {"fpr", "false positives with f sites failed, by --rule"},
     {"fnr", "false negatives with f sites failed, by --rule"},
@@ -97,25 +97,25 @@ constexpr ModelParameter kSlicingTakes[] = {
     {"m", "bits, in all", Takes::number, "", 2, kMostBits},
     {"n", "keys, in all", Takes::number, "", 0, 1e10},
     {"slices", "S", Takes::whole, "", 1, 1e6},
-    {"k1", "slices a key, at most S", Takes::whole, "", 1, 64},
+    {"k1", "slices per key, at most S", Takes::whole, "", 1, 64},
     {"k2", "bits in each of them", Takes::whole, "", 1, 64}};
 constexpr ModelOutput kSlicingTells[] = {
     {"fpr_whole", "error of the filter in one piece with k1 · k2 probes (eq. 1)"},
     {"fpr_even", "every slice with n · k1/S keys: the same for all k1 · k2 (Prop. 2)"},
-    {"fpr", "a binomial number of keys a slice: what is measured"},
+    {"fpr", "a binomial number of keys per slice: what is measured"},
     {"wire_bits", "positions of a key as sent: k1 · k2 · log2(m/S)"},
     {"messages", "k1"}};
 std::vector<double> slicing(const ModelArguments& in) {
   const GeneralSlicing cut{.bits = in.number("m"),
                            .keys = in.number("n"),
                            .slices = in.whole("slices"),
-                           .slices_a_key = in.whole("k1"),
-                           .bits_a_slice = in.whole("k2")};
-  refuse_unless(cut.slices_a_key <= cut.slices, "model 'slicing': --k1 is more than --slices");
+                           .slices_per_key = in.whole("k1"),
+                           .bits_per_slice = in.whole("k2")};
+  refuse_unless(cut.slices_per_key <= cut.slices, "model 'slicing': --k1 is more than --slices");
   refuse_unless(cut.bits >= 2.0 * cut.slices, "model 'slicing': a slice has less than 2 bits");
-  const unsigned k = cut.slices_a_key * cut.bits_a_slice;
+  const unsigned k = cut.slices_per_key * cut.bits_per_slice;
   return {bloom_fpr(cut.bits, k, cut.keys), general_fpr_even(cut), general_fpr(cut),
-          k * std::log2(cut.bits / cut.slices), static_cast<double>(cut.slices_a_key)};
+          k * std::log2(cut.bits / cut.slices), static_cast<double>(cut.slices_per_key)};
 }
 
 constexpr ModelParameter kLoadTakes[] = {
@@ -169,7 +169,7 @@ std::vector<double> growth(const ModelArguments& in) {
 constexpr ModelInfo kModels[] = {
     {"sliced", "a Bloom filter over many sites, some of which failed (Koloniari et al. 2011, §3)",
      kSlicedTakes, kSlicedTells, sliced},
-    {"slicing", "any way to cut a Bloom filter: k1 slices a key, k2 bits in each (Prop. 2)",
+    {"slicing", "any way to cut a Bloom filter: k1 slices per key, k2 bits in each (Prop. 2)",
      kSlicingTakes, kSlicingTells, slicing},
     {"load", "how evenly slices are asked on a skewed stream (Koloniari et al. 2011, §7)",
      kLoadTakes, kLoadTells, load},

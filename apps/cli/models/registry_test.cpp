@@ -140,7 +140,7 @@ TEST(ModelRegistry, EveryTableOfShtulByName) {
   for (const Row1& row : kTable1)
     expect_cells("slices", {{"fpr", fmt::format("{}", row.aimed)}},
                  {{"k", static_cast<double>(row.k), 0},
-                  {"bits_a_key", row.bits, 0.01},
+                  {"bits_per_key", row.bits, 0.01},
                   {"fpr", row.fpr, 1e-10},
                   {"accesses_positive", static_cast<double>(row.k), 0},
                   {"accesses_negative", row.negative, 0.006}});
@@ -170,7 +170,7 @@ TEST(ModelRegistry, EveryTableOfShtulByName) {
   for (const Row4& row : kTable4)
     expect_cells("apbbf", blocks(row),
                  {{"fpr", row.fpr, 0.51e-7},
-                  {"bits_a_key", row.bits_a_key, 0.051},
+                  {"bits_per_key", row.bits_per_key, 0.051},
                   {"npws", row.npws, 0.0051}});
 }
 
@@ -185,7 +185,7 @@ TEST(ModelRegistry, OutputsByName) {
                 {"accesses_positive_exact", 16.213, 0.00051},
                 {"accesses_negative_exact", 6.785, 0.00051},
                 {"efficiency_exact", 0.5267, 0.000051},
-                {"bits_a_key", 27.27, 0.0051}});
+                {"bits_per_key", 27.27, 0.0051}});
   expect_cells("apbbf", {{"k", "2"}, {"l", "5"}, {"block", "512"}, {"bits", "8"}},
                {{"fpr_column", 1.6e-4, 1e-5}});
 }

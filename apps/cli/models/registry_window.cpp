@@ -17,7 +17,7 @@ constexpr ModelParameter kSlicesTakes[] = {
     {"k", "slices", Takes::whole, "the fewest for --fpr", 1, 64, {}, true}};
 constexpr ModelOutput kSlicesTells[] = {
     {"k", "slices"},
-    {"bits_a_key", "k/ln 2"},
+    {"bits_per_key", "k/ln 2"},
     {"fpr", "2^−k"},
     {"accesses_positive", "slices looked at when the query says duplicate"},
     {"accesses_negative", "slices looked at when it says distinct"}};
@@ -51,8 +51,8 @@ constexpr ModelOutput kApbfTells[] = {
     {"npws", "expected share of such keys at the most (peak NPWS)"},
     {"efficiency", "memory of a plain Bloom filter of the same error against it, linear fills"},
     {"efficiency_exact", "the same with the true fills"},
-    {"bits_a_key", "bits a key of the window"},
-    {"lower_bound", "bits a key below which no filter of this error and slack is"},
+    {"bits_per_key", "bits per key of the window"},
+    {"lower_bound", "bits per key below which no filter of this error and slack is"},
     {"generation", "keys of a generation"},
     {"slice_bits", "bits of a slice"},
     {"bytes", "bytes of all slices"},
@@ -90,7 +90,7 @@ constexpr ModelParameter kApbbfTakes[] = {
     kAgeK,
     kAgeL,
     {"block", "bits of a block", Takes::whole, "512", 8, 65536},
-    {"bits", "bits a key sets in a block, one a lane", Takes::whole, "8", 1, 64}};
+    {"bits", "bits per key sets in a block, one a lane", Takes::whole, "8", 1, 64}};
 constexpr ModelOutput kApbbfTells[] = {
     {"fpr", "worst-case error of the block model: what is measured"},
     {"fpr_slices", "that of k·bits + l·bits slices, linear fills"},
@@ -106,8 +106,8 @@ constexpr ModelOutput kApbbfTells[] = {
     {"slack", "how far past the window a key may be remembered, as a share of it: k/l"},
     {"npws", "expected share of such keys at the most (peak NPWS)"},
     {"efficiency", "memory of a plain Bloom filter of the same error against it"},
-    {"bits_a_key", "bits a key of the window"},
-    {"lower_bound", "bits a key below which no filter of this error and slack is"}};
+    {"bits_per_key", "bits per key of the window"},
+    {"lower_bound", "bits per key below which no filter of this error and slack is"}};
 std::vector<double> apbbf(const ModelArguments& in) {
   const unsigned k = in.whole("k"), l = in.whole("l");
   const BlockShape shape{in.whole("block"), in.whole("bits")};
@@ -137,8 +137,8 @@ std::vector<double> apbbf(const ModelArguments& in) {
 
 constexpr ModelParameter kTimingTakes[] = {
     {"window", "w: keys of the window", Takes::whole, "", 1, 1e12},
-    {"k", "probes: timers a key", Takes::whole, "", 1, 64},
-    {"bits", "bits a key of the window", Takes::number, "16", 0.1, 1e6},
+    {"k", "probes: timers per key", Takes::whole, "", 1, 64},
+    {"bits", "bits per key of the window", Takes::number, "16", 0.1, 1e6},
     {"timer", "bits of a timer", Takes::whole, "max(k, 3)", 3, 32, {}, true},
     kTarget};
 constexpr ModelOutput kTimingTells[] = {
@@ -175,7 +175,7 @@ constexpr ModelParameter kTimerTakes[] = {
     {"layout", "where a key's timers are", Takes::choice, "vertical", 0, 0,
      "plain horizontal vertical"},
     {"m", "timers, in all", Takes::number, "", 2, kMostBits},
-    {"k", "timers a key", Takes::whole, "", 1, 32},
+    {"k", "timers per key", Takes::whole, "", 1, 32},
     {"n", "live keys", Takes::number, "", 0, 1e7},
     {"slices", "S: slices of the horizontal layout", Takes::whole, "1", 1, 1e6},
     {"equal", "how many timers of a key must be equal; 1: no such test", Takes::whole, "1", 1, 32},
@@ -200,9 +200,10 @@ std::vector<double> timer(const ModelArguments& in) {
   // Keys of a slice are summed over, and with equal timers their times, ages and counts for each.
   const double held = n / table.slices, loads = table.slices > 1 ? 24 * std::sqrt(held) + 40 : 1;
   const double times = in.whole("equal") > 1 ? std::min(held, window) * 100 * table.probes : 1;
-  refuse_unless(loads * times * table.probes <= 1e9,
-                "model 'timer' takes too long for so many keys a slice: give fewer with --n, more "
-                "--slices, or fewer times with --window");
+  refuse_unless(
+      loads * times * table.probes <= 1e9,
+      "model 'timer' takes too long for so many keys per slice: give fewer with --n, more "
+      "--slices, or fewer times with --window");
   const unsigned equal = in.whole("equal");
   refuse_unless(equal <= table.probes, "model 'timer': --equal is more than --k");
   const double one = -std::expm1(-(table.probes * table.slices / table.timers));
@@ -240,13 +241,13 @@ std::vector<double> timer_stream(const ModelArguments& in) {
   const unsigned equal = in.whole("equal");
   refuse_unless(equal <= table.probes, "model 'timer-stream': --equal is more than --k");
   refuse_unless(table.timers >= 2.0 * table.probes * table.slices,
-                "model 'timer-stream': a slice has less than 2 timers a probe");
+                "model 'timer-stream': a slice has less than 2 timers per probe");
   const double window = in.number("window");
   const double held = std::min(window, in.number("universe")) / table.slices;
   const double loads = table.slices > 1 ? 24 * std::sqrt(held) + 40 : 1;
   const double times = (equal > 1 ? held * table.probes : 1) * 200 * table.probes;
   refuse_unless(loads * times <= 1e9,
-                "model 'timer-stream' takes too long for so many keys a slice: give a shorter "
+                "model 'timer-stream' takes too long for so many keys per slice: give a shorter "
                 "--window, or more --slices");
   const TimerStreamErrors errors =
       timer_stream_errors(table, equal, {in.number("universe"), in.number("skew"), window});

@@ -30,7 +30,7 @@ constexpr ParameterInfo kKnown[] = {
     {"l", "generations a window is cut into; slack is k of them",
      "0 to 128; line: k + l is 8, 16 or 32", "what takes the fewest bits"},
     {"block", "bits of a block (not of line)", "64 or 512", "512"},
-    {"bits", "bits a key in a block (not of line)", "4 or 8", "what takes the fewest bits"},
+    {"bits", "bits per key in a block (not of line)", "4 or 8", "what takes the fewest bits"},
     {"keys", "keys a window holds", "1 to 2^44", "the window, or `rate` times the window"},
     {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
     {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
@@ -47,7 +47,7 @@ BlockShape line_shape(unsigned segments) {
 struct Candidate {
   unsigned k, l;
   BlockShape shape;
-  double bits_a_key;
+  double bits_per_key;
 };
 
 struct Asked {
@@ -94,7 +94,7 @@ Candidate candidate_for(const Asked& asked) {
     };
     const auto take = [&](std::optional<Candidate>& to, unsigned l, bool fewer) {
       const double bits = model::apbbf_bits(k, l, shape);
-      if (!to || (fewer ? bits < to->bits_a_key : bits >= to->bits_a_key))
+      if (!to || (fewer ? bits < to->bits_per_key : bits >= to->bits_per_key))
         to = Candidate{k, l, shape, bits};
     };
     if (given) take(largest, low, false);
@@ -207,7 +207,7 @@ double match_spread(const ApbbfParams& params) {
 }
 
 // Of a new key. A column's blocks stand side by side: of small ones, several share a line.
-double lines_a_key(const ApbbfParams& params) {
+double lines_per_key(const ApbbfParams& params) {
   if (params.layout == Layout::line) return 1;
   const unsigned segments = params.k + params.l;
   if (params.layout == Layout::column && segments <= kernels::kMostWholeColumn)
@@ -229,7 +229,7 @@ Forecast ApbbfParams::forecast() const {
           .bytes = Apbbf::bytes_for(*this),
           .fpr = fpr,
           .fpr_spread = fpr * match_spread(*this),
-          .lines = lines_a_key(*this),
+          .lines = lines_per_key(*this),
           .generations = l,
           .slack = model::apbf_slack(k, l),
           .npws = model::apbf_npws(k, l),
@@ -250,15 +250,16 @@ const char* ApbbfParams::what_is_wrong() const {
     if (std::ranges::find(kLineSegments, k + l) == std::end(kLineSegments))
       return "filter 'apbbf' with layout=line takes k and l that make 8, 16 or 32";
     if (block != line_shape(k + l).block || bits != line_shape(k + l).bits)
-      return "filter 'apbbf' with layout=line has 32 cells of 16 bits a line";
+      return "filter 'apbbf' with layout=line has 32 cells of 16 bits per line";
   } else {
     if (block != 64 && block != 512) return "filter 'apbbf' takes blocks of 64 or 512 bits";
-    if (bits != 4 && bits != 8) return "filter 'apbbf' takes 4 or 8 bits a key in a block";
+    if (bits != 4 && bits != 8) return "filter 'apbbf' takes 4 or 8 bits per key in a block";
   }
   if (blocks == 0 || blocks > kMostBytes || blocks % block_group(*this) != 0)
     return "filter 'apbbf' takes a table of at least a block a segment, in whole cache lines";
   if (table_bytes() > kMostBytes) return "filter 'apbbf' takes a table of at most 64 TiB";
-  if (capacity == 0 || capacity > kMostKeys) return "filter 'apbbf' takes 1 to 2^44 keys a window";
+  if (capacity == 0 || capacity > kMostKeys)
+    return "filter 'apbbf' takes 1 to 2^44 keys per window";
   if (!(target_fpr > 0 && target_fpr < 1))
     return "filter 'apbbf' takes a target error above 0 and below 1";
   // It would be full before a generation ends, and so would all its successors.

@@ -154,11 +154,11 @@ const char* ApbfParams::what_is_wrong() const {
   if (l >= kernels::kMostSlices || (k + l) * slices > kernels::kMostSlices)
     return "filter 'apbf' takes at most 256 slices: (k + l) times slices";
   if (slice_bits == 0 || slice_bits % kernels::kSliceUnitBits != 0)
-    return "filter 'apbf' takes a table of at least 64 bytes a slice, of which it has (k + l) "
+    return "filter 'apbf' takes a table of at least 64 bytes per slice, of which it has (k + l) "
            "times slices";
   if (slice_bits > kMostBytes || table_bytes() > kMostBytes)
     return "filter 'apbf' takes a table of at most 64 TiB";
-  if (capacity == 0 || capacity > kMostKeys) return "filter 'apbf' takes 1 to 2^44 keys a window";
+  if (capacity == 0 || capacity > kMostKeys) return "filter 'apbf' takes 1 to 2^44 keys per window";
   if (!(target_fpr > 0 && target_fpr < 1))
     return "filter 'apbf' takes a target error above 0 and below 1";
   // It would be full before a generation ends, and so would all its successors.

@@ -29,7 +29,7 @@ constexpr ParameterInfo kBloomParameters[] = {
     {"layout", "where a key's bits lie: in one cache line, or anywhere", "blocked or classic",
      "blocked, from an fpr of about 1e-8 down classic"},
     {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
-    {"probes", "bits a key", "blocked: 8 or 16; classic: 1 to 64", "the best for the size"},
+    {"probes", "bits per key", "blocked: 8 or 16; classic: 1 to 64", "the best for the size"},
     {"keys", "distinct keys it is planned for", "1 to 2^44", "`keys`; 8M, or what bytes hold"},
     {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };

@@ -69,7 +69,8 @@ const char* Cohort::Params::what_is_wrong() const {
     return "filter 'cohort' takes at most 61 generations";
   if (buckets < kFewestBuckets || buckets > kMostBuckets)
     return "filter 'cohort' takes a table of 256 bytes to 64 TiB";
-  if (capacity == 0 || capacity > kMostKeys) return "filter 'cohort' takes 1 to 2^44 keys a window";
+  if (capacity == 0 || capacity > kMostKeys)
+    return "filter 'cohort' takes 1 to 2^44 keys per window";
   if (live_capacity() > buckets * kernels::cohort_slots(slot_bits) + Cohort::kMostStrays)
     return "filter 'cohort' has fewer slots in these bytes than keys in the window: give it more "
            "bytes, or fewer keys";

@@ -36,7 +36,7 @@ constexpr ParameterInfo kKnown[] = {
     {"fpr", "the error of one filter when full; with tighten, of all of them", "above 0, below 1",
      "`fpr`"},
     {"bytes", "size of one filter's table", "8 to 64TiB", "what keys and fpr need"},
-    {"probes", "bits a key", "1 to 64", "the best for the size"},
+    {"probes", "bits per key", "1 to 64", "the best for the size"},
     {"forget", "whether keys can be taken back: counters of 4 bits instead of bits", "yes or no",
      "no"},
     {"layout", "filter by filter, or the bits of all filters side by side", "plain or sliced",

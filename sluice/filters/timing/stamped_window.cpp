@@ -35,7 +35,8 @@ const char* StampedWindow::what_is_wrong(const Shape& shape) {
   if (std::uint64_t{shape.generations} + 3 + shape.padding > std::uint64_t{1} << shape.bits)
     return "its timers have too few bits for so many generations and so much padding";
   if (shape.slices == 0 || (shape.vertical && shape.slices != 1)) return "it takes 1 slice or more";
-  if (shape.capacity == 0 || shape.capacity > kMostKeys) return "it takes 1 to 2^40 keys a window";
+  if (shape.capacity == 0 || shape.capacity > kMostKeys)
+    return "it takes 1 to 2^40 keys per window";
   if (shape.equal > shape.probes) return "no more timers can be equal than there are probes";
   const std::uint64_t parts = shape.vertical ? shape.probes : shape.slices;
   if (shape.range == 0 || shape.range > kMostTableBytes / parts / shape.bits * 8)

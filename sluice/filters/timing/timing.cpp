@@ -24,7 +24,7 @@ constexpr ParameterInfo kKnown[] = {
     {"timer", "bits of a timer", "3 to 32",
      "the fewest for generations; without these max(probes, 3)"},
     {"padding", "timestamps beyond the fewest: more of it, less to look at a key", "0 to 2^32",
-     "as much as leaves one timer a probe to look at"},
+     "as much as leaves one timer per probe to look at"},
     {"timers", "timers in all", "1 to 2^49", "what keys and fpr need"},
     {"bytes", "size of the table, instead of timers", "8 to 64TiB", "what keys and fpr need"},
 };
@@ -134,7 +134,7 @@ Timing::Params Timing::Params::from(const Wish& wish, const Settings& settings) 
   Asked asked{};
   asked.keys = reader.count("keys", 1, kMostKeys).value_or(wish.keys.value_or(kStandardCapacity));
   if (asked.keys == 0 || asked.keys > kMostKeys)
-    throw BadParameters("filter 'timing' takes 1 to 2^40 keys a window");
+    throw BadParameters("filter 'timing' takes 1 to 2^40 keys per window");
   asked.fpr = reader.probability("fpr").value_or(wish.fpr);
   asked.generations = reader.count("generations", 1, kMostGenerations);
   if (!asked.generations && wish.generations) asked.generations = std::max(1u, *wish.generations);
