@@ -114,9 +114,9 @@ void run_cli(const Options& options, Report& report) {
                     in_pipe.fastest, 8);
   if (keeping.compared > 0 && alone[sorting].done && in_pipe.compared > 0)
     report.claim(fmt::format(
-        "{}: `sluice dedup` is {:.1f} times as fast as the fastest of mawk, gawk, perl and "
-        "datamash, {:.1f} times as fast as `sort -u`, in a pipe {:.1f} times as fast as the "
-        "fastest of them all, and takes {:.1f} % of the memory of the leanest.",
+        "{}: `sluice dedup` is {:.1f} × as fast as the fastest of mawk, gawk, perl and datamash, "
+        "and {:.1f} × as fast as `sort -u`. In a pipe it is {:.1f} × as fast as the fastest of all "
+        "of these. It takes {:.1f} % of the memory of the one that needs least.",
         of, keeping.fastest, times_as_fast(alone[0], alone[sorting]), in_pipe.fastest,
         100 * all.leanest));
   if (all.compared > 0)

@@ -114,8 +114,8 @@ void hold_bloom(const char* where, std::uint64_t keys, double bar, const Options
       fmt::format("blocked Bloom at 1 %, {} keys: observe / one line updated", in_short(keys)),
       times, bar);
   report.claim(
-      fmt::format("A blocked Bloom filter of {} keys at 1 %, {}, takes {:.2f} times as "
-                  "long for a key as the machine for one random cache line.",
+      fmt::format("A blocked Bloom filter of {} keys at 1 %, {}: one key costs {:.2f} × one "
+                  "random cache-line access.",
                   in_short(keys), where, times));
 }
 

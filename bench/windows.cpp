@@ -85,8 +85,8 @@ void measure_out_of_cache(const Options& options, Report& report) {
     if (each.bloom_bar == kNoBar) continue;
     hold_space(kept, each.fpr, name, options, report);
     report.claim(
-        fmt::format("A window of {} keys (`cohort`, {:.1f} bits per key) takes {:.2f} times "
-                    "as long for a key as the machine for two random cache lines.",
+        fmt::format("A window of {} keys (`cohort`, {:.1f} bits per key): one key costs {:.2f} × "
+                    "two random cache-line accesses.",
                     of, kept.bits_per_key(), ratio(samples[0], samples[1])));
   }
 }
