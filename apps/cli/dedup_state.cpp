@@ -74,7 +74,7 @@ AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
     else
       settings.add(parameter, value);
   }
-  return filter_named(name).make(request.wish, settings);
+  return filter_named(name).make(request.wish, settings, default_memory());
 }
 
 DedupRequest completed(DedupRequest request, const Window& held) {

@@ -77,10 +77,10 @@ class OurGrowth {
  public:
   OurGrowth(const Plan& plan, double fpr, bool by_density, std::uint64_t keys)
       : growth_(
-            [plan](std::uint64_t stage_keys, double stage_fpr) {
+            [plan](std::uint64_t stage_keys, double stage_fpr, MemoryResource& memory) {
               return make_filter(
                   fmt::format("timer,generations={},timer=16,layout=plain", plan.window),
-                  Wish{.keys = stage_keys, .fpr = stage_fpr});
+                  Wish{.keys = stage_keys, .fpr = stage_fpr}, memory);
             },
             {.keys = keys,
              .fpr = fpr,

@@ -1,11 +1,11 @@
 #include "sluice/base/growable_memory.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -26,13 +26,6 @@ constexpr std::size_t kFirstReservation = std::size_t{4} << 20;
 // dozens of batches of keys.
 constexpr std::size_t kReserveAhead = 16;
 
-// As for a fixed table (memory.cpp): what the machine does not have is refused, not promised.
-std::uint64_t most_bytes() {
-  static const std::uint64_t physical = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return physical;
-}
-
 std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
@@ -46,7 +39,7 @@ std::size_t with_margin(std::size_t bytes) {
 
 [[noreturn]] void refuse(std::uint64_t bytes) {
   throw NoMemory("the system cannot give " + std::to_string(bytes) +
-                 " bytes of memory for a table that grows, it has " + std::to_string(most_bytes()));
+                 " bytes of memory for a table that grows");
 }
 
 // To reserved addresses; the old ones are free afterwards. Page tables only, where the system can.
@@ -70,14 +63,29 @@ std::uint64_t GrowableMemory::given_for(std::uint64_t bytes) noexcept {
   return with_margin(static_cast<std::size_t>(bytes));
 }
 
+std::uint64_t GrowableMemory::taken() const noexcept {
+  if (maps() || data_ == nullptr) return taken_;
+  return resource_->usable(data_, bytes_, kCacheLineBytes);
+}
+
 void GrowableMemory::grow(std::uint64_t wanted) {
   if (wanted <= bytes_) return;
-  if (wanted > most_bytes()) refuse(wanted);
-  wait_for_page();
+  // Also keeps the rounding from wrapping.
+  if (wanted > std::numeric_limits<std::size_t>::max() / (2 * kReserveAhead)) refuse(wanted);
   const std::size_t bytes = with_margin(static_cast<std::size_t>(wanted));
-  if (bytes > taken_) {
-    if (bytes > reserved_) reserve(bytes);
-    if (mprotect(data_ + taken_, bytes - taken_, PROT_READ | PROT_WRITE) != 0) refuse(bytes);
+  if (!maps()) return grow_plain(bytes);
+  wait_for_page();
+  const std::size_t more = bytes > taken_ ? bytes - taken_ : 0;
+  if (more > 0) {
+    const bool first = taken_ == 0;
+    resource_->charge(more, first);
+    try {
+      if (bytes > reserved_) reserve(bytes);
+      if (mprotect(data_ + taken_, more, PROT_READ | PROT_WRITE) != 0) refuse(bytes);
+    } catch (...) {
+      resource_->discharge(more, first);
+      throw;
+    }
   }
   if (bytes >= kHugeFromBytes) {
     // A step is small enough to come in small pages, and the next one is asked for in time; what is
@@ -85,15 +93,29 @@ void GrowableMemory::grow(std::uint64_t wanted) {
     const bool step = bytes_ >= kHugeFromBytes && bytes - bytes_ <= 2 * kHugePageBytes;
     advise_huge(0, step ? taken_ : bytes);
     taken_ = std::max(taken_, bytes);
-    if (step) fetch_page();
+    if (step && resource_->mapping()->fetch_ahead) fetch_page();
   }
   taken_ = std::max(taken_, bytes);
   bytes_ = bytes;
 }
 
+void GrowableMemory::grow_plain(std::size_t bytes) {
+  auto* const larger = static_cast<std::byte*>(resource_->allocate(bytes, kCacheLineBytes));
+  if (bytes_ > 0) std::memcpy(larger, data_, bytes_);
+  std::memset(larger + bytes_, 0, bytes - bytes_);
+  release_plain();
+  data_ = larger;
+  bytes_ = taken_ = bytes;
+}
+
+void GrowableMemory::release_plain() noexcept {
+  if (data_ != nullptr) resource_->deallocate(data_, bytes_, kCacheLineBytes);
+}
+
 void GrowableMemory::advise_huge(std::size_t from, std::size_t until) noexcept {
 #ifdef MADV_HUGEPAGE
-  if (from < until) madvise(data_ + from, until - from, MADV_HUGEPAGE);
+  if (from < until && resource_->mapping()->huge_pages)
+    madvise(data_ + from, until - from, MADV_HUGEPAGE);
 #endif
 }
 
@@ -104,7 +126,13 @@ void GrowableMemory::fetch_page() noexcept {
 #ifdef MADV_POPULATE_WRITE
   if (reserved_ - taken_ < kHugePageBytes) return;
   std::byte* const page = data_ + taken_;
-  if (mprotect(page, kHugePageBytes, PROT_READ | PROT_WRITE) != 0) return;
+  try {
+    resource_->charge(kHugePageBytes, 0);
+  } catch (const NoMemory&) {
+    return;  // the next grow() will say so
+  }
+  if (mprotect(page, kHugePageBytes, PROT_READ | PROT_WRITE) != 0)
+    return resource_->discharge(kHugePageBytes, 0);
   advise_huge(taken_, taken_ + kHugePageBytes);
   taken_ += kHugePageBytes;
   try {
@@ -158,17 +186,34 @@ void GrowableMemory::reset(std::uint64_t bytes) noexcept {
   wait_for_page();
   const std::size_t keep =
       std::min(bytes_, with_margin(std::min<std::size_t>(static_cast<std::size_t>(bytes), bytes_)));
+  if (!maps()) {
+    if (keep < bytes_) {
+      try {
+        GrowableMemory smaller(*resource_);
+        smaller.grow_plain(keep);
+        *this = std::move(smaller);
+        return;
+      } catch (const NoMemory&) {
+        // The large one does.
+      }
+    }
+    std::memset(data_, 0, bytes_);
+    return;
+  }
   if (madvise(data_, taken_, MADV_DONTNEED) != 0) std::memset(data_, 0, taken_);
   // Should the system refuse, the rest stays ours, and zero.
-  if (keep < taken_ && mprotect(data_ + keep, taken_ - keep, PROT_NONE) == 0)
+  if (keep < taken_ && mprotect(data_ + keep, taken_ - keep, PROT_NONE) == 0) {
+    resource_->discharge(taken_ - keep, 0);
     bytes_ = taken_ = keep;
+  }
 }
 
-GrowableMemory::GrowableMemory(GrowableMemory&& other) noexcept {
+GrowableMemory::GrowableMemory(GrowableMemory&& other) noexcept : resource_(other.resource_) {
   *this = std::move(other);
 }
 
 GrowableMemory& GrowableMemory::operator=(GrowableMemory&& other) noexcept {
+  std::swap(resource_, other.resource_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   std::swap(taken_, other.taken_);
@@ -181,7 +226,12 @@ GrowableMemory& GrowableMemory::operator=(GrowableMemory&& other) noexcept {
 
 GrowableMemory::~GrowableMemory() {
   wait_for_page();
-  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+  if (!maps()) {
+    release_plain();
+  } else if (mapping_ != nullptr) {
+    munmap(mapping_, mapping_bytes_);
+    resource_->discharge(taken_, taken_ > 0);
+  }
 }
 
 }  // namespace sluice

@@ -1,10 +1,10 @@
 #include "sluice/base/memory.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -14,39 +14,49 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-
-// A table larger than the machine would be given, page by page, until the kernel kills the process
-// in mid-stream: better to refuse it now. Also keeps the rounding below from wrapping.
-std::uint64_t most_bytes() {
-  static const std::uint64_t physical = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return physical;
-}
+// Smaller blocks are not worth a mapping of their own, of which a process has a limited number.
+constexpr std::size_t kMapFromBytes = std::size_t{64} << 10;
 
 }  // namespace
 
-Memory::Memory(std::uint64_t bytes) {
+Memory::Memory(std::uint64_t bytes, MemoryResource& resource) : resource_(&resource) {
   if (bytes == 0) return;
+  if (bytes > std::numeric_limits<std::size_t>::max() - 2 * kHugePageBytes)
+    throw NoMemory("no table can take " + std::to_string(bytes) + " bytes: ask for less");
+  const auto size = static_cast<std::size_t>(bytes);
+  if (resource.mapping() != nullptr && size >= kMapFromBytes) {
+    map(size);
+  } else {
+    data_ = static_cast<std::byte*>(resource.allocate(size, kCacheLineBytes));
+    bytes_ = size;
+    std::memset(data_, 0, bytes_);
+  }
+}
+
+// A table larger than the machine would be given, page by page, until the kernel kills the process
+// in mid-stream: the resource refuses it by its budget.
+void Memory::map(std::size_t bytes) {
   const bool huge = bytes >= kHugePageBytes;
   const std::size_t alignment = huge ? kHugePageBytes : kCacheLineBytes;
-  if (bytes <= most_bytes()) {
-    bytes_ = static_cast<std::size_t>(bytes);
-    mapping_bytes_ = bytes_ + alignment;
-    void* mapping = mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping != MAP_FAILED) mapping_ = mapping;
-  }
-  if (mapping_ == nullptr)
+  resource_->charge(bytes);
+  void* const mapping = mmap(nullptr, bytes + alignment, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) {
+    resource_->discharge(bytes);
     throw NoMemory("the system cannot give " + std::to_string(bytes) +
-                   " bytes of memory for one table, it has " + std::to_string(most_bytes()) +
-                   ": ask for a smaller filter");
+                   " bytes of memory for one table: ask for a smaller filter");
+  }
+  mapping_ = mapping;
+  mapping_bytes_ = bytes + alignment;
+  bytes_ = bytes;
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
   const std::uintptr_t aligned = (address + alignment - 1) / alignment * alignment;
   data_ = static_cast<std::byte*>(mapping_) + (aligned - address);
 #ifdef MADV_HUGEPAGE
   // Advice only: a kernel without huge pages serves small ones. The tail that does not fill a huge
   // page is left out, so that the resident size stays within a page of what was asked for.
-  if (huge) madvise(data_, bytes_ / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
+  if (huge && resource_->mapping()->huge_pages)
+    madvise(data_, bytes_ / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
 #endif
 }
 
@@ -57,13 +67,24 @@ Memory::Memory(Memory&& other) noexcept {
 Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(resource_, other.resource_);
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
   return *this;
 }
 
 Memory::~Memory() {
-  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+  if (mapping_ != nullptr) {
+    munmap(mapping_, mapping_bytes_);
+    resource_->discharge(bytes_);
+  } else if (data_ != nullptr) {
+    resource_->deallocate(data_, bytes_, kCacheLineBytes);
+  }
+}
+
+std::uint64_t Memory::taken() const noexcept {
+  if (mapping_ != nullptr || data_ == nullptr) return bytes_;
+  return resource_->usable(data_, bytes_, kCacheLineBytes);
 }
 
 std::uint64_t Memory::count_ones() const noexcept {
@@ -81,7 +102,8 @@ std::uint64_t Memory::count_ones() const noexcept {
 
 void Memory::clear() noexcept {
   if (bytes_ == 0) return;  // memset wants an address even for nothing
-  if (bytes_ < kHugePageBytes || madvise(mapping_, mapping_bytes_, MADV_DONTNEED) != 0)
+  if (mapping_ == nullptr || bytes_ < kHugePageBytes ||
+      madvise(mapping_, mapping_bytes_, MADV_DONTNEED) != 0)
     std::memset(data_, 0, bytes_);
 }
 

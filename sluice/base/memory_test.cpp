@@ -71,8 +71,7 @@ TEST(Memory, MoreThanThereCanBeIsRefused) {
       FAIL() << bytes << " bytes were given";
     } catch (const BadParameters& error) {
       EXPECT_TRUE(std::string(error.what())
-                      .starts_with("the system cannot give " + std::to_string(bytes) +
-                                   " bytes of memory for one table, it has "))
+                      .find(std::to_string(bytes) + " bytes") != std::string::npos)
           << error.what();
     }
   }

@@ -1,5 +1,8 @@
 // Any filter behind one type. The virtual call is paid once a batch.
 //
+// The filter lies in a block of its own resource, its *holder*, which bytes() counts: an AnyFilter
+// is all that it holds of the resource, down to the object.
+//
 // A window filter keeps its verbs (window_contract.hpp); `ages()` tells whether it is one, and only
 // then may they be called.
 #pragma once
@@ -23,7 +26,7 @@ class AnyFilter {
   // Asked before Filter, which would ask whether an AnyFilter can be made of an AnyFilter.
   template <class F>
   requires(!std::same_as<F, AnyFilter>) && Filter<F> explicit AnyFilter(F filter)
-      : holder_(std::make_unique<Holder<F>>(std::move(filter))) {}
+      : holder_(make_holder(std::move(filter))) {}
 
   // verdicts[i] is the verdict on digests[i]; the spans are of equal length. Returns how many keys
   // were judged: see contract.hpp.
@@ -83,13 +86,16 @@ class AnyFilter {
   std::uint16_t version() const noexcept { return holder_->version(); }
   FilterPromises promises() const noexcept { return holder_->promises(); }
   FilterStats stats() const { return holder_->stats(); }
+  std::uint64_t bytes() const noexcept { return holder_->bytes(); }
+  MemoryResource& memory() const noexcept { return holder_->memory(); }
   Settings settings() const { return holder_->settings(); }
   void encode_header(Encoder& to) const { holder_->encode_header(to); }
   void encode_payload(Encoder& to) const { holder_->encode_payload(to); }
 
  private:
   struct Base {
-    virtual ~Base() = default;
+    // Destroys it and gives its block back.
+    virtual void release() noexcept = 0;
     virtual std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) = 0;
     virtual Verdict observe(const Digest& digest) = 0;
     virtual void may_contain(std::span<const Digest> digests,
@@ -116,14 +122,24 @@ class AnyFilter {
     virtual std::uint16_t version() const noexcept = 0;
     virtual FilterPromises promises() const noexcept = 0;
     virtual FilterStats stats() const = 0;
+    virtual std::uint64_t bytes() const noexcept = 0;
+    virtual MemoryResource& memory() const noexcept = 0;
     virtual Settings settings() const = 0;
     virtual void encode_header(Encoder& to) const = 0;
     virtual void encode_payload(Encoder& to) const = 0;
+
+   protected:
+    ~Base() = default;
   };
 
   template <class F>
   struct Holder final : Base {
     explicit Holder(F held) : filter(std::move(held)) {}
+    void release() noexcept override {
+      MemoryResource& from = memory();
+      this->~Holder();
+      from.deallocate(this, sizeof(Holder), alignof(Holder));
+    }
     std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) override {
       return filter.observe(digests, verdicts);
     }
@@ -205,7 +221,15 @@ class AnyFilter {
     FilterKind kind() const noexcept override { return F::kKind; }
     std::uint16_t version() const noexcept override { return F::kVersion; }
     FilterPromises promises() const noexcept override { return promises_of(filter); }
-    FilterStats stats() const override { return filter.stats(); }
+    FilterStats stats() const override {
+      FilterStats stats = filter.stats();
+      stats.bytes = bytes();
+      return stats;
+    }
+    std::uint64_t bytes() const noexcept override {
+      return filter.bytes() + memory().usable(this, sizeof(Holder), alignof(Holder));
+    }
+    MemoryResource& memory() const noexcept override { return filter.memory(); }
     Settings settings() const override { return filter.params().settings(); }
     void encode_header(Encoder& to) const override { filter.encode_header(to); }
     void encode_payload(Encoder& to) const override { filter.encode_payload(to); }
@@ -222,13 +246,24 @@ class AnyFilter {
     F filter;
   };
 
+  struct Release {
+    void operator()(Base* holder) const noexcept { holder->release(); }
+  };
+
+  template <class F>
+  static std::unique_ptr<Base, Release> make_holder(F filter) {
+    MemoryResource& memory = filter.memory();
+    void* const block = memory.allocate(sizeof(Holder<F>), alignof(Holder<F>));
+    return std::unique_ptr<Base, Release>(new (block) Holder<F>(std::move(filter)));
+  }
+
   template <class T>
   static T not_a_window(T nothing) noexcept {
     assert(false && "this filter does not age");
     return nothing;
   }
 
-  std::unique_ptr<Base> holder_;
+  std::unique_ptr<Base, Release> holder_;
 };
 
 }  // namespace sluice

@@ -29,8 +29,8 @@ namespace sluice {
 namespace {
 
 template <Filter F>
-AnyFilter make_from(const Wish& wish, const Settings& settings) {
-  return AnyFilter(F::make(F::Params::from(wish, settings)));
+AnyFilter make_from(const Wish& wish, const Settings& settings, MemoryResource& memory) {
+  return AnyFilter(F::make(F::Params::from(wish, settings), memory));
 }
 
 template <Filter F>
@@ -52,9 +52,9 @@ Forecast forecast_none(const Wish&, const Settings& settings) {
   return {.fnr = 1};
 }
 
-AnyFilter make_none(const Wish&, const Settings& settings) {
+AnyFilter make_none(const Wish&, const Settings& settings, MemoryResource& memory) {
   SettingsReader("none", settings, {});
-  return AnyFilter(None::make({}));
+  return AnyFilter(None::make({}, memory));
 }
 
 // What a snapshot's kind means: one row a filter class.
@@ -62,13 +62,15 @@ struct KindInfo {
   FilterKind kind;
   std::uint16_t version;
   std::string_view name;
-  AnyFilter (*decode)(Decoder& header, Decoder& payload);
+  AnyFilter (*decode)(Decoder& header, Decoder& payload, MemoryResource& memory);
 };
 
 template <Filter F>
 constexpr KindInfo kind_info(std::string_view name) {
   return {F::kKind, F::kVersion, name,
-          [](Decoder& header, Decoder& payload) { return AnyFilter(F::decode(header, payload)); }};
+          [](Decoder& header, Decoder& payload, MemoryResource& memory) {
+            return AnyFilter(F::decode(header, payload, memory));
+          }};
 }
 
 constexpr KindInfo kKinds[] = {
@@ -164,9 +166,10 @@ std::pair<const FilterInfo*, Settings> parsed(std::string_view name_and_settings
 
 }  // namespace
 
-AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish) {
+AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish,
+                      MemoryResource& memory) {
   const auto [info, settings] = parsed(name_and_settings);
-  return info->make(wish, settings);
+  return info->make(wish, settings, memory);
 }
 
 Forecast forecast_filter(std::string_view name_and_settings, const Wish& wish) {
@@ -181,7 +184,7 @@ std::string_view name_of(FilterKind kind) noexcept {
 }
 
 AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& header,
-                        Decoder& payload) {
+                        Decoder& payload, MemoryResource& memory) {
   const KindInfo* info = find_kind(static_cast<FilterKind>(kind));
   if (info == nullptr)
     throw CorruptSnapshot(fmt::format(
@@ -191,7 +194,7 @@ AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& head
         "filter '{}' is of version {}, and this build reads version {}: was it written by "
         "a newer sluice?",
         info->name, version, info->version));
-  return info->decode(header, payload);
+  return info->decode(header, payload, memory);
 }
 
 }  // namespace sluice

@@ -14,8 +14,9 @@ struct FilterInfo {
   std::string_view name;
   std::string_view summary;  // what it is and when to choose it, in a sentence
   std::span<const ParameterInfo> parameters;
-  AnyFilter (*make)(const Wish& wish, const Settings& settings);
-  // What make would make, without making it. Throws BadParameters as make does, but for some
+  AnyFilter (*make)(const Wish& wish, const Settings& settings, MemoryResource& memory);
+  // What make would make, without making it; its bytes are those of the filter in its holder, without
+  // that. Throws BadParameters as make does, but for some
   // parameters that only make refuses; NoMemory never.
   Forecast (*forecast)(const Wish& wish, const Settings& settings);
 };
@@ -27,7 +28,8 @@ std::span<const FilterInfo> catalogue();
 const FilterInfo& filter_named(std::string_view name);
 
 // "bloom,layout=classic,probes=12": a name, then settings.
-AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish);
+AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish,
+                      MemoryResource& memory = default_memory());
 
 Forecast forecast_filter(std::string_view name_and_settings, const Wish& wish);
 
@@ -37,6 +39,6 @@ std::string_view name_of(FilterKind kind) noexcept;
 // Rebuilds a filter from what encode_header and encode_payload wrote. Throws CorruptSnapshot for a
 // kind or version that this build does not know, and for fields that no filter could have written.
 AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& header,
-                        Decoder& payload);
+                        Decoder& payload, MemoryResource& memory = default_memory());
 
 }  // namespace sluice

@@ -1,11 +1,12 @@
 // What every filter is: one set of verbs, checked by the compiler and by tests/conformance.
 //
-//   make          from parameters
+//   make          from parameters, with memory from a resource
 //   observe       ask and remember: the verdict on an event
 //   may_contain   ask only
 //   insert        remember only
 //   clear         forget everything: equal to a new filter of the same parameters
 //   params, stats what it was made of, how it is doing
+//   bytes         all that it holds of its resource, and nothing else: not the object itself
 //   encode_header, encode_payload, decode
 //                 state to bytes and back (small fields, then tables)
 //
@@ -29,6 +30,7 @@
 #include <string_view>
 
 #include "sluice/base/codec.hpp"
+#include "sluice/base/memory_resource.hpp"
 #include "sluice/base/verdict.hpp"
 #include "sluice/filters/settings.hpp"
 #include "sluice/hash/digest.hpp"
@@ -60,7 +62,7 @@ enum class FilterKind : std::uint16_t {
 struct FilterStats {
   std::uint64_t keys = 0;      // keys remembered: each insertion that changed the filter
   std::uint64_t capacity = 0;  // keys it was planned for; 0: as many as come
-  std::uint64_t bytes = 0;     // allocated, all of it
+  std::uint64_t bytes = 0;     // as bytes()
   double target_fpr = 0;       // the error it was planned for; 0: none was named
   double predicted_fpr = 0;    // chance that a key never seen is judged duplicate, at this fill
   double planned_fpr = 0;      // the same when as full as planned; 0: as target_fpr
@@ -98,11 +100,12 @@ template <class F>
 concept Filter = std::movable<F> &&
     requires(F filter, const F& constant, const Digest& digest, std::span<const Digest> digests,
              std::span<Verdict> verdicts, const typename F::Params& params, Encoder& encoder,
-             Decoder& decoder) {
+             Decoder& decoder, MemoryResource& memory) {
   { F::kKind } -> std::convertible_to<FilterKind>;
   { F::kVersion } -> std::convertible_to<std::uint16_t>;
   { F::kPromises } -> std::convertible_to<FilterPromises>;
   { F::make(params) } -> std::same_as<F>;
+  { F::make(params, memory) } -> std::same_as<F>;
 
   { filter.observe(digest) } -> std::same_as<Verdict>;
   { constant.may_contain(digest) }
@@ -117,10 +120,16 @@ concept Filter = std::movable<F> &&
   { constant.params() } -> std::convertible_to<typename F::Params>;
   { constant.params().settings() } -> std::same_as<Settings>;
   { constant.stats() } -> std::same_as<FilterStats>;
+  // In a time that does not depend on its size.
+  { constant.bytes() }
+  noexcept->std::same_as<std::uint64_t>;
+  { constant.memory() }
+  noexcept->std::same_as<MemoryResource&>;
 
   { constant.encode_header(encoder) } -> std::same_as<void>;
   { constant.encode_payload(encoder) } -> std::same_as<void>;
   { F::decode(decoder, decoder) } -> std::same_as<F>;
+  { F::decode(decoder, decoder, memory) } -> std::same_as<F>;
 };
 
 // The batch form of insert, for filters that would write a key twice if they did not ask.

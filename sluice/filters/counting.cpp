@@ -81,12 +81,12 @@ Forecast Counting::Params::forecast() const {
       .settings = settings()};
 }
 
-Counting Counting::make(const Params& params) {
+Counting Counting::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  return Counting(params);
+  return Counting(params, memory);
 }
 
-Counting::Counting(const Params& params) : params_(params), table_(params.counters / 2) {}
+Counting::Counting(const Params& params, MemoryResource& memory) : params_(params), table_(params.counters / 2, memory) {}
 
 bool Counting::may_contain(const Digest& digest) const noexcept {
   const auto* words = table_.as<std::uint64_t>();
@@ -181,7 +181,7 @@ FilterStats Counting::stats() const {
                                         static_cast<double>(keys_));
   return {.keys = keys_,
           .capacity = params_.capacity,
-          .bytes = table_.size(),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model,
           .forgotten = forgotten_,
@@ -210,12 +210,12 @@ bool Counting::can_hold(std::uint64_t keys) const noexcept {
   return keys <= sum / params_.probes;
 }
 
-Counting Counting::decode(Decoder& header, Decoder& payload) {
+Counting Counting::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   const BloomFields fields = BloomFields::decode(header);
   const Params params{fields.size, fields.probes, fields.capacity, fields.target_fpr};
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.counters / 2, "the table of filter 'counting'");
-  Counting filter(params);
+  Counting filter(params, memory);
   payload.bytes(filter.table_.bytes());
   if (!filter.can_hold(fields.keys))
     throw CorruptSnapshot("filter 'counting' claims more keys than its counters");

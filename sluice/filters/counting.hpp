@@ -42,7 +42,7 @@ class Counting {
   };
 
   // Throws BadParameters.
-  static Counting make(const Params& params);
+  static Counting make(const Params& params, MemoryResource& memory = default_memory());
 
   Verdict observe(const Digest& digest) noexcept;
   bool may_contain(const Digest& digest) const noexcept;
@@ -59,13 +59,16 @@ class Counting {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return table_.taken(); }
+  MemoryResource& memory() const noexcept { return table_.resource(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Counting decode(Decoder& header, Decoder& payload);
+  static Counting decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
-  explicit Counting(const Params& params);
+  Counting(const Params& params, MemoryResource& memory);
   double sampled_fpr() const;
   bool can_hold(std::uint64_t keys) const noexcept;
   std::uint64_t position(const Digest& digest, unsigned probe) const noexcept {

@@ -21,7 +21,9 @@ class None {
     friend bool operator==(const Params&, const Params&) = default;
   };
 
-  static None make(const Params&) { return {}; }
+  static None make(const Params&, MemoryResource& memory = default_memory()) {
+    return None(memory);
+  }
 
   Verdict observe(const Digest&) noexcept { return Verdict::distinct; }
   bool may_contain(const Digest&) const noexcept { return false; }
@@ -38,13 +40,20 @@ class None {
 
   Params params() const noexcept { return {}; }
   FilterStats stats() const { return {}; }
+  std::uint64_t bytes() const noexcept { return 0; }
+  MemoryResource& memory() const noexcept { return *memory_; }
 
   void encode_header(Encoder&) const {}
   void encode_payload(Encoder&) const {}
-  static None decode(Decoder&, Decoder& payload) {
+  static None decode(Decoder&, Decoder& payload, MemoryResource& memory = default_memory()) {
     payload.expect_remaining(0, "filter 'none'");
-    return {};
+    return None(memory);
   }
+
+ private:
+  explicit None(MemoryResource& memory) noexcept : memory_(&memory) {}
+
+  MemoryResource* memory_;  // of its holder
 };
 
 static_assert(Filter<None>);

@@ -202,13 +202,13 @@ Forecast Reservoir::Params::forecast(double distance) const {
           .settings = settings()};
 }
 
-Reservoir Reservoir::make(const Params& params) {
+Reservoir Reservoir::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  return Reservoir(params);
+  return Reservoir(params, memory);
 }
 
-Reservoir::Reservoir(const Params& params)
-    : params_(params), size_(params.size()), random_(params.seed), table_(params.bits / 8) {}
+Reservoir::Reservoir(const Params& params, MemoryResource& memory)
+    : params_(params), size_(params.size()), random_(params.seed), table_(params.bits / 8, memory) {}
 
 void Reservoir::set(std::uint64_t at) noexcept {
   std::uint64_t& word = table_.as<std::uint64_t>()[at / 64];
@@ -345,7 +345,7 @@ double Reservoir::fill() const noexcept {
 
 FilterStats Reservoir::stats() const {
   return {.keys = ones_ / params_.filters,
-          .bytes = table_.size(),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = std::pow(fill(), params_.filters),
           .planned_fpr = model::reservoir_fpr(params_.shape())};
@@ -367,7 +367,7 @@ void Reservoir::encode_payload(Encoder& to) const {
   to.bytes(table_.bytes());
 }
 
-Reservoir Reservoir::decode(Decoder& header, Decoder& payload) {
+Reservoir Reservoir::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   Params params;
   params.bits = header.u64();
   params.filters = header.u32();
@@ -380,7 +380,7 @@ Reservoir Reservoir::decode(Decoder& header, Decoder& payload) {
   const std::uint64_t state = header.u64();
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.bits / 8, "the table of filter 'reservoir'");
-  Reservoir filter(params);
+  Reservoir filter(params, memory);
   payload.bytes(filter.table_.bytes());
   const auto* words = filter.table_.as<std::uint64_t>();
   if (std::any_of(words + filter.size_ / 64 * params.filters, words + params.bits / 64,

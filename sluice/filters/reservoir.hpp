@@ -59,7 +59,7 @@ class Reservoir {
   };
 
   // Throws BadParameters.
-  static Reservoir make(const Params& params);
+  static Reservoir make(const Params& params, MemoryResource& memory = default_memory());
 
   Verdict observe(const Digest& digest) noexcept;
   bool may_contain(const Digest& digest) const noexcept;
@@ -73,15 +73,18 @@ class Reservoir {
   // `keys` is how many keys the bits that are set could hold without sharing any: which of those
   // that were written are still remembered is not known. There is no capacity.
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return table_.taken(); }
+  MemoryResource& memory() const noexcept { return table_.resource(); }
   double fill() const noexcept;  // the share of bits set
   std::uint64_t records() const noexcept { return records_; }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Reservoir decode(Decoder& header, Decoder& payload);
+  static Reservoir decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
-  explicit Reservoir(const Params& params);
+  Reservoir(const Params& params, MemoryResource& memory);
 
   // Words of the filters take turns, so that equal places of all filters lie side by side.
   std::uint64_t table_bit(unsigned filter, std::uint64_t bit) const noexcept {

@@ -147,18 +147,18 @@ Forecast Stable::Params::forecast(double distance) const {
       .settings = settings()};
 }
 
-Stable Stable::make(const Params& params) {
+Stable Stable::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  return Stable(params);
+  return Stable(params, memory);
 }
 
-Stable::Stable(const Params& params)
+Stable::Stable(const Params& params, MemoryResource& memory)
     : params_(params),
       cell_bits_(params.cell_bits()),
       mask_((std::uint64_t{1} << cell_bits_) - 1),
       cells_(params.cells()),
       random_(params.seed),
-      table_(params.bits / 8) {}
+      table_(params.bits / 8, memory) {}
 
 void Stable::set(std::uint64_t cell) noexcept {
   const Place at = place(cell);
@@ -267,7 +267,7 @@ double Stable::fill() const noexcept {
 
 FilterStats Stable::stats() const {
   return {.keys = live_ / params_.probes,
-          .bytes = table_.size(),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = std::pow(fill(), params_.probes),
           .planned_fpr = model::stable_fpr(params_.shape())};
@@ -295,7 +295,7 @@ void Stable::encode_payload(Encoder& to) const {
   to.bytes(table_.bytes());
 }
 
-Stable Stable::decode(Decoder& header, Decoder& payload) {
+Stable Stable::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   Params params;
   params.bits = header.u64();
   params.probes = header.u32();
@@ -307,7 +307,7 @@ Stable Stable::decode(Decoder& header, Decoder& payload) {
   const std::uint64_t state = header.u64();
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.bits / 8, "the table of filter 'stable'");
-  Stable filter(params);
+  Stable filter(params, memory);
   payload.bytes(filter.table_.bytes());
   if (params.max < filter.mask_)
     for (std::uint64_t cell = 0; cell < filter.cells_; ++cell)

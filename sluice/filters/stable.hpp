@@ -57,7 +57,7 @@ class Stable {
   };
 
   // Throws BadParameters.
-  static Stable make(const Params& params);
+  static Stable make(const Params& params, MemoryResource& memory = default_memory());
 
   Verdict observe(const Digest& digest) noexcept;
   bool may_contain(const Digest& digest) const noexcept;
@@ -71,14 +71,17 @@ class Stable {
   // `keys` is how many keys the cells above zero could hold without sharing any: which of those
   // that were written are still remembered is not known. There is no capacity.
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return table_.taken(); }
+  MemoryResource& memory() const noexcept { return table_.resource(); }
   double fill() const noexcept;  // the share of cells above zero
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Stable decode(Decoder& header, Decoder& payload);
+  static Stable decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
-  explicit Stable(const Params& params);
+  Stable(const Params& params, MemoryResource& memory);
 
   // Where a cell stands: cell widths divide a word.
   struct Place {

@@ -17,10 +17,11 @@ namespace sluice {
 namespace {
 
 // A window is a filter of filters, which the catalogue below it does not know.
-AnyFilter decode_any(std::uint16_t kind, std::uint16_t version, Decoder& header, Decoder& payload) {
+AnyFilter decode_any(std::uint16_t kind, std::uint16_t version, Decoder& header, Decoder& payload,
+                     MemoryResource& memory) {
   if (static_cast<FilterKind>(kind) == FilterKind::window && version == Window::kVersion)
-    return AnyFilter(Window::decode(header, payload));
-  return decode_filter(kind, version, header, payload);
+    return AnyFilter(Window::decode(header, payload, memory));
+  return decode_filter(kind, version, header, payload, memory);
 }
 
 using layout::Section;
@@ -81,14 +82,14 @@ std::vector<std::byte> encode_sections(const Hasher& hasher, const AnyFilter& fi
 
 // ---- reading
 
-AnyFilter read_filter(const SnapshotHeader& header, ChunkDecoder& payload) {
+AnyFilter read_filter(const SnapshotHeader& header, ChunkDecoder& payload, MemoryResource& memory) {
   BytesDecoder fields(header.filter_fields());
   const auto offset = [&] {
     return payload.started() ? payload.offset()
                              : header.fields_at + header.fields_bytes - fields.remaining();
   };
   try {
-    AnyFilter filter = decode_any(header.kind, header.version, fields, payload);
+    AnyFilter filter = decode_any(header.kind, header.version, fields, payload, memory);
     if (fields.remaining() != 0)
       throw CorruptSnapshot("the filter's header is followed by " +
                             std::to_string(fields.remaining()) + " bytes that it does not need");
@@ -150,10 +151,10 @@ std::string difference_between(const std::string& one, const Hasher& one_hasher,
   return "";
 }
 
-Snapshot read_snapshot(Decoder& from) {
+Snapshot read_snapshot(Decoder& from, MemoryResource& memory) {
   SnapshotHeader header = read_header(from);
   ChunkDecoder payload(from, header.bytes(), header.checksum);
-  AnyFilter filter = read_filter(header, payload);
+  AnyFilter filter = read_filter(header, payload, memory);
   payload.finish();
   return {header.hasher, std::move(filter), std::move(header.labels)};
 }

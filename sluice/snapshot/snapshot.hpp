@@ -49,6 +49,6 @@ std::string text_of(const Labels& labels);
 
 // Reads one snapshot, which must be all that is left in `from`. Throws CorruptSnapshot with what is
 // wrong and at which byte, and BadParameters when the memory for the filter cannot be had.
-Snapshot read_snapshot(Decoder& from);
+Snapshot read_snapshot(Decoder& from, MemoryResource& memory = default_memory());
 
 }  // namespace sluice

@@ -120,7 +120,7 @@ TEST_P(EveryFilter, CanBeEmpty) {
 // The catalogue may grow: a filter that is not in the list above fails here.
 TEST(Snapshot, EveryFilterOfTheCatalogueComesBack) {
   for (const FilterInfo& info : catalogue()) {
-    const AnyFilter filter = info.make({.keys = 100}, {});
+    const AnyFilter filter = info.make({.keys = 100}, {}, default_memory());
     const Bytes bytes = snapshot_of(filter);
     EXPECT_EQ(snapshot_of(read(bytes).filter), bytes) << info.name;
   }

@@ -39,10 +39,15 @@ double planned_fpr(const FilterStats& stats) {
 
 }  // namespace
 
-Growth::Growth(Make make, const Plan& plan) : make_(std::move(make)), plan_(plan) {}
+Growth::Growth(Make make, const Plan& plan, MemoryResource& memory)
+    : make_(std::move(make)),
+      plan_(plan),
+      stages_(memory),
+      scratch_digests_(memory),
+      scratch_verdicts_(memory) {}
 
 void Growth::start() {
-  Stage first{make_(plan_.keys, plan_.first_fpr()), 0};
+  Stage first{make_(plan_.keys, plan_.first_fpr(), memory()), 0};
   stages_.clear();
   stages_.push_back(std::move(first));
   generation_keys_ = 0;
@@ -76,7 +81,7 @@ void Growth::clear() noexcept {
 void Growth::add_stage(std::uint64_t keys) {
   double left = plan_.fpr;
   for (const Stage& stage : stages_) left -= planned_fpr(stage.filter.stats());
-  stages_.push_back({make_(keys, std::max(left / 2, kLeastFpr)), 0});
+  stages_.push_back({make_(keys, std::max(left / 2, kLeastFpr), memory()), 0});
   ++growths_;
   ++changes_;
 }
@@ -190,6 +195,11 @@ void Growth::rotate() {
       stages_.begin(), last, [](const Stage& stage) { return stage.filter.live_keys() == 0; });
   changes_ += freed != last;
   stages_.erase(freed, last);
+  if (stages_.size() == 1) {
+    // What a burst needed goes with its stages.
+    scratch_digests_ = Vector<Digest>(memory());
+    scratch_verdicts_ = Vector<Verdict>(memory());
+  }
   const std::uint64_t keys = smaller_keys(at_this_rate);
   if (keys == 0) return;
   try {
@@ -236,16 +246,24 @@ std::uint64_t Growth::live_keys() const {
   return keys;
 }
 
+std::uint64_t Growth::bytes() const noexcept {
+  std::uint64_t bytes =
+      taken_by(stages_) + taken_by(scratch_digests_) + taken_by(scratch_verdicts_);
+  for (const Stage& stage : stages_) bytes += stage.filter.bytes();
+  return bytes;
+}
+
 FilterStats Growth::stats() const {
-  FilterStats all{
-      .target_fpr = plan_.fpr, .forgotten = forgotten_, .forget_misses = forget_misses_};
+  FilterStats all{.bytes = bytes(),
+                  .target_fpr = plan_.fpr,
+                  .forgotten = forgotten_,
+                  .forget_misses = forget_misses_};
   double right = 1;
   double planned_right = 1;
   for (const Stage& stage : stages_) {
     const FilterStats stats = stage.filter.stats();
     all.keys += stats.keys;
     all.capacity += stats.capacity;
-    all.bytes += stats.bytes;
     all.stash += stats.stash;
     right *= 1 - stats.predicted_fpr;
     planned_right *= 1 - planned_fpr(stats);
@@ -303,7 +321,7 @@ void Growth::decode(Decoder& header, Decoder& payload) {
       throw CorruptSnapshot(fmt::format("stage {} of the window is not there whole", i));
     PartDecoder fields(header, field_bytes);
     PartDecoder part(payload, payload_bytes);
-    AnyFilter filter = decode_filter(kind, version, fields, part);
+    AnyFilter filter = decode_filter(kind, version, fields, part, memory());
     if (fields.remaining() != 0 || part.remaining() != 0 || !filter.ages() ||
         (!stages_.empty() && filter.generations() != generations()))
       throw CorruptSnapshot(fmt::format("stage {} of the window is none", i));

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
 #include "sluice/filters/any_filter.hpp"
 
@@ -23,7 +22,7 @@ class Growth {
     cardinality = 2,  // as many keys were written: a stage never gets its room back
   };
   // Makes a stage for so many keys a window, erring at most so often.
-  using Make = std::function<AnyFilter(std::uint64_t keys, double fpr)>;
+  using Make = std::function<AnyFilter(std::uint64_t keys, double fpr, MemoryResource& memory)>;
 
   struct Plan {
     std::uint64_t keys = 0;  // the first stage's, and what a quiet stream comes back to
@@ -37,7 +36,7 @@ class Growth {
   };
 
   // Has no stage until start() or decode().
-  Growth(Make make, const Plan& plan);
+  Growth(Make make, const Plan& plan, MemoryResource& memory = default_memory());
   void start();
   // Forgets everything. Unlike start() it cannot fail: where a small stage cannot be had, the
   // newest is cleared and kept.
@@ -62,6 +61,8 @@ class Growth {
   std::uint64_t live_keys() const;
   // Of all stages together.
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept;
+  MemoryResource& memory() const noexcept { return stages_.get_allocator().resource(); }
   double slack() const { return newest().slack(); }
   double npws() const { return newest().npws(); }
   std::uint64_t growths() const noexcept { return growths_; }
@@ -97,9 +98,9 @@ class Growth {
   std::uint64_t changes_ = 0;  // stages made and freed
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
-  std::vector<Stage> stages_;          // oldest first; the last takes the keys
-  std::vector<Digest> scratch_digests_;
-  std::vector<Verdict> scratch_verdicts_;
+  Vector<Stage> stages_;               // oldest first; the last takes the keys
+  Vector<Digest> scratch_digests_;
+  Vector<Verdict> scratch_verdicts_;
 };
 
 }  // namespace sluice

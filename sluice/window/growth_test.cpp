@@ -16,7 +16,7 @@ TEST(Growth, RotatesOnWhenThereIsNoMemoryForASmallerStage) {
   bool no_memory = false;
   int refused = 0;
   Growth growth(
-      [&](std::uint64_t keys, double fpr) {
+      [&](std::uint64_t keys, double fpr, MemoryResource&) {
         refused += no_memory;
         if (no_memory) throw NoMemory("there is none");
         return make_filter("cohort", {.keys = keys, .fpr = fpr, .generations = 4});

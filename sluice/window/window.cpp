@@ -32,8 +32,10 @@ Growth::Plan plan_of(const Window::Params& params) {
 Growth::Make maker_of(const Window::Params& params) {
   std::optional<unsigned> generations = params.generations;
   if (params.spec.kind == WindowSpec::Kind::landmark) generations = 0;
-  return [filter = params.filter, generations](std::uint64_t keys, double fpr) {
-    AnyFilter made = make_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations});
+  return [filter = params.filter, generations](std::uint64_t keys, double fpr,
+                                               MemoryResource& memory) {
+    AnyFilter made =
+        make_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations}, memory);
     if (!made.ages()) refuse_timeless(name_of(made.kind()));
     return made;
   };
@@ -103,14 +105,14 @@ Settings Window::Params::settings() const {
   return settings;
 }
 
-Window::Window(const Params& params)
+Window::Window(const Params& params, MemoryResource& memory)
     : params_(params),
-      growth_(std::make_unique<Growth>(maker_of(params), plan_of(params))),
+      growth_(make_owned<Growth>(memory, maker_of(params), plan_of(params), memory)),
       clock_(params.spec.size, params.max_ahead.value_or(params.spec.size)) {}
 
-Window Window::make(const Params& params) {
+Window Window::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  Window window(params);
+  Window window(params, memory);
   window.growth_->start();
   // The stages to come are cut as the first one is.
   const unsigned generations = whole_generations(params.spec, window.generations());
@@ -123,6 +125,12 @@ Window Window::make(const Params& params) {
   check_cut(params.spec, window.generations(), name_of(window.growth_->newest().kind()));
   window.left_ = window.generation_size();
   return window;
+}
+
+FilterStats Window::stats() const {
+  FilterStats stats = growth_->stats();
+  stats.bytes = bytes();
+  return stats;
 }
 
 std::uint64_t Window::generation_size() const {
@@ -394,7 +402,7 @@ void Window::encode_payload(Encoder& to) const {
   growth_->encode_payload(to);
 }
 
-Window Window::decode(Decoder& header, Decoder& payload) {
+Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no window has these fields");
   };
@@ -416,7 +424,7 @@ Window Window::decode(Decoder& header, Decoder& payload) {
   params.filter.resize(length);
   header.bytes(std::as_writable_bytes(std::span(params.filter)));
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
-  Window window(params);
+  Window window(params, memory);
   window.clock_.decode(header);
   window.left_ = header.u64();
   const auto tick = static_cast<std::int64_t>(header.u64());

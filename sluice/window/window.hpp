@@ -12,7 +12,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -48,7 +47,7 @@ class Window {
   };
 
   // Throws BadParameters, also when the filter is no window filter.
-  static Window make(const Params& params);
+  static Window make(const Params& params, MemoryResource& memory = default_memory());
 
   // What make() would make, without making it: of a window that may grow, its first stage, and
   // an error with what is kept for those that follow. Throws BadParameters.
@@ -93,7 +92,9 @@ class Window {
   bool forget(const Digest& digest) noexcept;
 
   const Params& params() const noexcept { return params_; }
-  FilterStats stats() const { return growth_->stats(); }
+  FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return taken_by(growth_) + growth_->bytes(); }
+  MemoryResource& memory() const noexcept { return growth_->memory(); }
   const Growth& growth() const noexcept { return *growth_; }
   const EventClock& clock() const noexcept { return clock_; }
   unsigned generations() const { return growth_->generations(); }
@@ -108,10 +109,11 @@ class Window {
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Window decode(Decoder& header, Decoder& payload);
+  static Window decode(Decoder& header, Decoder& payload,
+                       MemoryResource& memory = default_memory());
 
  private:
-  explicit Window(const Params& params);
+  Window(const Params& params, MemoryResource& memory);
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    const SecondOpinion& opinion);
@@ -131,7 +133,7 @@ class Window {
 
   Params params_;
   // Behind a pointer so that a Window can be moved while stages know where they come from.
-  std::unique_ptr<Growth> growth_;
+  Owned<Growth> growth_;
   EventClock clock_;
   std::uint64_t left_ = 0;  // count: keys until the generation ends
   std::int64_t tick_ = 0;   // time: the present generation, and from when to when it lasts

@@ -37,9 +37,9 @@ class AgePartitioned {
   static constexpr FilterPromises kPromises{};
 
   // Throws BadParameters.
-  static AgePartitioned make(const Params& params) {
+  static AgePartitioned make(const Params& params, MemoryResource& memory = default_memory()) {
     if (const char* wrong = params.what_is_wrong()) throw BadParameters(wrong);
-    return AgePartitioned(params);
+    return AgePartitioned(params, memory);
   }
 
   // The verbs of every filter: all in the present generation, nothing ages.
@@ -66,6 +66,10 @@ class AgePartitioned {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept {
+    return memory_.taken() + stale_.taken() + taken_by(written_);
+  }
+  MemoryResource& memory() const noexcept { return memory_.resource(); }
   // What stats().bytes says of such a filter, before it is made.
   static std::uint64_t bytes_for(const Params& params) {
     return params.table_bytes() + (params.units() + 63) / 64 * sizeof(std::uint64_t) +
@@ -76,15 +80,16 @@ class AgePartitioned {
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static AgePartitioned decode(Decoder& header, Decoder& payload);
+  static AgePartitioned decode(Decoder& header, Decoder& payload,
+                               MemoryResource& memory = default_memory());
 
  private:
-  explicit AgePartitioned(const Params& params)
+  AgePartitioned(const Params& params, MemoryResource& memory)
       : params_(params),
         ring_{params.k, params.l, 0},
-        written_(params.k + params.l),
-        memory_(params.table_bytes()),
-        stale_(stale_words() * sizeof(std::uint64_t)) {}
+        written_(params.k + params.l, memory),
+        memory_(params.table_bytes(), memory),
+        stale_(stale_words() * sizeof(std::uint64_t), memory) {}
 
   auto table() const noexcept {
     return params_.table(const_cast<std::byte*>(memory_.data()),
@@ -108,7 +113,7 @@ class AgePartitioned {
   kernels::AgeRing ring_;
   std::uint64_t live_keys_ = 0;         // written in generations of age 0 to l
   std::uint64_t swept_words_ = 0;       // of stale_: nothing below is stale
-  std::vector<std::uint64_t> written_;  // keys by generation, at the physical number of the segment
+  Vector<std::uint64_t> written_;       // keys by generation, at the physical number of the segment
                                         // that was the youngest in it
   Memory memory_;
   Memory stale_;  // a bit a unit
@@ -238,7 +243,7 @@ FilterStats AgePartitioned<P>::stats() const {
     keys.push_back(static_cast<double>(written_[ring_.physical(age)]));
   return {.keys = live_keys_,
           .capacity = params_.capacity,
-          .bytes = memory_.size() + stale_.size() + written_.size() * sizeof(written_[0]),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = params_.predicted_fpr(keys)};
 }
@@ -258,7 +263,8 @@ void AgePartitioned<P>::encode_payload(Encoder& to) const {
 }
 
 template <class P>
-AgePartitioned<P> AgePartitioned<P>::decode(Decoder& header, Decoder& payload) {
+AgePartitioned<P> AgePartitioned<P>::decode(Decoder& header, Decoder& payload,
+                                            MemoryResource& memory) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter '" + std::string(P::kName) + "' has these fields");
   };
@@ -267,7 +273,7 @@ AgePartitioned<P> AgePartitioned<P>::decode(Decoder& header, Decoder& payload) {
   const std::uint64_t words = (params.units() + 63) / 64;
   payload.expect_remaining(params.table_bytes() + words * sizeof(std::uint64_t),
                            "the table of an age-partitioned filter");
-  AgePartitioned filter(params);
+  AgePartitioned filter(params, memory);
   filter.ring_.youngest = header.u32();
   filter.swept_words_ = header.u64();
   refuse(filter.ring_.youngest >= filter.ring_.segments() || filter.swept_words_ > words);

@@ -47,13 +47,13 @@ Forecast BlockedBloom::Params::forecast() const {
           .settings = settings()};
 }
 
-BlockedBloom BlockedBloom::make(const Params& params) {
+BlockedBloom BlockedBloom::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  return BlockedBloom(params);
+  return BlockedBloom(params, memory);
 }
 
-BlockedBloom::BlockedBloom(const Params& params)
-    : params_(params), memory_(params.blocks * kernels::kBlockBytes) {}
+BlockedBloom::BlockedBloom(const Params& params, MemoryResource& memory)
+    : params_(params), memory_(params.blocks * kernels::kBlockBytes, memory) {}
 
 std::size_t BlockedBloom::observe(std::span<const Digest> digests,
                                   std::span<Verdict> verdicts) noexcept {
@@ -122,7 +122,7 @@ FilterStats BlockedBloom::stats() const {
                                                 static_cast<double>(keys_));
   return {.keys = keys_,
           .capacity = params_.capacity,
-          .bytes = memory_.size(),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model};
 }
@@ -137,12 +137,12 @@ void BlockedBloom::encode_payload(Encoder& to) const {
   to.bytes(memory_.bytes());
 }
 
-BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload) {
+BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   const BloomFields fields = BloomFields::decode(header);
   const Params params{fields.size, fields.probes, fields.capacity, fields.target_fpr};
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.blocks * kernels::kBlockBytes, "the table of filter 'bloom'");
-  BlockedBloom filter(params);
+  BlockedBloom filter(params, memory);
   payload.bytes(filter.memory_.bytes());
   if (fields.keys > filter.memory_.count_ones())
     throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");

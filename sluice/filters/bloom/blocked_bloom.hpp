@@ -37,7 +37,7 @@ class BlockedBloom {
   };
 
   // Throws BadParameters.
-  static BlockedBloom make(const Params& params);
+  static BlockedBloom make(const Params& params, MemoryResource& memory = default_memory());
 
   Verdict observe(const Digest& digest) noexcept {
     const Verdict verdict = kernels::blocked_observe_one(table(), digest);
@@ -57,13 +57,16 @@ class BlockedBloom {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return memory_.taken(); }
+  MemoryResource& memory() const noexcept { return memory_.resource(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static BlockedBloom decode(Decoder& header, Decoder& payload);
+  static BlockedBloom decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
-  explicit BlockedBloom(const Params& params);
+  BlockedBloom(const Params& params, MemoryResource& memory);
   double sampled_fpr() const;
   kernels::BlockedTable table() const noexcept {
     return {const_cast<std::uint64_t*>(memory_.as<std::uint64_t>()), params_.blocks,

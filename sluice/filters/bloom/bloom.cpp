@@ -49,12 +49,13 @@ Forecast Bloom::Params::forecast() const {
           .settings = settings()};
 }
 
-Bloom Bloom::make(const Params& params) {
+Bloom Bloom::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  return Bloom(params);
+  return Bloom(params, memory);
 }
 
-Bloom::Bloom(const Params& params) : params_(params), table_(params.bits / 8) {}
+Bloom::Bloom(const Params& params, MemoryResource& memory)
+    : params_(params), table_(params.bits / 8, memory) {}
 
 Verdict Bloom::observe(const Digest& digest) noexcept {
   auto* words = table_.as<std::uint64_t>();
@@ -144,7 +145,7 @@ FilterStats Bloom::stats() const {
                                         static_cast<double>(keys_));
   return {.keys = keys_,
           .capacity = params_.capacity,
-          .bytes = table_.size(),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model};
 }
@@ -159,12 +160,12 @@ void Bloom::encode_payload(Encoder& to) const {
   to.bytes(table_.bytes());
 }
 
-Bloom Bloom::decode(Decoder& header, Decoder& payload) {
+Bloom Bloom::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   const BloomFields fields = BloomFields::decode(header);
   const Params params{fields.size, fields.probes, fields.capacity, fields.target_fpr};
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.bits / 8, "the table of filter 'bloom'");
-  Bloom filter(params);
+  Bloom filter(params, memory);
   payload.bytes(filter.table_.bytes());
   if (fields.keys > filter.table_.count_ones())
     throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");

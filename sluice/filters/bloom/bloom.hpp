@@ -35,7 +35,7 @@ class Bloom {
   };
 
   // Throws BadParameters.
-  static Bloom make(const Params& params);
+  static Bloom make(const Params& params, MemoryResource& memory = default_memory());
 
   Verdict observe(const Digest& digest) noexcept;
   bool may_contain(const Digest& digest) const noexcept;
@@ -50,13 +50,16 @@ class Bloom {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return table_.taken(); }
+  MemoryResource& memory() const noexcept { return table_.resource(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Bloom decode(Decoder& header, Decoder& payload);
+  static Bloom decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
-  explicit Bloom(const Params& params);
+  Bloom(const Params& params, MemoryResource& memory);
   double sampled_fpr() const;
 
   // Probe i of a digest, in [0, bits): part of the format.

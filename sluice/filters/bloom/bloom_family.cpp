@@ -137,14 +137,14 @@ std::span<const ParameterInfo> bloom_parameters() {
   return kBloomParameters;
 }
 
-AnyFilter make_bloom(const Wish& wish, const Settings& settings) {
+AnyFilter make_bloom(const Wish& wish, const Settings& settings, MemoryResource& memory) {
   return std::visit(
-      [](const auto& params) {
+      [&](const auto& params) {
         using Params = std::decay_t<decltype(params)>;
         if constexpr (std::is_same_v<Params, Bloom::Params>)
-          return AnyFilter(Bloom::make(params));
+          return AnyFilter(Bloom::make(params, memory));
         else
-          return AnyFilter(BlockedBloom::make(params));
+          return AnyFilter(BlockedBloom::make(params, memory));
       },
       params_for(wish, settings));
 }

@@ -9,7 +9,7 @@ namespace sluice {
 std::span<const ParameterInfo> bloom_parameters();
 
 // Classical or blocked, sized from keys and fpr, or from bytes. Throws BadParameters.
-AnyFilter make_bloom(const Wish& wish, const Settings& settings);
+AnyFilter make_bloom(const Wish& wish, const Settings& settings, MemoryResource& memory);
 Forecast forecast_bloom(const Wish& wish, const Settings& settings);
 
 }  // namespace sluice

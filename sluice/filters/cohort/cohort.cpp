@@ -21,17 +21,18 @@ constexpr unsigned kSearchAhead = 6;  // buckets on their way while room is sear
 
 }  // namespace
 
-Cohort Cohort::make(const Params& params) {
+Cohort Cohort::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = params.what_is_wrong()) throw BadParameters(wrong);
-  return Cohort(params);
+  return Cohort(params, memory);
 }
 
 // All zero is generation 0, and the first present one is the first for which that is dead: a new
 // table needs no writing.
-Cohort::Cohort(const Params& params)
+Cohort::Cohort(const Params& params, MemoryResource& memory)
     : params_(params),
       now_(params.generations + 1),
-      memory_(params.buckets * kernels::kBucketBytes) {
+      strays_(memory),
+      memory_(params.buckets * kernels::kBucketBytes, memory) {
   sweep_due_ = sweep_share();
   strays_.reserve(kMostStrays);
 }
@@ -329,7 +330,7 @@ FilterStats Cohort::stats() const {
   };
   return {.keys = live_keys_,
           .capacity = params_.capacity,
-          .bytes = memory_.size() + kMostStrays * sizeof(CohortStray),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = fpr_at(live_keys_),
           .planned_fpr = fpr_at(params_.live_capacity()),

@@ -24,7 +24,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "sluice/base/memory.hpp"
 #include "sluice/filters/forecast.hpp"
@@ -60,7 +59,7 @@ class Cohort {
   };
 
   // Throws BadParameters.
-  static Cohort make(const Params& params);
+  static Cohort make(const Params& params, MemoryResource& memory = default_memory());
 
   // The verbs of every filter: all in the present generation, nothing ages.
   Verdict observe(const Digest& digest);
@@ -96,17 +95,20 @@ class Cohort {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return memory_.taken() + taken_by(strays_); }
+  MemoryResource& memory() const noexcept { return memory_.resource(); }
   std::size_t stray_count() const noexcept { return strays_.size(); }
   std::uint64_t moves() const noexcept { return moves_; }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Cohort decode(Decoder& header, Decoder& payload);
+  static Cohort decode(Decoder& header, Decoder& payload,
+                       MemoryResource& memory = default_memory());
 
  private:
   static constexpr std::size_t kMostGenerations = 64;
 
-  explicit Cohort(const Params& params);
+  Cohort(const Params& params, MemoryResource& memory);
   kernels::CohortTable table() const noexcept;
   kernels::CohortBatch ask(std::span<const Digest> digests,
                            std::span<Verdict> verdicts) const noexcept;
@@ -137,7 +139,7 @@ class Cohort {
   std::uint64_t moves_ = 0;      // occupants moved so far
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::array<std::uint64_t, kMostGenerations> written_{};  // live keys by generation
-  std::vector<kernels::CohortStray> strays_;
+  Vector<kernels::CohortStray> strays_;
   Memory memory_;
 };
 

@@ -28,7 +28,7 @@ void Cohort::encode_payload(Encoder& to) const {
   to.bytes(memory_.bytes());
 }
 
-Cohort Cohort::decode(Decoder& header, Decoder& payload) {
+Cohort Cohort::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter 'cohort' has these fields");
   };
@@ -41,7 +41,7 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload) {
   params.target_fpr = header.f64();
   if (const char* wrong = params.what_is_wrong()) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.buckets * kernels::kBucketBytes, "the table of filter 'cohort'");
-  Cohort filter(params);
+  Cohort filter(params, memory);
   const unsigned mask = filter.table().generation_mask();
   filter.now_ = header.u32();
   filter.swept_ = header.u64();

@@ -4,18 +4,20 @@
 // full.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "sluice/base/codec.hpp"
+#include "sluice/base/memory_resource.hpp"
 
 namespace sluice {
 
 class GenerationCounts {
  public:
   // Ages 0 to `generations` are live.
-  explicit GenerationCounts(unsigned generations) : counts_(std::size_t{generations} + 1) {}
+  GenerationCounts(unsigned generations, MemoryResource& memory)
+      : counts_(std::size_t{generations} + 1, memory) {}
 
   // Keys written in all live generations.
   std::uint64_t live() const noexcept { return live_; }
@@ -48,11 +50,11 @@ class GenerationCounts {
   }
 
   void clear() noexcept {
-    counts_.assign(counts_.size(), 0);
+    std::ranges::fill(counts_, 0);
     live_ = present_ = 0;
   }
 
-  std::size_t bytes() const noexcept { return counts_.size() * sizeof(std::uint64_t); }
+  std::uint64_t taken() const noexcept { return taken_by(counts_); }
   static std::size_t bytes_for(unsigned generations) noexcept {
     return (std::size_t{generations} + 1) * sizeof(std::uint64_t);
   }
@@ -67,7 +69,7 @@ class GenerationCounts {
     return present_ >= age ? present_ - age : present_ + counts_.size() - age;
   }
 
-  std::vector<std::uint64_t> counts_;
+  Vector<std::uint64_t> counts_;
   std::size_t present_ = 0;
   std::uint64_t live_ = 0;
 };

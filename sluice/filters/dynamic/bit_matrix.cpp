@@ -27,24 +27,24 @@ unsigned step_for(unsigned width) {
 
 }  // namespace
 
-Memory SlicedGroup::table(std::uint64_t rows, unsigned width) {
-  return Memory(bytes_at(rows, width));
+Memory SlicedGroup::table(std::uint64_t rows, unsigned width, MemoryResource& memory) {
+  return Memory(bytes_at(rows, width), memory);
 }
 
 std::uint64_t SlicedGroup::bytes_for(std::uint64_t rows, unsigned columns) {
   return bytes_at(rows, width_for(columns));
 }
 
-SlicedGroup::SlicedGroup(std::uint64_t rows, unsigned columns)
+SlicedGroup::SlicedGroup(std::uint64_t rows, unsigned columns, MemoryResource& memory)
     : rows_(rows),
       width_(width_for(columns)),
       step_(step_for(width_)),
-      memory_(table(rows, width_)) {}
+      memory_(table(rows, width_, memory)) {}
 
 void SlicedGroup::widen(unsigned columns) {
   const unsigned width = width_for(columns);
   if (width <= width_) return;
-  Memory wider = table(rows_, width);
+  Memory wider = table(rows_, width, memory_.resource());
   const std::uint64_t mask = columns_mask();
   for (std::uint64_t at = 0; at < rows_; ++at) {
     const std::uint64_t bits = row(at) & mask;
@@ -86,13 +86,19 @@ void BitMatrix::reserve(std::size_t filters) {
     if (group < groups_.size())
       groups_[group].widen(columns);
     else
-      groups_.emplace_back(rows_, columns);
+      groups_.emplace_back(rows_, columns, memory());
   }
 }
 
 std::uint64_t BitMatrix::bytes() const noexcept {
   std::uint64_t bytes = 0;
   for (const SlicedGroup& group : groups_) bytes += group.bytes();
+  return bytes;
+}
+
+std::uint64_t BitMatrix::taken() const noexcept {
+  std::uint64_t bytes = taken_by(groups_);
+  for (const SlicedGroup& group : groups_) bytes += group.taken();
   return bytes;
 }
 

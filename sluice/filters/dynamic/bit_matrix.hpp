@@ -9,7 +9,6 @@
 
 #include <cstring>
 #include <span>
-#include <vector>
 
 #include "sluice/base/memory.hpp"
 #include "sluice/hash/probe.hpp"
@@ -21,7 +20,7 @@ class SlicedGroup {
   static constexpr unsigned kMostColumns = 64;
 
   // Throws NoMemory.
-  SlicedGroup(std::uint64_t rows, unsigned columns);
+  SlicedGroup(std::uint64_t rows, unsigned columns, MemoryResource& memory);
 
   // Bit c is that of filter c; bits from the width on mean nothing.
   std::uint64_t row(std::uint64_t at) const noexcept {
@@ -46,10 +45,11 @@ class SlicedGroup {
   void scatter(unsigned column, std::uint64_t word, std::uint64_t bits) noexcept;
   unsigned width() const noexcept { return width_; }
   std::uint64_t bytes() const noexcept { return memory_.size(); }
+  std::uint64_t taken() const noexcept { return memory_.taken(); }
   static std::uint64_t bytes_for(std::uint64_t rows, unsigned columns);
 
  private:
-  static Memory table(std::uint64_t rows, unsigned width);
+  static Memory table(std::uint64_t rows, unsigned width, MemoryResource& memory);
 
   std::uint64_t rows_;
   unsigned width_;
@@ -61,8 +61,7 @@ class SlicedGroup {
 
 class BitMatrix {
  public:
-  BitMatrix() noexcept = default;
-  explicit BitMatrix(std::uint64_t rows) : rows_(rows) {}
+  BitMatrix(std::uint64_t rows, MemoryResource& memory) : rows_(rows), groups_(memory) {}
 
   // Room for so many filters; new ones are empty. Throws NoMemory, and then answers as before.
   void reserve(std::size_t filters);
@@ -81,6 +80,9 @@ class BitMatrix {
   std::span<const SlicedGroup> groups() const noexcept { return groups_; }
   std::uint64_t rows() const noexcept { return rows_; }
   std::uint64_t bytes() const noexcept;
+  // What it holds of its resource.
+  std::uint64_t taken() const noexcept;
+  MemoryResource& memory() const noexcept { return groups_.get_allocator().resource(); }
   // Of so many filters, before they are made.
   static std::uint64_t bytes_for(std::uint64_t rows, std::size_t filters);
 
@@ -119,7 +121,7 @@ class BitMatrix {
   }
 
   std::uint64_t rows_ = 0;
-  std::vector<SlicedGroup> groups_;
+  Vector<SlicedGroup> groups_;
 };
 
 }  // namespace sluice

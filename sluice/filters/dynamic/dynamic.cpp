@@ -42,15 +42,15 @@ std::uint64_t capacity_of(const DynamicPiece& piece) {
 
 }  // namespace
 
-Dynamic Dynamic::make(const Params& params) {
+Dynamic Dynamic::make(const Params& params, MemoryResource& memory) {
   if (const std::string wrong = params.what_is_wrong(); !wrong.empty()) throw BadParameters(wrong);
-  Dynamic filter(params);
+  Dynamic filter(params, memory);
   filter.append(params.shape(0));
   return filter;
 }
 
-Dynamic::Dynamic(const Params& params)
-    : params_(params), slices_(params.bits), asking_(params.ask == Ask::always) {}
+Dynamic::Dynamic(const Params& params, MemoryResource& memory)
+    : params_(params), pieces_(memory), slices_(params.bits, memory), asking_(params.ask == Ask::always) {}
 
 // Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in slices,
 // the lines of so many probes; else all of the filter that is written, and the first of each other.
@@ -157,7 +157,7 @@ void Dynamic::append(const DynamicShape& shape) {
     slices_.reserve(pieces_.size() + 1);
     pieces_.push_back({shape, 0, Memory()});
   } else {
-    pieces_.push_back(DynamicPiece::make(shape));
+    pieces_.push_back(DynamicPiece::make(shape, memory()));
   }
   series_changed();
 }
@@ -214,6 +214,12 @@ std::uint64_t Dynamic::table_bytes() const noexcept {
   return bytes;
 }
 
+std::uint64_t Dynamic::bytes() const noexcept {
+  std::uint64_t bytes = slices_.taken() + taken_by(pieces_);
+  for (const DynamicPiece& piece : pieces_) bytes += piece.table.taken();
+  return bytes;
+}
+
 DynamicStats Dynamic::series() const {
   std::uint64_t capacity = 0;
   for (const DynamicPiece& piece : pieces_) capacity += piece.shape.capacity;
@@ -228,7 +234,7 @@ FilterStats Dynamic::stats() const {
   return {
       .keys = keys_,
       .capacity = series().real_capacity,
-      .bytes = table_bytes() + pieces_.capacity() * sizeof(DynamicPiece),
+      .bytes = bytes(),
       .target_fpr = params_.target_fpr,
       .predicted_fpr = series_fpr(pieces_, [](const DynamicPiece& piece) { return piece.keys; }),
       .planned_fpr = series_fpr(pieces_, capacity_of),

@@ -21,8 +21,6 @@
 // Format   snapshot kind 5, version 1: a sequence of pieces, one a filter, whatever the layout.
 #pragma once
 
-#include <vector>
-
 #include "sluice/filters/contract.hpp"
 #include "sluice/filters/dynamic/bit_matrix.hpp"
 #include "sluice/filters/dynamic/dynamic_piece.hpp"
@@ -77,7 +75,7 @@ class Dynamic {
   };
 
   // Throws BadParameters.
-  static Dynamic make(const Params& params);
+  static Dynamic make(const Params& params, MemoryResource& memory = default_memory());
 
   // Throw NoMemory when there is none for another filter; the key is then not written.
   Verdict observe(const Digest& digest);
@@ -105,15 +103,18 @@ class Dynamic {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept;
+  MemoryResource& memory() const noexcept { return slices_.memory(); }
   DynamicStats series() const;
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Dynamic decode(Decoder& header, Decoder& payload);
+  static Dynamic decode(Decoder& header, Decoder& payload,
+                        MemoryResource& memory = default_memory());
 
  private:
   friend class DynamicPieces;
-  explicit Dynamic(const Params& params);
+  Dynamic(const Params& params, MemoryResource& memory);
 
   bool sliced() const noexcept { return params_.layout == Layout::sliced; }
   bool claims(ProbeWords& words) const noexcept;
@@ -133,7 +134,7 @@ class Dynamic {
   void insert(ProbeWords& words);
 
   Params params_;
-  std::vector<DynamicPiece> pieces_;
+  Vector<DynamicPiece> pieces_;
   BitMatrix slices_;
   std::size_t active_ = 0;      // no filter before it has room
   std::uint64_t keys_ = 0;      // Σ n_r
@@ -159,7 +160,7 @@ struct DynamicHeader {
 class DynamicPieces {
  public:
   // The decoders must outlive this. Throws CorruptSnapshot.
-  DynamicPieces(Decoder& header, Decoder& payload);
+  DynamicPieces(Decoder& header, Decoder& payload, MemoryResource& memory = default_memory());
 
   const DynamicHeader& header() const noexcept { return header_; }
   std::uint64_t left() const noexcept { return header_.filters - read_; }
@@ -169,6 +170,7 @@ class DynamicPieces {
  private:
   DynamicHeader header_;
   Decoder& payload_;
+  MemoryResource& memory_;
   std::uint64_t read_ = 0;
 };
 

@@ -22,7 +22,7 @@ const char* what_is_wrong(const DynamicShape& shape) noexcept {
 }
 
 DynamicPiece DynamicPiece::copy() const {
-  DynamicPiece same{shape, keys, Memory(table.size())};
+  DynamicPiece same{shape, keys, Memory(table.size(), table.resource())};
   std::ranges::copy(table.bytes(), same.table.data());
   return same;
 }
@@ -66,7 +66,7 @@ void encode_piece_fields(const DynamicPiece& piece, Encoder& to) {
   to.u64(piece.keys);
 }
 
-DynamicPiece decode_piece(Decoder& from, bool counted) {
+DynamicPiece decode_piece(Decoder& from, bool counted, MemoryResource& memory) {
   DynamicShape shape{.counted = counted};
   shape.bits = from.u64();
   shape.probes = from.u32();
@@ -78,7 +78,7 @@ DynamicPiece decode_piece(Decoder& from, bool counted) {
     throw CorruptSnapshot("a filter of a 'dynamic' series claims more keys than it has room for");
   if (from.remaining() < shape.bytes())
     throw CorruptSnapshot("a filter of a 'dynamic' series is larger than what is left of it");
-  DynamicPiece piece = DynamicPiece::make(shape);
+  DynamicPiece piece = DynamicPiece::make(shape, memory);
   piece.keys = keys;
   from.bytes(piece.table.bytes());
   return piece;

@@ -29,7 +29,9 @@ struct DynamicPiece {
   Memory table;            // empty where the bits lie in slices
 
   // With a table of zeros. Throws NoMemory.
-  static DynamicPiece make(const DynamicShape& shape) { return {shape, 0, Memory(shape.bytes())}; }
+  static DynamicPiece make(const DynamicShape& shape, MemoryResource& memory) {
+    return {shape, 0, Memory(shape.bytes(), memory)};
+  }
   // Throws NoMemory.
   DynamicPiece copy() const;
 
@@ -67,6 +69,6 @@ struct DynamicPiece {
 inline constexpr std::uint64_t kDynamicPieceFields = 28;
 void encode_piece_fields(const DynamicPiece& piece, Encoder& to);
 // The piece that comes next, its table included. Throws CorruptSnapshot, before it allocates.
-DynamicPiece decode_piece(Decoder& from, bool counted);
+DynamicPiece decode_piece(Decoder& from, bool counted, MemoryResource& memory);
 
 }  // namespace sluice

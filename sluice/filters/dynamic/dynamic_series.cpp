@@ -81,7 +81,7 @@ void Dynamic::combine_all() noexcept {
 
 DynamicPiece Dynamic::copy_of(std::size_t index) const {
   if (!sliced()) return pieces_[index].copy();
-  DynamicPiece piece = DynamicPiece::make(pieces_[index].shape);
+  DynamicPiece piece = DynamicPiece::make(pieces_[index].shape, memory());
   piece.keys = pieces_[index].keys;
   slices_.gather(index, 0, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
   return piece;
@@ -130,7 +130,7 @@ Dynamic Dynamic::intersect(const Dynamic& a, const Dynamic& b) {
     throw BadParameters(
         "filters 'dynamic' can be intersected when made with forget=no, without tighten=, and with "
         "the same keys, fpr, bytes and probes");
-  Dynamic both(a.params_);
+  Dynamic both(a.params_, a.memory());
   for (std::size_t i = 0; i < a.pieces_.size(); ++i) {
     const DynamicPiece one = a.copy_of(i);
     for (std::size_t j = 0; j < b.pieces_.size(); ++j) {
@@ -211,8 +211,8 @@ DynamicHeader DynamicHeader::decode(Decoder& header) {
   return fields;
 }
 
-DynamicPieces::DynamicPieces(Decoder& header, Decoder& payload)
-    : header_(DynamicHeader::decode(header)), payload_(payload) {
+DynamicPieces::DynamicPieces(Decoder& header, Decoder& payload, MemoryResource& memory)
+    : header_(DynamicHeader::decode(header)), payload_(payload), memory_(memory) {
   if (header_.params.tighten != 0) return;  // then each piece is checked as it comes
   const std::uint64_t each = kDynamicPieceFields + header_.params.shape(0).bytes();
   if (payload.remaining() % each != 0 || payload.remaining() / each != header_.filters)
@@ -221,7 +221,7 @@ DynamicPieces::DynamicPieces(Decoder& header, Decoder& payload)
 
 DynamicPiece DynamicPieces::next() {
   assert(left() > 0);
-  DynamicPiece piece = decode_piece(payload_, header_.params.forget);
+  DynamicPiece piece = decode_piece(payload_, header_.params.forget, memory_);
   // With `tighten` later ones depend on rounding, so what was written counts.
   if ((header_.params.tighten == 0 || read_ == 0) && piece.shape != header_.params.shape(0))
     throw CorruptSnapshot("a filter of 'dynamic' is of another size than its parameters say");
@@ -229,9 +229,9 @@ DynamicPiece DynamicPieces::next() {
   return piece;
 }
 
-Dynamic Dynamic::decode(Decoder& header, Decoder& payload) {
-  DynamicPieces pieces(header, payload);
-  Dynamic filter(pieces.header().params);
+Dynamic Dynamic::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
+  DynamicPieces pieces(header, payload, memory);
+  Dynamic filter(pieces.header().params, memory);
   while (pieces.left() > 0) filter.adopt(pieces.next());
   payload.expect_remaining(0, "what follows the filters of 'dynamic'");
   filter.kept_ = pieces.header().kept;

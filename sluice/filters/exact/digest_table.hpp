@@ -38,7 +38,8 @@ class DigestTable {
   static constexpr std::uint64_t kMostDisplaced = 2048;
 
   // `slots` is a power of two. Throws NoMemory.
-  DigestTable(std::uint64_t slots, const char* what) : what_(what), now_(slots, what) {}
+  DigestTable(std::uint64_t slots, const char* what, MemoryResource& memory)
+      : what_(what), now_(slots, what, memory) {}
 
   // The entry of the key, or the free one where it would go. There is always a free one.
   Entry* find(const Digest& key) const noexcept { return part_of(key).find(key); }
@@ -61,7 +62,7 @@ class DigestTable {
   // Begins to move into a table of so many slots; not while moving(). Throws NoMemory, and is then
   // as it was. Slots must be enough for what step() keeps and the insertions on the way.
   void begin(std::uint64_t slots) {
-    Part next(slots, what_);
+    Part next(slots, what_, memory());
     old_ = std::exchange(now_, std::move(next));
     start_ = 0;
     while (!old_.entries()[start_].free()) ++start_;
@@ -92,7 +93,7 @@ class DigestTable {
 
   // All entries, in a table of so many slots. Throws NoMemory, and is then as it was.
   void rebuild(std::uint64_t slots) {
-    DigestTable other(slots, what_);
+    DigestTable other(slots, what_, memory());
     each([&](const Entry& entry) { other.fill(other.find(entry.key), entry); });
     *this = std::move(other);
   }
@@ -113,6 +114,9 @@ class DigestTable {
   std::uint64_t slots() const noexcept { return now_.slots; }
   std::uint64_t used() const noexcept { return used_; }
   std::uint64_t bytes() const noexcept { return now_.memory.size() + old_.memory.size(); }
+  // What it holds of its resource.
+  std::uint64_t taken() const noexcept { return now_.memory.taken() + old_.memory.taken(); }
+  MemoryResource& memory() const noexcept { return now_.memory.resource(); }
   Entry* entries() noexcept { return now_.entries(); }
 
   void encode_header(Encoder& to) const {
@@ -128,7 +132,7 @@ class DigestTable {
   // Of at least `fewest` slots. Throws CorruptSnapshot. `keep` as in step().
   template <class Keep>
   static DigestTable decode(Decoder& header, Decoder& payload, const char* what,
-                            std::uint64_t fewest, Keep keep);
+                            std::uint64_t fewest, Keep keep, MemoryResource& memory);
 
  private:
   struct Part {
@@ -137,10 +141,10 @@ class DigestTable {
     Memory memory;
 
     Part() noexcept = default;
-    Part(std::uint64_t count, const char* what)
+    Part(std::uint64_t count, const char* what, MemoryResource& resource)
         : slots(count),
           shift(64 - static_cast<unsigned>(std::countr_zero(count))),
-          memory(checked_multiply(count, sizeof(Entry), what)) {}
+          memory(checked_multiply(count, sizeof(Entry), what), resource) {}
 
     Entry* entries() const noexcept { return const_cast<Entry*>(memory.template as<Entry>()); }
     std::span<const Entry> all() const noexcept { return {entries(), slots}; }
@@ -200,7 +204,8 @@ class DigestTable {
 template <class Entry>
 template <class Keep>
 DigestTable<Entry> DigestTable<Entry>::decode(Decoder& header, Decoder& payload, const char* what,
-                                              std::uint64_t fewest, Keep keep) {
+                                              std::uint64_t fewest, Keep keep,
+                                              MemoryResource& memory) {
   constexpr std::uint64_t kMostSlots = std::uint64_t{1} << 42;
   const auto refuse = [what](bool wrong) {
     if (wrong) throw CorruptSnapshot(std::string(what) + " cannot have been written like this");
@@ -214,9 +219,9 @@ DigestTable<Entry> DigestTable<Entry>::decode(Decoder& header, Decoder& payload,
   refuse(old_slots == 0 ? start != 0 || moved != 0
                         : start >= old_slots || moved == 0 || moved >= old_slots);
   payload.expect_remaining((slots + old_slots) * sizeof(Entry), what);
-  DigestTable table(slots, what);
+  DigestTable table(slots, what, memory);
   payload.bytes(table.now_.memory.bytes());
-  if (old_slots != 0) table.old_ = Part(old_slots, what);
+  if (old_slots != 0) table.old_ = Part(old_slots, what, memory);
   payload.bytes(table.old_.memory.bytes());
   table.start_ = start;
   table.moved_ = moved;

@@ -72,9 +72,9 @@ Forecast Exact::Params::forecast() const {
           .settings = settings()};
 }
 
-Exact Exact::make(const Params& params) {
+Exact Exact::make(const Params& params, MemoryResource& memory) {
   check(params);
-  return Exact(params, DigestTable<Entry>(slots_for(params.expected_keys), kTable));
+  return Exact(params, DigestTable<Entry>(slots_for(params.expected_keys), kTable, memory));
 }
 
 // Keys move to a table of twice the size, a few with every key that comes, from three quarters full
@@ -152,7 +152,7 @@ void Exact::clear() noexcept {
   forgotten_ = forget_misses_ = 0;
   if (slots < table_.slots()) {
     try {
-      table_ = DigestTable<Entry>(slots, kTable);
+      table_ = DigestTable<Entry>(slots, kTable, memory());
       return;
     } catch (const Error&) {
       // No memory for a small table while a large one is held: keep the large one.
@@ -164,7 +164,7 @@ void Exact::clear() noexcept {
 FilterStats Exact::stats() const {
   return {.keys = table_.used(),
           .capacity = 0,
-          .bytes = table_.bytes(),
+          .bytes = bytes(),
           .target_fpr = 0,
           .predicted_fpr = 0,
           .forgotten = forgotten_,
@@ -180,14 +180,14 @@ void Exact::encode_payload(Encoder& to) const {
   table_.encode_payload(to);
 }
 
-Exact Exact::decode(Decoder& header, Decoder& payload) {
+Exact Exact::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   Params params;
   params.expected_keys = header.u64();
   if (params.expected_keys > kMostKeys)
     throw CorruptSnapshot("no filter 'exact' has room for so many keys from the start");
   return Exact(params,
                DigestTable<Entry>::decode(header, payload, kTable, slots_for(params.expected_keys),
-                                          [](const Entry&) { return true; }));
+                                          [](const Entry&) { return true; }, memory));
 }
 
 static_assert(ForgettingFilter<Exact> && MergingFilter<Exact>);

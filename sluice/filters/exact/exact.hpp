@@ -33,7 +33,7 @@ class Exact {
     friend bool operator==(const Params&, const Params&) = default;
   };
 
-  static Exact make(const Params& params);
+  static Exact make(const Params& params, MemoryResource& memory = default_memory());
 
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
@@ -48,10 +48,13 @@ class Exact {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return table_.taken(); }
+  MemoryResource& memory() const noexcept { return table_.memory(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Exact decode(Decoder& header, Decoder& payload);
+  static Exact decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
   struct Entry {

@@ -93,9 +93,9 @@ Forecast ExactWindow::Params::forecast() const {
           .settings = settings()};
 }
 
-ExactWindow ExactWindow::make(const Params& params) {
+ExactWindow ExactWindow::make(const Params& params, MemoryResource& memory) {
   check(params);
-  return ExactWindow(params, DigestTable<Entry>(slots_for(params.expected_keys), kTable));
+  return ExactWindow(params, DigestTable<Entry>(slots_for(params.expected_keys), kTable, memory));
 }
 
 // The first generation leaves room for ages before it, so that none is ever 0.
@@ -103,7 +103,7 @@ ExactWindow::ExactWindow(const Params& params, DigestTable<Entry> table)
     : params_(params),
       table_(std::move(table)),
       now_(std::uint64_t{params.generations} + 1),
-      counts_(params.generations) {}
+      counts_(params.generations, table_.memory()) {}
 
 void ExactWindow::sweep() noexcept {
   for (std::uint64_t slots = kSweepStep; slots > 0; --slots) {
@@ -160,7 +160,7 @@ void ExactWindow::drop_all() noexcept {
   try {
     const std::uint64_t slots = slots_for(params_.expected_keys);
     if (slots < table_.slots() || table_.moving()) {
-      table_ = DigestTable<Entry>(slots, kTable);
+      table_ = DigestTable<Entry>(slots, kTable, memory());
       return;
     }
   } catch (const std::exception&) {
@@ -260,7 +260,7 @@ void ExactWindow::clear() noexcept {
 FilterStats ExactWindow::stats() const {
   return {.keys = live_keys(),
           .capacity = 0,
-          .bytes = table_.bytes() + counts_.bytes(),
+          .bytes = bytes(),
           .target_fpr = 0,
           .predicted_fpr = 0,
           .forgotten = forgotten_,
@@ -279,7 +279,7 @@ void ExactWindow::encode_payload(Encoder& to) const {
   table_.encode_payload(to);
 }
 
-ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload) {
+ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter 'exact-window' has these fields");
   };
@@ -293,7 +293,8 @@ ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload) {
     return now - entry.generation <= params.generations;
   };
   ExactWindow filter(params, DigestTable<Entry>::decode(header, payload, kTable,
-                                                        slots_for(params.expected_keys), lives));
+                                                        slots_for(params.expected_keys), lives,
+                                                        memory));
   refuse(swept >= filter.table_.slots() || (swept != 0 && filter.table_.moving()));
   filter.now_ = now;
   filter.swept_ = swept;

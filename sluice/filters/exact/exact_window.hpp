@@ -43,7 +43,7 @@ class ExactWindow {
   };
 
   // Throws BadParameters.
-  static ExactWindow make(const Params& params);
+  static ExactWindow make(const Params& params, MemoryResource& memory = default_memory());
 
   // The verbs of every filter: all in the present generation, nothing ages.
   Verdict observe(const Digest& digest);
@@ -67,11 +67,14 @@ class ExactWindow {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return table_.taken() + counts_.taken(); }
+  MemoryResource& memory() const noexcept { return table_.memory(); }
   std::uint64_t slots() const noexcept { return table_.slots(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static ExactWindow decode(Decoder& header, Decoder& payload);
+  static ExactWindow decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
   struct Entry {

@@ -139,7 +139,7 @@ Forecast Growing::Params::forecast() const {
   const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
   GrowingTable then;
   then.set_buckets(std::max(first_buckets(*shape, expected_keys), buckets_for(*shape, keys)));
-  std::uint64_t bytes = sizeof(Growing);
+  std::uint64_t bytes = 0;
   for (const kernels::GrowingHalf& half : then.halves)
     bytes += GrowableMemory::given_for(half.buckets * kernels::kGrowingBucketBytes);
   // With room from the start nothing is split; else one bucket into two, each time as many keys
@@ -152,18 +152,20 @@ Forecast Growing::Params::forecast() const {
           .settings = settings()};
 }
 
-Growing Growing::make(const Params& params) {
+Growing Growing::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  return Growing(params, first_buckets(*shape_of(params.slot_bits), params.expected_keys));
+  return Growing(params, first_buckets(*shape_of(params.slot_bits), params.expected_keys), memory);
 }
 
-Growing::Growing(const Params& params, std::uint64_t buckets) : params_(params) {
+Growing::Growing(const Params& params, std::uint64_t buckets, MemoryResource& memory)
+    : params_(params), memory_{GrowableMemory(memory), GrowableMemory(memory)} {
   table_.shape = *shape_of(params.slot_bits);
   allocate(buckets);
   table_.set_buckets(buckets);
 }
 
-Growing::Growing(Growing&& other) noexcept {
+Growing::Growing(Growing&& other) noexcept
+    : memory_{GrowableMemory(other.memory()), GrowableMemory(other.memory())} {
   *this = std::move(other);
 }
 
@@ -289,7 +291,7 @@ bool Growing::forget(const Digest& digest) noexcept {
 FilterStats Growing::stats() const {
   return {.keys = keys_,
           .capacity = 0,
-          .bytes = memory_[0].taken() + memory_[1].taken() + sizeof(Growing),
+          .bytes = bytes(),
           .target_fpr = params_.target_fpr,
           .predicted_fpr = model::growing_fpr(table_.shape.tag_bits, table_.by_bits),
           .planned_fpr = bound(table_.shape, params_.expected_keys),
@@ -357,7 +359,7 @@ void Growing::merge(const Growing& other) {
     allocate(most);
     return add_all_of(other);
   }
-  Growing base(params_, other.table_.buckets);
+  Growing base(params_, other.table_.buckets, memory());
   base.allocate(most);
   base.table_ = other.table_;
   base.adopt_memory();
@@ -407,7 +409,7 @@ void Growing::encode_payload(Encoder& to) const {
   in_order_of_growth([&](const std::byte* lines, std::size_t bytes) { to.bytes({lines, bytes}); });
 }
 
-Growing Growing::decode(Decoder& header, Decoder& payload) {
+Growing Growing::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter 'growing' has these fields");
   };
@@ -420,7 +422,7 @@ Growing Growing::decode(Decoder& header, Decoder& payload) {
   refuse(buckets < first_buckets(*shape_of(params.slot_bits), params.expected_keys) ||
          buckets > kernels::kGrowingMostBuckets);
   payload.expect_remaining(buckets * kernels::kGrowingBucketBytes, "the table of filter 'growing'");
-  Growing filter(params, buckets);
+  Growing filter(params, buckets, memory);
   GrowingTable& table = filter.table_;
   const std::uint32_t strays = header.u32();
   refuse(strays > kernels::kGrowingMostStrays);

@@ -55,7 +55,7 @@ class Growing {
   };
 
   // Throws BadParameters.
-  static Growing make(const Params& params);
+  static Growing make(const Params& params, MemoryResource& memory = default_memory());
   Growing(Growing&& other) noexcept;
   Growing& operator=(Growing&& other) noexcept;
 
@@ -76,16 +76,19 @@ class Growing {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept { return memory_[0].taken() + memory_[1].taken(); }
+  MemoryResource& memory() const noexcept { return memory_[0].resource(); }
   std::uint64_t moves() const noexcept { return table_.moves; }
   // Cache lines read or written so far: two a key, two a split, those searched for room.
   std::uint64_t lines_touched() const noexcept { return table_.lines_touched; }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Growing decode(Decoder& header, Decoder& payload);
+  static Growing decode(Decoder& header, Decoder& payload,
+                        MemoryResource& memory = default_memory());
 
  private:
-  Growing(const Params& params, std::uint64_t buckets);
+  Growing(const Params& params, std::uint64_t buckets, MemoryResource& memory);
   void allocate(std::uint64_t buckets);
   void adopt_memory() noexcept;
   void observe(std::span<const Digest> digests, std::span<Verdict> verdicts, std::size_t& judged);

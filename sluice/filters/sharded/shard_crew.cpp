@@ -38,8 +38,12 @@ void ShardPicks::sort() noexcept {
   }
 }
 
-ShardCrew::ShardCrew(unsigned shards) noexcept
-    : ShardCrew(shards, std::clamp(std::thread::hardware_concurrency(), 1u, shards)) {}
+ShardCrew::ShardCrew(unsigned shards, MemoryResource& memory) noexcept
+    : ShardCrew(shards,
+                memory.mapping() == nullptr
+                    ? 1
+                    : std::clamp(std::thread::hardware_concurrency(), 1u, shards),
+                memory) {}
 
 bool ShardCrew::enter() noexcept {
   if (groups_ < 2 || !busy_.try_lock()) return false;
@@ -54,7 +58,7 @@ bool ShardCrew::enter() noexcept {
 
 void ShardCrew::start() noexcept {
   try {
-    memory_ = Memory(groups_ * kPlaneBytes);
+    memory_ = Memory(groups_ * kPlaneBytes, resource_);
     pool_.emplace(groups_);
   } catch (const std::exception&) {
     // Without them the caller does it all: slower, and the same verdicts.

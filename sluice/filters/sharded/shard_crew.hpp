@@ -95,10 +95,14 @@ class ShardCrew {
   static constexpr std::size_t kAlone = 1024;
 
   // As many threads as there are processors for them: more would only wait for each other.
-  explicit ShardCrew(unsigned shards) noexcept;
-  ShardCrew(unsigned shards, unsigned threads) noexcept : shards_(shards), groups_(threads) {}
+  // Alone where the resource is a host's, which allows no threads.
+  ShardCrew(unsigned shards, MemoryResource& memory) noexcept;
+  ShardCrew(unsigned shards, unsigned threads, MemoryResource& memory) noexcept
+      : shards_(shards), groups_(threads), resource_(memory) {}
 
-  // What the threads will have allocated at most, whether they run or not.
+  // Held of the resource now, by the threads if they run.
+  std::uint64_t bytes() const noexcept { return memory_.taken(); }
+  // The most that bytes() comes to.
   static std::uint64_t bytes_for(unsigned shards) noexcept { return shards * kPlaneBytes; }
 
   // Judges the first of the records, as many as fit, and returns how many. For each shard
@@ -160,6 +164,7 @@ class ShardCrew {
 
   unsigned shards_;
   unsigned groups_;  // of shards: one a thread
+  MemoryResource& resource_;
   std::mutex busy_;
   bool tried_ = false;
   Memory memory_;  // the planes

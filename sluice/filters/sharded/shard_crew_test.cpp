@@ -20,7 +20,7 @@ TEST(ShardCrew, EachShardSeesItsRecordsInOrder) {
   for (const unsigned shards : {1u, 2u, 5u, 64u})
     for (const unsigned threads : {1u, 2u, 5u}) {
       if (threads > shards) continue;
-      ShardCrew crew(shards, threads);
+      ShardCrew crew(shards, threads, default_memory());
       for (const std::size_t count : {std::size_t{1}, ShardCrew::kFewest - 1, ShardCrew::kAlone + 9,
                                       ShardCrew::kTogether, digests.size()}) {
         std::vector<std::vector<Digest>> seen(shards);

@@ -58,21 +58,23 @@ void ask_all(ShardCrew& crew, std::span<const Digest> digests, std::span<Verdict
 
 }  // namespace
 
-ShardedFilter::ShardedFilter(Params params, std::vector<AnyFilter> shards)
+ShardedFilter::ShardedFilter(Params params, Vector<AnyFilter> shards)
     : params_(std::move(params)),
       shards_(std::move(shards)),
-      crew_(std::make_unique<ShardCrew>(params_.shards)) {}
+      crew_(make_owned<ShardCrew>(memory(), params_.shards, memory())) {}
 
 ShardedFilter::ShardedFilter(ShardedFilter&&) noexcept = default;
 ShardedFilter& ShardedFilter::operator=(ShardedFilter&&) noexcept = default;
 ShardedFilter::~ShardedFilter() = default;
 
-std::vector<AnyFilter> ShardedFilter::make_shards(const Params& params, bool ages) {
+Vector<AnyFilter> ShardedFilter::make_shards(const Params& params, bool ages,
+                                             MemoryResource& memory) {
   if (params.shards == 0 || params.shards > kMostShards)
     throw BadParameters(fmt::format("filter 'sharded' takes 1 to {} shards", kMostShards));
   const FilterInfo& info = filter_named(params.of);
-  std::vector<AnyFilter> shards;
-  for (unsigned i = 0; i < params.shards; ++i) shards.push_back(info.make({}, params.each));
+  Vector<AnyFilter> shards(memory);
+  shards.reserve(params.shards);
+  for (unsigned i = 0; i < params.shards; ++i) shards.push_back(info.make({}, params.each, memory));
   if (shards.front().ages() != ages)
     throw BadParameters(fmt::format("filter '{}' {}: use the other of Sharded and ShardedWindow",
                                     params.of, ages ? "does not age" : "ages"));
@@ -164,14 +166,19 @@ FilterPromises ShardedFilter::promises() const noexcept {
   return shards_.front().promises();
 }
 
+std::uint64_t ShardedFilter::bytes() const noexcept {
+  std::uint64_t bytes = taken_by(shards_) + taken_by(crew_) + crew_->bytes();
+  for (const AnyFilter& shard : shards_) bytes += shard.bytes();
+  return bytes;
+}
+
 // A new key falls to each shard with the same chance, so errors are means.
 FilterStats ShardedFilter::stats() const {
-  FilterStats all{.bytes = ShardCrew::bytes_for(params_.shards)};
+  FilterStats all{.bytes = bytes()};
   for (const AnyFilter& shard : shards_) {
     const FilterStats stats = shard.stats();
     all.keys += stats.keys;
     all.capacity += stats.capacity;
-    all.bytes += stats.bytes;
     all.target_fpr = stats.target_fpr;
     all.predicted_fpr += stats.predicted_fpr / params_.shards;
     all.planned_fpr += stats.planned_fpr / params_.shards;
@@ -207,8 +214,8 @@ void ShardedFilter::encode_payload(Encoder& to) const {
   }
 }
 
-Sharded Sharded::make(const Params& params) {
-  return Sharded(params, make_shards(params, false));
+Sharded Sharded::make(const Params& params, MemoryResource& memory) {
+  return Sharded(params, make_shards(params, false, memory));
 }
 
 void Sharded::merge(const Sharded& other) {
@@ -220,8 +227,8 @@ void Sharded::merge(const Sharded& other) {
   for (unsigned i = 0; i < params_.shards; ++i) shards_[i].merge(other.shards_[i]);
 }
 
-Sharded Sharded::decode(Decoder& header, Decoder& payload) {
-  Decoded decoded = decode_shards(header, payload, false);
+Sharded Sharded::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
+  Decoded decoded = decode_shards(header, payload, false, memory);
   return Sharded(std::move(decoded.params), std::move(decoded.shards));
 }
 

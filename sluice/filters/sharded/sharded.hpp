@@ -15,9 +15,7 @@
 // Shards share nothing, so verdicts are those of judging one by one, whatever the threads do.
 #pragma once
 
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/filters/forecast.hpp"
@@ -68,6 +66,8 @@ class ShardedFilter {
   const Params& params() const noexcept { return params_; }
   FilterPromises promises() const noexcept;
   FilterStats stats() const;
+  std::uint64_t bytes() const noexcept;
+  MemoryResource& memory() const noexcept { return shards_.get_allocator().resource(); }
   const AnyFilter& shard(unsigned index) const { return shards_[index]; }
 
   void encode_header(Encoder& to) const;
@@ -78,13 +78,14 @@ class ShardedFilter {
   ~ShardedFilter();
 
  protected:
-  ShardedFilter(Params params, std::vector<AnyFilter> shards);
-  static std::vector<AnyFilter> make_shards(const Params& params, bool ages);
+  ShardedFilter(Params params, Vector<AnyFilter> shards);
+  static Vector<AnyFilter> make_shards(const Params& params, bool ages, MemoryResource& memory);
   struct Decoded {
     Params params;
-    std::vector<AnyFilter> shards;
+    Vector<AnyFilter> shards;
   };
-  static Decoded decode_shards(Decoder& header, Decoder& payload, bool ages);
+  static Decoded decode_shards(Decoder& header, Decoder& payload, bool ages,
+                               MemoryResource& memory);
   AnyFilter& shard_for(const Digest& digest) noexcept;
   // What each shard did in a step.
   struct Step {
@@ -96,11 +97,11 @@ class ShardedFilter {
                         std::span<Step> steps) noexcept;
 
   Params params_;
-  std::vector<AnyFilter> shards_;
+  Vector<AnyFilter> shards_;
   // Keys written and taken back again within one call: nobody's business.
   std::uint64_t taken_back_ = 0;
   // Behind a pointer: the threads know where it is, so that the filter can be moved.
-  std::unique_ptr<ShardCrew> crew_;
+  Owned<ShardCrew> crew_;
 };
 
 class Sharded : public ShardedFilter {
@@ -108,11 +109,12 @@ class Sharded : public ShardedFilter {
   static constexpr FilterKind kKind = FilterKind::sharded;
 
   // Throws BadParameters, also when the shards would age.
-  static Sharded make(const Params& params);
+  static Sharded make(const Params& params, MemoryResource& memory = default_memory());
   bool can_merge() const noexcept { return shards_.front().can_merge(); }
   // Shard by shard: of as many, which must fit.
   void merge(const Sharded& other);
-  static Sharded decode(Decoder& header, Decoder& payload);
+  static Sharded decode(Decoder& header, Decoder& payload,
+                        MemoryResource& memory = default_memory());
 
  private:
   using ShardedFilter::ShardedFilter;
@@ -124,7 +126,7 @@ class ShardedWindow : public ShardedFilter {
   static constexpr FilterKind kKind = FilterKind::sharded_window;
 
   // Throws BadParameters, also when the shards would not age.
-  static ShardedWindow make(const Params& params);
+  static ShardedWindow make(const Params& params, MemoryResource& memory = default_memory());
 
   unsigned generations() const noexcept { return shards_.front().generations(); }
   double slack() const noexcept { return shards_.front().slack(); }
@@ -139,7 +141,8 @@ class ShardedWindow : public ShardedFilter {
   // Of the shard that has the least.
   std::uint64_t room() const noexcept;
 
-  static ShardedWindow decode(Decoder& header, Decoder& payload);
+  static ShardedWindow decode(Decoder& header, Decoder& payload,
+                              MemoryResource& memory = default_memory());
 
  private:
   using ShardedFilter::ShardedFilter;
@@ -153,7 +156,7 @@ class ShardedWindow : public ShardedFilter {
 
 // The name `sharded`: which of the two.
 std::span<const ParameterInfo> sharded_parameters();
-AnyFilter make_sharded(const Wish& wish, const Settings& settings);
+AnyFilter make_sharded(const Wish& wish, const Settings& settings, MemoryResource& memory);
 Forecast forecast_sharded(const Wish& wish, const Settings& settings);
 
 }  // namespace sluice

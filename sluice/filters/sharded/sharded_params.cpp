@@ -186,11 +186,12 @@ Forecast ShardedFilter::Params::forecast() const {
 // Far more than the fields of any filter take.
 constexpr std::uint32_t kMostFieldBytes = 1 << 20;
 
-ShardedFilter::Decoded ShardedFilter::decode_shards(Decoder& header, Decoder& payload, bool ages) {
+ShardedFilter::Decoded ShardedFilter::decode_shards(Decoder& header, Decoder& payload, bool ages,
+                                                    MemoryResource& memory) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter 'sharded' has these fields");
   };
-  Decoded decoded;
+  Decoded decoded{{}, Vector<AnyFilter>(memory)};
   Params& params = decoded.params;
   params.shards = header.u32();
   const std::uint16_t kind = header.u16();
@@ -200,6 +201,7 @@ ShardedFilter::Decoded ShardedFilter::decode_shards(Decoder& header, Decoder& pa
   // One within another could go on for as long as the bytes do.
   params.of = name_of(static_cast<FilterKind>(kind));
   refuse(params.of == kName);
+  decoded.shards.reserve(params.shards);
   for (unsigned i = 0; i < params.shards; ++i) {
     const std::uint64_t payload_bytes = payload.u64();
     const std::uint32_t field_bytes = payload.u32();
@@ -209,7 +211,7 @@ ShardedFilter::Decoded ShardedFilter::decode_shards(Decoder& header, Decoder& pa
     payload.bytes(field_copy);
     BytesDecoder fields(field_copy);
     PartDecoder part(payload, payload_bytes);
-    AnyFilter shard = decode_filter(kind, version, fields, part);
+    AnyFilter shard = decode_filter(kind, version, fields, part, memory);
     refuse(fields.remaining() != 0 || part.remaining() != 0 || shard.ages() != ages);
     if (i == 0) params.each = shard.settings();
     refuse(i > 0 && shard.settings() != params.each);
@@ -226,10 +228,10 @@ std::span<const ParameterInfo> sharded_parameters() {
   return kKnown;
 }
 
-AnyFilter make_sharded(const Wish& wish, const Settings& settings) {
+AnyFilter make_sharded(const Wish& wish, const Settings& settings, MemoryResource& memory) {
   const auto params = ShardedFilter::Params::from(wish, settings);
-  if (params.forecast().generations) return AnyFilter(ShardedWindow::make(params));
-  return AnyFilter(Sharded::make(params));
+  if (params.forecast().generations) return AnyFilter(ShardedWindow::make(params, memory));
+  return AnyFilter(Sharded::make(params, memory));
 }
 
 Forecast forecast_sharded(const Wish& wish, const Settings& settings) {

@@ -10,6 +10,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/filters/bloom/blocked_bloom.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/filters/sharded/shard_crew.hpp"
@@ -77,7 +78,7 @@ TEST(Sharded, EachShardHoldsItsKeys) {
   observe(made, digests);
   const Sharded& sharded = *made.as<Sharded>();
   for (unsigned shard = 0; shard < 3; ++shard) {
-    AnyFilter alone = filter_named("bloom").make({}, sharded.params().each);
+    AnyFilter alone = filter_named("bloom").make({}, sharded.params().each, default_memory());
     for (const Digest& digest : digests)
       if (shard_of(digest, 3) == shard) alone.insert(std::span(&digest, 1));
     EXPECT_EQ(bytes_of(alone), bytes_of(sharded.shard(shard)));
@@ -152,7 +153,7 @@ TEST(Sharded, IsPlannedForTheKeysOfAll) {
   const AnyFilter given = make_filter("sharded,shards=4,keys=100k,fpr=0.01", {.keys = 5});
   EXPECT_EQ(given.settings(), bloom.settings());
   const AnyFilter sized = make_filter("sharded,shards=2,bytes=1MiB,fpr=0.01", {});
-  EXPECT_EQ(sized.as<Sharded>()->shard(0).stats().bytes, 512u << 10);
+  EXPECT_EQ(sized.as<Sharded>()->shard(0).as<BlockedBloom>()->bytes(), 512u << 10);
   // A fortieth of what a million bits hold is left to chance.
   const AnyFilter plain = make_filter("bloom,bytes=1MiB,fpr=0.01", {});
   EXPECT_GT(sized.stats().capacity, plain.stats().capacity * 39 / 40);

@@ -21,12 +21,12 @@ constexpr std::size_t kLongStep = 8192;
 
 }  // namespace
 
-ShardedWindow ShardedWindow::make(const Params& params) {
-  return ShardedWindow(params, make_shards(params, true));
+ShardedWindow ShardedWindow::make(const Params& params, MemoryResource& memory) {
+  return ShardedWindow(params, make_shards(params, true, memory));
 }
 
-ShardedWindow ShardedWindow::decode(Decoder& header, Decoder& payload) {
-  Decoded decoded = decode_shards(header, payload, true);
+ShardedWindow ShardedWindow::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
+  Decoded decoded = decode_shards(header, payload, true, memory);
   return ShardedWindow(std::move(decoded.params), std::move(decoded.shards));
 }
 

@@ -45,7 +45,7 @@ const char* StampedWindow::what_is_wrong(const Shape& shape) {
 }
 
 // Nothing is live in a new table of zeros, whatever the present number.
-StampedWindow::StampedWindow(std::string_view name, const Shape& shape)
+StampedWindow::StampedWindow(std::string_view name, const Shape& shape, MemoryResource& memory)
     : name_(name),
       shape_(shape),
       cycle_(shape.generations + 2 + shape.padding),
@@ -53,8 +53,8 @@ StampedWindow::StampedWindow(std::string_view name, const Shape& shape)
       live_capacity_(shape.live_capacity()),
       sweep_share_((shape.cells() + shape.padding) / (std::uint64_t{shape.padding} + 1)),
       sweep_due_(sweep_share_),
-      counts_(shape.generations),
-      memory_(shape.table_bytes() + kWordBytes) {
+      counts_(shape.generations, memory),
+      memory_(shape.table_bytes() + kWordBytes, memory) {
   const std::uint64_t planned =
       std::max<std::uint64_t>(1, shape.capacity / std::max(1u, shape.generations));
   sweep_step_ = (sweep_share_ + planned - 1) / planned;

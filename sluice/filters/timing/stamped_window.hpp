@@ -83,17 +83,17 @@ class StampedWindow {
   // Keys last written `age` generations ago, at most generations().
   std::uint64_t keys_aged(unsigned age) const noexcept { return counts_.at(age); }
   const Shape& shape() const noexcept { return shape_; }
+  std::uint64_t bytes() const noexcept { return memory_.taken() + counts_.taken(); }
+  MemoryResource& memory() const noexcept { return memory_.resource(); }
   // What bytes() says of such a window, before it is made.
   static std::uint64_t bytes_of(const Shape& shape);
 
  protected:
   // `name` is the filter's, for errors; it outlives this.
-  StampedWindow(std::string_view name, const Shape& shape);
+  StampedWindow(std::string_view name, const Shape& shape, MemoryResource& memory);
 
   // Nothing, or a sentence about a shape that cannot be.
   static const char* what_is_wrong(const Shape& shape);
-
-  std::uint64_t bytes() const noexcept { return memory_.size() + counts_.bytes(); }
 
   void encode_state(Encoder& to) const;
   void encode_tables(Encoder& to) const;

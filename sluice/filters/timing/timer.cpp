@@ -157,12 +157,13 @@ void Timer::check(const Params& params) {
     throw BadParameters(fmt::format("filter 'timer' cannot be made: {}", wrong));
 }
 
-Timer Timer::make(const Params& params) {
+Timer Timer::make(const Params& params, MemoryResource& memory) {
   check(params);
-  return Timer(params);
+  return Timer(params, memory);
 }
 
-Timer::Timer(const Params& params) : StampedWindow("timer", params.shape()), params_(params) {}
+Timer::Timer(const Params& params, MemoryResource& memory)
+    : StampedWindow("timer", params.shape(), memory), params_(params) {}
 
 FilterStats Timer::stats() const {
   const auto live = static_cast<double>(live_keys());
@@ -195,7 +196,7 @@ void Timer::encode_header(Encoder& to) const {
   encode_state(to);
 }
 
-Timer Timer::decode(Decoder& header, Decoder& payload) {
+Timer Timer::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   Params params;
   params.timers = header.u64();
   params.probes = header.u32();
@@ -209,7 +210,7 @@ Timer Timer::decode(Decoder& header, Decoder& payload) {
   if (const char* wrong = what_is_wrong(params))
     throw CorruptSnapshot(fmt::format("there is no such filter 'timer': {}", wrong));
   expect_tables(params.shape(), payload);
-  Timer filter(params);
+  Timer filter(params, memory);
   filter.decode_state(header, payload);
   return filter;
 }

@@ -56,7 +56,7 @@ class Timer : public StampedWindow {
   };
 
   // Throws BadParameters.
-  static Timer make(const Params& params);
+  static Timer make(const Params& params, MemoryResource& memory = default_memory());
 
   // One equal timer is no test: every one equals itself.
   FilterPromises promises() const noexcept { return {.no_false_negatives = params_.equal <= 1}; }
@@ -66,10 +66,11 @@ class Timer : public StampedWindow {
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const { encode_tables(to); }
-  static Timer decode(Decoder& header, Decoder& payload);
+  static Timer decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
-  explicit Timer(const Params& params);
+  Timer(const Params& params, MemoryResource& memory);
   static const char* what_is_wrong(const Params& params);
   static void check(const Params& params);  // throws BadParameters
 

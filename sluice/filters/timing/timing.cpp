@@ -191,12 +191,13 @@ void Timing::check(const Params& params) {
     throw BadParameters(fmt::format("filter 'timing' cannot be made: {}", wrong));
 }
 
-Timing Timing::make(const Params& params) {
+Timing Timing::make(const Params& params, MemoryResource& memory) {
   check(params);
-  return Timing(params);
+  return Timing(params, memory);
 }
 
-Timing::Timing(const Params& params) : StampedWindow("timing", params.shape()), params_(params) {}
+Timing::Timing(const Params& params, MemoryResource& memory)
+    : StampedWindow("timing", params.shape(), memory), params_(params) {}
 
 FilterStats Timing::stats() const {
   return {
@@ -219,7 +220,7 @@ void Timing::encode_header(Encoder& to) const {
   encode_state(to);
 }
 
-Timing Timing::decode(Decoder& header, Decoder& payload) {
+Timing Timing::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   Params params;
   params.timers = header.u64();
   params.probes = header.u32();
@@ -231,7 +232,7 @@ Timing Timing::decode(Decoder& header, Decoder& payload) {
   if (const char* wrong = what_is_wrong(params))
     throw CorruptSnapshot(fmt::format("there is no such filter 'timing': {}", wrong));
   expect_tables(params.shape(), payload);
-  Timing filter(params);
+  Timing filter(params, memory);
   filter.decode_state(header, payload);
   return filter;
 }

@@ -46,17 +46,18 @@ class Timing : public StampedWindow {
   };
 
   // Throws BadParameters.
-  static Timing make(const Params& params);
+  static Timing make(const Params& params, MemoryResource& memory = default_memory());
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const { encode_tables(to); }
-  static Timing decode(Decoder& header, Decoder& payload);
+  static Timing decode(Decoder& header, Decoder& payload,
+                      MemoryResource& memory = default_memory());
 
  private:
-  explicit Timing(const Params& params);
+  Timing(const Params& params, MemoryResource& memory);
   static const char* what_is_wrong(const Params& params);
   static void check(const Params& params);  // throws BadParameters
 

@@ -1,0 +1,114 @@
+#include "sluice/base/memory_resource.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "sluice/base/error.hpp"
+#include "sluice/base/machine_memory.hpp"
+
+namespace sluice {
+namespace {
+
+// What every allocator of a host aligns to.
+constexpr std::size_t kHostAlignment = 8;
+
+// A block that must be aligned to more than the host does is asked for with so much more. The
+// address to give back stands right before it.
+std::size_t padding_of(std::size_t alignment) {
+  return alignment > kHostAlignment ? alignment : 0;
+}
+
+void* raw_block(const void* block) {
+  void* raw;
+  std::memcpy(&raw, static_cast<const std::byte*>(block) - sizeof raw, sizeof raw);
+  return raw;
+}
+
+[[noreturn]] void refuse(std::uint64_t bytes, const MemoryResource& resource) {
+  std::string text = "there is no memory for " + std::to_string(bytes) + " bytes more: " +
+                     std::to_string(resource.taken()) + " are taken";
+  if (resource.budget() != MemoryResource::kNoBudget)
+    text += " of " + std::to_string(resource.budget());
+  if (bytes > resource.largest_block())
+    text += ", and a block takes at most " + std::to_string(resource.largest_block());
+  throw NoMemory(text);
+}
+
+}  // namespace
+
+void MemoryResource::charge(std::uint64_t bytes, std::uint64_t blocks) {
+  const std::uint64_t before = taken_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes > budget_ || before > budget_ - bytes) {
+    taken_.fetch_sub(bytes, std::memory_order_relaxed);
+    refuse(bytes, *this);
+  }
+  blocks_.fetch_add(blocks, std::memory_order_relaxed);
+}
+
+void MemoryResource::discharge(std::uint64_t bytes, std::uint64_t blocks) noexcept {
+  taken_.fetch_sub(bytes, std::memory_order_relaxed);
+  blocks_.fetch_sub(blocks, std::memory_order_relaxed);
+}
+
+void* MemoryResource::do_allocate(std::size_t bytes, std::size_t alignment) {
+  // Before the allocator sees it: it may promise what the budget does not allow.
+  if (bytes > largest_block() || bytes > budget_) refuse(bytes, *this);
+  void* const block = get(bytes, alignment);
+  if (block == nullptr) refuse(bytes, *this);
+  try {
+    charge(usable(block, bytes, alignment));
+  } catch (...) {
+    put(block, bytes, alignment);
+    throw;
+  }
+  return block;
+}
+
+void MemoryResource::do_deallocate(void* block, std::size_t bytes, std::size_t alignment) {
+  discharge(usable(block, bytes, alignment));
+  put(block, bytes, alignment);
+}
+
+SystemMemory::SystemMemory(const Options& options)
+    : MemoryResource(options.budget == 0 ? machine_memory() : options.budget),
+      mapping_(options.mapping) {}
+
+void* SystemMemory::get(std::size_t bytes, std::size_t alignment) noexcept {
+  return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+}
+
+void SystemMemory::put(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+  ::operator delete(block, bytes, std::align_val_t(alignment));
+}
+
+std::size_t HostMemory::usable(const void* block, std::size_t bytes,
+                               std::size_t alignment) const noexcept {
+  const std::size_t padding = padding_of(alignment);
+  if (calls_.usable == nullptr) return bytes + padding;
+  return calls_.usable(padding == 0 ? const_cast<void*>(block) : raw_block(block));
+}
+
+void* HostMemory::get(std::size_t bytes, std::size_t alignment) noexcept {
+  const std::size_t padding = padding_of(alignment);
+  if (bytes + padding > kLargest) return nullptr;
+  void* const raw = calls_.allocate(bytes + padding);
+  if (raw == nullptr || padding == 0) return raw;
+  // Between 8 bytes and `alignment` behind the raw address.
+  const auto address = reinterpret_cast<std::uintptr_t>(raw) + sizeof raw;
+  auto* const block =
+      reinterpret_cast<std::byte*>((address + alignment - 1) / alignment * alignment);
+  std::memcpy(block - sizeof raw, &raw, sizeof raw);
+  return block;
+}
+
+void HostMemory::put(void* block, std::size_t, std::size_t alignment) noexcept {
+  calls_.free(padding_of(alignment) == 0 ? block : raw_block(block));
+}
+
+MemoryResource& default_memory() noexcept {
+  // Never destroyed: filters of static storage may outlive any other static.
+  static auto* const memory = new SystemMemory;
+  return *memory;
+}
+
+}  // namespace sluice

@@ -1,0 +1,204 @@
+// Where a filter's memory comes from.
+//
+// A filter, window or snapshot is made or decoded with a memory resource, and nothing it owns comes
+// from anywhere else. The resource counts: taken() is the sum of what all its users hold.
+//
+//   SystemMemory  the default: large tables are mapped from the system, on huge pages, and a helper
+//                 thread fetches the next page of a table that grows
+//   HostMemory    for a library within a server: plain blocks of at most 1 MiB from the server's own
+//                 allocator, so that it can count them; no mapping, no advice, no thread
+//
+// A resource outlives everything made with it. It may be used by several threads at once.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+class MemoryResource : public std::pmr::memory_resource {
+ public:
+  static constexpr std::uint64_t kNoBudget = std::numeric_limits<std::uint64_t>::max();
+
+  // How tables may be mapped.
+  struct Mapping {
+    bool huge_pages = true;
+    bool fetch_ahead = true;  // by a helper thread
+  };
+
+  explicit MemoryResource(std::uint64_t budget = kNoBudget) noexcept : budget_(budget) {}
+  MemoryResource(const MemoryResource&) = delete;
+  MemoryResource& operator=(const MemoryResource&) = delete;
+
+  // What the allocator gave for a block, with everything around it: at least what was asked for.
+  virtual std::size_t usable(const void* block, std::size_t bytes,
+                             std::size_t alignment) const noexcept = 0;
+  // The most that one call of allocate() gives, aligned to cache lines. A larger table is made of
+  // pages.
+  virtual std::size_t largest_block() const noexcept = 0;
+  // Nothing where no memory may be mapped and no thread be started.
+  virtual const Mapping* mapping() const noexcept { return nullptr; }
+
+  // The most that may be taken at once, of what was taken so far, and in how many blocks.
+  std::uint64_t budget() const noexcept { return budget_; }
+  std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+  std::uint64_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
+
+  // For memory that is mapped: counts a block, or some bytes more of one. Throws NoMemory when the
+  // budget would be passed.
+  virtual void charge(std::uint64_t bytes, std::uint64_t blocks = 1);
+  virtual void discharge(std::uint64_t bytes, std::uint64_t blocks = 1) noexcept;
+
+ protected:
+  // Null when there is none.
+  virtual void* get(std::size_t bytes, std::size_t alignment) noexcept = 0;
+  virtual void put(void* block, std::size_t bytes, std::size_t alignment) noexcept = 0;
+
+ private:
+  // Throws NoMemory.
+  void* do_allocate(std::size_t bytes, std::size_t alignment) final;
+  void do_deallocate(void* block, std::size_t bytes, std::size_t alignment) final;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept final {
+    return this == &other;
+  }
+
+  std::uint64_t budget_;
+  std::atomic<std::uint64_t> taken_ = 0;
+  std::atomic<std::uint64_t> blocks_ = 0;
+};
+
+class SystemMemory final : public MemoryResource {
+ public:
+  struct Options {
+    Mapping mapping = {};
+    // By default what the machine, or the container that we run in, has.
+    std::uint64_t budget = 0;
+  };
+  SystemMemory() : SystemMemory(Options{}) {}
+  explicit SystemMemory(const Options& options);
+
+  // As asked for: the system does not tell more.
+  std::size_t usable(const void*, std::size_t bytes, std::size_t) const noexcept override {
+    return bytes;
+  }
+  std::size_t largest_block() const noexcept override {
+    return std::numeric_limits<std::size_t>::max();
+  }
+  const Mapping* mapping() const noexcept override { return &mapping_; }
+
+ private:
+  void* get(std::size_t bytes, std::size_t alignment) noexcept override;
+  void put(void* block, std::size_t bytes, std::size_t alignment) noexcept override;
+
+  Mapping mapping_;
+};
+
+class HostMemory final : public MemoryResource {
+ public:
+  // Alignment included, so that a block fits a size class of the host's allocator.
+  static constexpr std::size_t kLargest = std::size_t{1} << 20;
+
+  // The host's allocator. It need not align to more than 8 bytes.
+  struct Calls {
+    void* (*allocate)(std::size_t bytes) = nullptr;
+    void (*free)(void* block) = nullptr;
+    // What it really gave; null where it cannot tell.
+    std::size_t (*usable)(void* block) = nullptr;
+  };
+  explicit HostMemory(const Calls& calls, std::uint64_t budget = kNoBudget) noexcept
+      : MemoryResource(budget), calls_(calls) {}
+
+  std::size_t usable(const void* block, std::size_t bytes,
+                     std::size_t alignment) const noexcept override;
+  std::size_t largest_block() const noexcept override { return kLargest - kCacheLineBytes; }
+
+ private:
+  void* get(std::size_t bytes, std::size_t alignment) noexcept override;
+  void put(void* block, std::size_t bytes, std::size_t alignment) noexcept override;
+
+  Calls calls_;
+};
+
+// The one that is used where none is given: shared by all, never destroyed.
+MemoryResource& default_memory() noexcept;
+
+// For containers. Unlike std::pmr's, it moves with what it allocated: a filter that is moved keeps
+// its resource.
+template <class T>
+class ResourceAllocator {
+ public:
+  using value_type = T;
+  using propagate_on_container_copy_assignment = std::true_type;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+
+  ResourceAllocator(MemoryResource& resource) noexcept : resource_(&resource) {}
+  template <class U>
+  ResourceAllocator(const ResourceAllocator<U>& other) noexcept : resource_(&other.resource()) {}
+
+  T* allocate(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
+    return static_cast<T*>(resource_->allocate(count * sizeof(T), alignof(T)));
+  }
+  void deallocate(T* block, std::size_t count) noexcept {
+    resource_->deallocate(block, count * sizeof(T), alignof(T));
+  }
+  MemoryResource& resource() const noexcept { return *resource_; }
+  friend bool operator==(const ResourceAllocator& a, const ResourceAllocator& b) noexcept {
+    return a.resource_ == b.resource_;
+  }
+
+ private:
+  MemoryResource* resource_;
+};
+
+template <class T>
+using Vector = std::vector<T, ResourceAllocator<T>>;
+
+// What a vector holds of its resource, without what its elements hold.
+template <class T>
+std::uint64_t taken_by(const Vector<T>& vector) noexcept {
+  if (vector.capacity() == 0) return 0;
+  return vector.get_allocator().resource().usable(vector.data(), vector.capacity() * sizeof(T),
+                                                  alignof(T));
+}
+
+// One object of a resource.
+template <class T>
+struct ResourceDelete {
+  MemoryResource* resource = nullptr;
+  void operator()(T* object) const noexcept {
+    object->~T();
+    resource->deallocate(object, sizeof(T), alignof(T));
+  }
+};
+template <class T>
+using Owned = std::unique_ptr<T, ResourceDelete<T>>;
+
+template <class T, class... Arguments>
+Owned<T> make_owned(MemoryResource& resource, Arguments&&... arguments) {
+  void* const block = resource.allocate(sizeof(T), alignof(T));
+  try {
+    return Owned<T>(new (block) T(std::forward<Arguments>(arguments)...), {&resource});
+  } catch (...) {
+    resource.deallocate(block, sizeof(T), alignof(T));
+    throw;
+  }
+}
+
+template <class T>
+std::uint64_t taken_by(const Owned<T>& object) noexcept {
+  if (!object) return 0;
+  return object.get_deleter().resource->usable(object.get(), sizeof(T), alignof(T));
+}
+
+}  // namespace sluice
