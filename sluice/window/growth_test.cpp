@@ -42,7 +42,7 @@ TEST(Growth, RotatesOnWhenThereIsNoMemoryForASmallerStage) {
 TEST(Growth, TellsHowManyWereJudgedWhenMemoryEnds) {
   bool no_memory = true;
   Growth growth(
-      [&](std::uint64_t keys, double fpr) {
+      [&](std::uint64_t keys, double fpr, MemoryResource&) {
         if (no_memory && keys > 64) throw NoMemory("there is none");
         return make_filter("cohort", {.keys = keys, .fpr = fpr, .generations = 4});
       },
