@@ -35,7 +35,7 @@ double odds(double fpr) {
 }
 
 bool over_target(const FilterStats& filter) {
-  return filter.target_fpr > 0 && filter.predicted_fpr > filter.target_fpr;
+  return filter.over_target || (filter.target_fpr > 0 && filter.predicted_fpr > filter.target_fpr);
 }
 
 std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t records,
@@ -120,9 +120,12 @@ std::string error_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   if (filter.target_fpr == 0) return "";
   return fmt::format(
-      "  error       predicted false positives {} at this fill (target {}); about {} "
+      "  error       predicted false positives {} at this fill (target {}{}); about {} "
       "distinct records lost so far{}\n",
       format_probability(filter.predicted_fpr), format_probability(filter.target_fpr),
+      filter.over_target ? fmt::format(", which growth could not hold: {} when full",
+                                       format_probability(filter.planned_fpr))
+                         : "",
       report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }

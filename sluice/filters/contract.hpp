@@ -74,6 +74,8 @@ struct FilterStats {
   std::uint64_t forget_misses = 0;
   // Keys left where they are, since it could not be told whose trace would go.
   std::uint64_t forget_kept = 0;
+  // Growth could not be had at its share of the error: when full, it errs more than target_fpr.
+  bool over_target = false;
 };
 
 // What a filter promises. The conformance suite holds it to that.

@@ -31,6 +31,8 @@ constexpr double kHeadroom = 1.25;
 constexpr std::uint32_t kMostStages = 4096;
 // Below this no filter distinguishes budgets.
 constexpr double kLeastFpr = 1e-12;
+// By what the error of a stage is raised until a filter can reach it.
+constexpr double kWorseBy = 2;
 
 // How often a stage will err when it is full.
 double planned_fpr(const FilterStats& stats) {
@@ -78,12 +80,33 @@ void Growth::clear() noexcept {
 }
 
 // At most half of the budget that is left, so that there is always some for the next.
-void Growth::add_stage(std::uint64_t keys) {
+double Growth::share_left() const {
   double left = plan_.fpr;
   for (const Stage& stage : stages_) left -= planned_fpr(stage.filter.stats());
-  stages_.push_back({make_(keys, std::max(left / 2, kLeastFpr), memory()), 0});
+  return std::max(left / 2, kLeastFpr);
+}
+
+void Growth::adopt(AnyFilter filter) {
+  stages_.push_back({std::move(filter), 0});
   ++growths_;
   ++changes_;
+}
+
+// As good as its share of the error, or as good as can be; of the size that is wished for, or of
+// the first one's. That one was made once, so only memory can be wanting.
+void Growth::add_stage(std::uint64_t keys) {
+  for (const std::uint64_t size : {keys, plan_.keys}) {
+    for (double fpr = share_left(); fpr < 1; fpr *= kWorseBy) {
+      try {
+        return adopt(make_(size, fpr, memory()));
+      } catch (const NoMemory&) {
+        throw;
+      } catch (const BadParameters&) {
+        // Not to be had: the next one may be.
+      }
+    }
+  }
+  adopt(make_(plan_.keys, plan_.first_fpr(), memory()));
 }
 
 std::uint64_t Growth::next_keys() const {
@@ -203,7 +226,7 @@ void Growth::rotate() {
   const std::uint64_t keys = smaller_keys(at_this_rate);
   if (keys == 0) return;
   try {
-    add_stage(keys);
+    adopt(make_(keys, share_left(), memory()));
   } catch (const BadParameters&) {
     // A smaller one cannot be had: the large one does. A rotation cut off here would be done twice.
   }
@@ -276,6 +299,8 @@ FilterStats Growth::stats() const {
     all.predicted_fpr = 1 - right;
     all.planned_fpr = 1 - planned_right;
   }
+  constexpr double kRounding = 1e-6;
+  all.over_target = growths_ > 0 && all.planned_fpr > plan_.fpr * (1 + kRounding);
   return all;
 }
 

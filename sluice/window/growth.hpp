@@ -6,7 +6,8 @@
 // Differs  The paper's stages share hash functions and size, and its error bound breaks in a burst
 //          (a five-fold burst against .05 gives .14 to .16). Here the error is a budget: a new
 //          stage may err at most at half of what the live ones leave of it, so their sum stays
-//          below the target.
+//          below the target. Where no filter is as good as that, the stage is as good as it can be
+//          and stats() say so: no stream stops for it.
 #pragma once
 
 #include <functional>
@@ -83,7 +84,9 @@ class Growth {
     std::uint64_t written = 0;  // since it was made
   };
 
+  double share_left() const;
   void add_stage(std::uint64_t keys);
+  void adopt(AnyFilter filter);
   std::uint64_t next_keys() const;
   std::uint64_t smaller_keys(std::uint64_t at_this_rate) const;
   void ask(std::span<const Stage> stages, std::span<const Digest> digests,
