@@ -36,7 +36,9 @@ AnyFilter make_from(const Wish& wish, const Settings& settings, MemoryResource& 
 template <Filter F>
 Forecast forecast_of(const Wish& wish, const Settings& settings) {
   const auto params = F::Params::from(wish, settings);
-  if constexpr (requires { params.forecast(); }) {
+  if constexpr (requires { params.brief_forecast(); }) {
+    return wish.brief ? params.brief_forecast() : params.forecast();
+  } else if constexpr (requires { params.forecast(); }) {
     return params.forecast();
   } else if constexpr (std::same_as<F, Dynamic>) {
     return params.forecast(wish.keys.value_or(std::max(params.capacity, kStandardCapacity)));
@@ -143,11 +145,11 @@ std::span<const FilterInfo> catalogue() {
 }
 
 const FilterInfo& filter_named(std::string_view name) {
+  const auto found = std::ranges::find(catalogue(), name, &FilterInfo::name);
+  if (found != catalogue().end()) return *found;
   std::string names;
-  for (const FilterInfo& info : catalogue()) {
-    if (info.name == name) return info;
+  for (const FilterInfo& info : catalogue())
     names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
-  }
   throw BadParameters(fmt::format("there is no filter '{}': there are {}", name, names));
 }
 

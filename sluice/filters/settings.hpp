@@ -69,6 +69,7 @@ struct Wish {
   std::optional<std::uint64_t> keys = {};  // --expect; of a window filter: how many a window holds
   double fpr = 1e-6;                       // --fpr
   std::optional<unsigned> generations = {};  // window filters: into how many a window is cut
+  bool brief = false;  // a forecast may leave out lines and settings: for searches, which ask often
 };
 
 // Keys an unsized filter is planned for; the command line says so when it applies.

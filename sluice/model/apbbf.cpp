@@ -93,8 +93,14 @@ double apbbf_bits(unsigned k, unsigned l, const BlockShape& shape) {
 
 std::vector<double> keys_in_segments(std::span<const double> generations, unsigned k) {
   std::vector<double> keys(generations.size());
-  for (std::size_t i = 0; i < keys.size(); ++i)
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    // As many come as go.
+    if (i >= k && generations[i] == generations[i - k]) {
+      keys[i] = keys[i - 1];
+      continue;
+    }
     for (std::size_t age = i + 1 >= k ? i + 1 - k : 0; age <= i; ++age) keys[i] += generations[age];
+  }
   return keys;
 }
 

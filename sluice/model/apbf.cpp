@@ -150,9 +150,34 @@ QueryAccesses query_accesses(std::span<const double> matches, unsigned k) {
           absent.no_accesses / absent.no};
 }
 
+// As Queries, of the two outcomes that matter. Runs that are hardly ever so long are left out, as
+// what is printed has three digits.
 double negative_accesses(std::span<const double> matches, unsigned k) {
-  const Outcome absent = Queries(matches.size(), k).ask(matches);
-  return absent.no_accesses / absent.no;
+  constexpr double kHardlyEver = 1e-7;
+  unsigned longest = 1;
+  for (double run = std::ranges::max(matches); longest < k && run > kHardlyEver; ++longest)
+    run *= std::ranges::max(matches);
+  struct Negative {
+    double no = 0, accesses = 0;
+  };
+  const std::size_t last = matches.size() - k;
+  std::vector<Negative> from((last + 1) * longest);  // by segment and what is known of the run
+  for (std::size_t at = 0; at <= last; ++at) {
+    Negative all;
+    double matched = 1;
+    for (unsigned hits = 0; hits < longest; ++hits) {
+      const std::size_t missed = at + hits;
+      const double chance = matched * (1 - matches[missed]);
+      const Negative next = missed >= k ? from[(missed - k) * longest + hits] : Negative{.no = 1};
+      all.no += chance * next.no;
+      all.accesses += chance * (next.accesses + next.no * (hits + 1));
+      matched *= matches[missed];
+      if (k - 1 - hits < longest) from[at * longest + k - 1 - hits] = all;
+    }
+    for (unsigned known = 0; known < longest && known + longest < k; ++known)
+      from[at * longest + known] = all;
+  }
+  return from[last * longest].accesses / from[last * longest].no;
 }
 
 double apbf_slack(unsigned k, unsigned l) {

@@ -1,5 +1,7 @@
 #include "sluice/model/forgetting.hpp"
 
+#include "sluice/model/power.hpp"
+
 namespace sluice::model {
 
 double bits_caught(unsigned filters, double fill, double scale, double distance) {
@@ -9,7 +11,7 @@ double bits_caught(unsigned filters, double fill, double scale, double distance)
 // caught is a sum over how many of the bits have been touched since: the term in which i have not
 // is C(k,i) (1 − fill)^i fill^{k−i} e^{−id/scale}, and its integral over d has scale/i.
 ForgettingPlan bits_memory(unsigned filters, double fill, double scale) {
-  ForgettingPlan plan{.filters = filters, .fpr = std::pow(fill, filters)};
+  ForgettingPlan plan{.filters = filters, .fpr = power_of(fill, filters)};
   if (fill <= 0 || fill >= 1) return plan;
   double term = plan.fpr;
   for (unsigned i = 1; i <= filters; ++i) {

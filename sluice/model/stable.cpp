@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sluice/model/power.hpp"
+
 namespace sluice::model {
 namespace {
 
@@ -34,11 +36,11 @@ double cell_alive(unsigned max, double down, double up, double distance) {
 }  // namespace
 
 double stable_zeros(const StableShape& shape) {
-  return std::pow(1 / (1 + 1 / (shape.decrements * spread(shape))), shape.max);
+  return power_of(1 / (1 + 1 / (shape.decrements * spread(shape))), shape.max);
 }
 
 double stable_fpr(const StableShape& shape) {
-  return std::pow(1 - stable_zeros(shape), shape.probes);
+  return power_of(1 - stable_zeros(shape), shape.probes);
 }
 
 unsigned stable_decrements(StableShape shape, double fpr) {
@@ -85,8 +87,8 @@ StableShape stable_shape(double cells, unsigned max, double fpr) {
   for (unsigned probes = 1; probes <= kMostStableProbes; ++probes) {
     StableShape shape{.cells = cells, .probes = probes, .max = max};
     shape.decrements = stable_decrements(shape, fpr);
-    const double distance = stable_memory(shape).mean_distance;
     if (stable_fpr(shape) > fpr) continue;
+    const double distance = stable_memory(shape).mean_distance;
     // One maximum: past it more probes only bring more to lose.
     if (distance < farthest * 0.7) break;
     if (distance > farthest) {

@@ -13,26 +13,29 @@ namespace sluice::planning {
 namespace {
 
 template <class See>
-void for_each_feasible(const PlanRequest& request, See see) {
-  Sizing sizing(request);
+void for_each_family(const PlanRequest& request, See see) {
   const auto look = [&](std::span<const Family> families) {
-    for (const Family& family : families)
-      if (const Plan plan = sizing.best(family); plan.feasible() && !see(plan)) return false;
-    return true;
+    for (const Family& family : families) see(family);
   };
-  if (look(request.window   ? window_families()
-           : request.expect ? set_families()
-                            : growing_families()) &&
-      request.fnr)
-    look(forgetting_families());
+  look(request.window ? window_families() : request.expect ? set_families() : growing_families());
+  if (request.fnr) look(forgetting_families());
+}
+
+bool can_be_had(const PlanRequest& request, const Family& family) {
+  return Sizing(request).rough(family).feasible();
+}
+
+template <class See>
+void for_each_feasible(const PlanRequest& request, See see) {
+  for_each_family(request, [&](const Family& family) {
+    if (const Plan plan = Sizing(request).rough(family); plan.feasible()) see(plan);
+  });
 }
 
 bool can_be_had(const PlanRequest& request) {
   bool found = false;
-  for_each_feasible(request, [&](const Plan&) {
-    found = true;
-    return false;
-  });
+  for_each_family(request,
+                  [&](const Family& family) { found = found || can_be_had(request, family); });
   return found;
 }
 
@@ -110,10 +113,7 @@ class Search {
     open.memory.reset();
     if (!open.fpr) open.fpr = most_fpr(request_);
     std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
-    for_each_feasible(open, [&](const Plan& plan) {
-      bytes = std::min(bytes, plan.bytes);
-      return true;
-    });
+    for_each_feasible(open, [&](const Plan& plan) { bytes = std::min(bytes, plan.bytes); });
     if (bytes == std::numeric_limits<std::uint64_t>::max()) return;
     const std::string text = size_text(bytes + request_.beside);
     open = request_;
@@ -121,13 +121,18 @@ class Search {
     add("--memory", text, open);
   }
 
-  // The first index above `asked` that can be had, up to `most`.
+  // The first index above `asked` that can be had, up to `most`. Of most filters all that is asked
+  // is whether they do better than the best so far.
   template <class At>
   std::optional<int> least(int asked, int most, At at) {
-    if (asked >= most || !can_be_had(at(most))) return std::nullopt;
-    const int far =
-        greatest(0, most - asked, [&](int back) { return can_be_had(at(most - back)); });
-    return most - far;
+    std::optional<int> best;
+    for_each_family(at(most), [&](const Family& family) {
+      const int high = best ? *best - 1 : most;
+      if (asked >= high || !can_be_had(at(high), family)) return;
+      best = high - greatest(0, high - asked,
+                             [&](int back) { return can_be_had(at(high - back), family); });
+    });
+    return best;
   }
 
   void larger_share(const char* flag, std::optional<double> PlanRequest::*member, double most) {
@@ -155,8 +160,13 @@ class Search {
   std::optional<int> most_count(std::uint64_t below, At at) {
     int high = 1;
     while (high < kCountIndices && count_at(high) < below) ++high;
-    if (high < 2 || !can_be_had(at(1))) return std::nullopt;
-    return greatest(1, high - 1, [&](int index) { return can_be_had(at(index)); });
+    std::optional<int> best;
+    for_each_family(at(1), [&](const Family& family) {
+      const int low = best ? *best + 1 : 1;
+      if (low >= high || !can_be_had(at(low), family)) return;
+      best = greatest(low, high - 1, [&](int index) { return can_be_had(at(index), family); });
+    });
+    return best;
   }
 
   template <class Text>
@@ -185,10 +195,7 @@ class Search {
     PlanRequest open = request_;
     open.lines.reset();
     double lines = 1e300;
-    for_each_feasible(open, [&](const Plan& plan) {
-      lines = std::min(lines, plan.lines);
-      return true;
-    });
+    for_each_feasible(open, [&](const Plan& plan) { lines = std::min(lines, plan.lines); });
     open.lines = lines;
     if (lines < 1e300) add("--lines", fmt::format("{:g}", lines), open);
   }
@@ -203,7 +210,6 @@ class Search {
     std::optional<Plan> least;
     for_each_feasible(open, [&](const Plan& plan) {
       if (!least || plan.bytes < least->bytes) least = plan;
-      return true;
     });
     if (!least) return;
     open = request_;

@@ -31,7 +31,7 @@ constexpr Family kSets[] = {{"bloom"},
 constexpr Family kGrowing[] = {{"growing"}, {"dynamic,tighten=0.5"}, {"exact"}};
 constexpr Family kWindows[] = {{"cohort"},
                                {"apbbf,layout=line", false, true},
-                               {"apbbf,layout=column", false, true, "apbbf,layout=segment"},
+                               {"apbbf,layout=column", false, true},
                                {"apbbf,layout=segment", false, true},
                                {"apbf", false, true},
                                {"timing"},
@@ -42,18 +42,24 @@ constexpr Family kForgetting[] = {{"reservoir", true}, {"stable", true}};
 // Generations to try for a filter whose slack is several of them.
 constexpr unsigned kCuts[] = {6, 8, 11, 16, 23, 32, 45, 64, 91, 128};
 
-double power_of_ten(int exponent) {
-  return std::strtod(fmt::format("1e{}", exponent).c_str(), nullptr);
+// whole · 10^exponent, as the double that is nearest to it: up to 22 both sides are exact, and one
+// product or division rounds as reading the text would.
+double by_tens(double whole, int exponent) {
+  static constexpr double kTens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  if (exponent >= 0 && exponent <= 22) return whole * kTens[exponent];
+  if (exponent < 0 && exponent >= -22) return whole / kTens[-exponent];
+  return std::strtod(fmt::format("{}e{}", whole, exponent).c_str(), nullptr);
 }
 
 // `digits` digits, up or down, as the double that is nearest to what is printed.
 double rounded(double value, int digits, bool up) {
   if (!(value > 0) || !std::isfinite(value)) return value;
-  int exponent = static_cast<int>(std::floor(std::log10(value))) - digits + 1;
+  const int exponent = static_cast<int>(std::floor(std::log10(value))) - digits + 1;
   const double scaled =
-      exponent >= 0 ? value / power_of_ten(exponent) : value * power_of_ten(-exponent);
-  const double whole = up ? std::ceil(scaled - kRounding) : std::floor(scaled + kRounding);
-  return std::strtod(fmt::format("{:.0f}e{}", whole, exponent).c_str(), nullptr);
+      exponent >= 0 ? value / by_tens(1, exponent) : value * by_tens(1, -exponent);
+  return by_tens(up ? std::ceil(scaled - kRounding) : std::floor(scaled + kRounding), exponent);
 }
 
 // Filters made alike differ in their errors, small ones much. What is promised is promised of each:
@@ -63,10 +69,11 @@ constexpr double kDeviations = 3;
 constexpr double kLittle = 1.08;
 
 template <class Make>
-Forecast sure_of(double fpr, double& target, Make make) {
+Forecast sure_of(double fpr, double& target, Make make, std::optional<Forecast> first = {}) {
   constexpr int kMostRounds = 12;
   target = fpr;
-  Forecast first = make(target), made = first;
+  if (!first) first = make(target);
+  Forecast made = *first;
   for (int round = 0; round < kMostRounds; ++round) {
     const double sure = (made.fpr + kDeviations * made.fpr_spread) / kLittle;
     if (!(sure > fpr)) {
@@ -82,7 +89,7 @@ Forecast sure_of(double fpr, double& target, Make make) {
   }
   // A handful of keys: there is no telling.
   target = fpr;
-  return first;
+  return *first;
 }
 
 std::string without_fpr(const Settings& settings) {
@@ -130,19 +137,18 @@ double ceil6(double value) {
 }
 
 double share_at(int index) {
-  return std::strtod(fmt::format("{}e{}", 100 + index % 900, index / 900 - 14).c_str(), nullptr);
+  return by_tens(100 + index % 900, index / 900 - 14);
 }
 
 int index_of_share(double share) {
-  int low = 0, high = kShareIndices;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (share_at(middle) < share * (1 - kRounding))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  const double least = share * (1 - kRounding);
+  const int decade = static_cast<int>(std::floor(std::log10(std::clamp(share, 1e-12, 1.0)))) + 12;
+  int index = std::min(decade * 900, kShareIndices);
+  index += static_cast<int>(std::clamp(least / share_at(index) * 100 - 100, 0.0, 900.0));
+  index = std::min(index, kShareIndices);
+  while (index > 0 && share_at(index - 1) >= least) --index;
+  while (index < kShareIndices && share_at(index) < least) ++index;
+  return index;
 }
 
 std::uint64_t count_at(int index) {
@@ -173,58 +179,76 @@ double most_fpr(const PlanRequest& request) {
 Plan Sizing::best(const Family& family) {
   if (memory_alone(request_)) return most_keys(family);
   const auto keys = keys_of(request_);
-  if (request_.fpr || !request_.memory)
-    return settled(family, keys, floor3(request_.fpr.value_or(kStandardFpr)));
+  if (request_.fpr || !request_.memory) return settled(family, keys, asked_fpr());
   return least_error(family, keys);
+}
+
+Plan Sizing::rough(const Family& family) {
+  if (memory_alone(request_)) return sized(family, 1, asked_fpr(), Words::no);
+  const bool open = request_.memory && !request_.fpr;
+  const double fpr = open ? share_at(index_of_share(most_fpr(request_))) : asked_fpr();
+  return sized(family, keys_of(request_), fpr, Words::no);
 }
 
 bool Sizing::beats(const Family& family, double fpr) {
   const int index = index_of_share(fpr) - 1;
-  const Plan plan = sized(family, keys_of(request_), share_at(std::max(index, 0)));
+  const Plan plan = sized(family, keys_of(request_), share_at(std::max(index, 0)), Words::no);
   return plan.feasible() && (index >= 0 || plan.fpr < fpr);
+}
+
+double Sizing::asked_fpr() const {
+  return floor3(request_.fpr.value_or(kStandardFpr));
 }
 
 // The least error that fits.
 Plan Sizing::least_error(const Family& family, std::optional<std::uint64_t> keys) {
-  const auto at = [&](int index) { return sized(family, keys, share_at(index)); };
   const int least = index_of_share(kLeastFpr), most = index_of_share(most_fpr(request_));
-  Plan plan = at(most);
+  Plan plan = sized(family, keys, share_at(most), Words::yes);
   if (!plan.feasible() || plan.fpr == 0) return plan;
-  const int found = greatest(least, most, [&](int index) {
-    // Counted from the far end: the larger the error, the better it fits.
-    return at(most - (index - least)).feasible();
+  // Where there is memory to spare, the least that is looked for.
+  plan = settled(family, keys, share_at(least));
+  if (plan.feasible()) return plan;
+  // Counted from the far end: the larger the error, the better it fits. What forgets at random
+  // takes a search for each, and tenths of a decade will do.
+  const int step = family.forgets ? 90 : 1;
+  const int found = greatest(0, (most - least) / step, [&](int index) {
+    return sized(family, keys, share_at(most - step * index), Words::no).feasible();
   });
-  return settled(family, keys, share_at(most - (found - least)));
+  return settled(family, keys, share_at(most - step * found));
 }
 
 // As many keys as fit, in three digits: a number that a person can read costs at most a hundredth.
 Plan Sizing::most_keys(const Family& family) {
-  const double fpr = floor3(request_.fpr.value_or(kStandardFpr));
-  const int found = greatest(
-      1, kCountIndices, [&](int index) { return sized(family, count_at(index), fpr).feasible(); });
+  const double fpr = asked_fpr();
+  const int found = greatest(1, kCountIndices, [&](int index) {
+    return sized(family, count_at(index), fpr, Words::no).feasible();
+  });
   return settled(family, count_at(found), fpr);
 }
 
 // Sizes are steps, so what comes out is often better than what was asked for: then that is
 // promised, if asking for it gives the same again; else what was asked for.
 Plan Sizing::settled(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
-  Plan plan = sized(family, keys, fpr);
+  Plan plan = sized(family, keys, fpr, Words::yes);
   const double asked = plan.window ? std::min(fpr, most_fpr(request_)) : fpr;
   if (plan.settings.empty() || plan.fpr == 0 || plan.fpr >= asked) return plan;
   // Slices and blocks come in many shapes: there, what is asked for is what is chosen by.
-  if (family.by_slices || sized(family, keys, plan.fpr).settings != plan.settings) plan.fpr = asked;
+  if (family.by_slices || sized(family, keys, plan.fpr, Words::yes).settings != plan.settings)
+    plan.fpr = asked;
   return plan;
 }
 
-Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
+Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, double fpr,
+                   Words words) {
   Plan plan{.filter = std::string(family.text), .anchor = request_.anchor, .target_fpr = fpr};
   try {
-    if (family.forgets) return sized_forgetting(family, keys, fpr);
-    if (request_.window || memory_alone(request_)) return sized_window(family, keys, fpr);
+    if (family.forgets) return sized_forgetting(family, keys, fpr, words);
+    if (request_.window || memory_alone(request_)) return sized_window(family, keys, fpr, words);
     plan.keys = keys;
-    judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) {
-            return forecast_filter(plan.filter, plan.wish());
-          }));
+    judge(plan, family, fpr,
+          sure_of(fpr, plan.target_fpr,
+                  [&](double) { return forecast_filter(plan.filter, plan.wish()); }),
+          words);
     // The error asked for stays what the filter is held to.
     if (plan.target_fpr != fpr) plan.table = table_of(plan.settings);
     if (!plan.table.empty()) plan.target_fpr = fpr;
@@ -234,71 +258,72 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
   return plan;
 }
 
-Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
+Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr,
+                          Words words) {
   Plan plan{
       .filter = std::string(family.text),
       .window = request_.window.value_or(WindowSpec{WindowSpec::Kind::count, keys.value_or(1)}),
       .anchor = request_.anchor,
       .target_fpr = std::min(fpr, most_fpr(request_))};
   if (plan.window->by_time()) plan.keys = keys;
-  const auto holds = [&](const Forecast& made) {
+  fpr = plan.target_fpr;
+  const bool brief = words == Words::no && !request_.lines;
+  const auto forecast = [&](const Plan& wanted) {
+    return Window::forecast(wanted.window_params(), brief);
+  };
+  Forecast made = forecast(plan);
+  const auto holds = [&] {
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
            made.npws <= request_.npws.value_or(1e300) * (1 + kRounding);
   };
-  const auto bound_holds = [&](const Plan& wanted, auto good) {
-    if (family.bounded_by.empty()) return true;
-    Window::Params bound = wanted.window_params();
-    bound.filter = family.bounded_by;
-    return good(Window::forecast(bound));
-  };
-  const auto fits = [&](const Forecast& made) {
-    return !request_.memory || made.bytes + request_.beside <= *request_.memory;
-  };
-  if (!bound_holds(plan, fits)) {
-    plan.why_not = "takes more memory than there is";
-    return plan;
-  }
-  fpr = plan.target_fpr;
-  const auto forecast = [&](Plan& wanted) {
-    return sure_of(fpr, wanted.target_fpr,
-                   [&](double) { return Window::forecast(wanted.window_params()); });
-  };
-  Forecast made = forecast(plan);
-  std::vector<unsigned> cuts;
-  if (plan.window->kind == WindowSpec::Kind::landmark || holds(made)) {
-    // The filter's own cut will do.
-  } else if (family.by_slices) {
-    cuts.assign(std::begin(kCuts), std::end(kCuts));
-  } else {
-    cuts.push_back(generations_for(
-        *plan.window, std::min(request_.slack.value_or(1), request_.npws.value_or(1))));
-  }
-  for (const unsigned cut : cuts) {
+  // False: it cannot be had in so many, and stays as it was.
+  const auto cut_into = [&](unsigned generations) {
     Plan finer = plan;
-    finer.generations = cut;
+    finer.generations = generations;
     try {
-      if (!bound_holds(finer, holds)) continue;
       made = forecast(finer);
     } catch (const Error&) {
-      continue;
+      return false;
     }
-    plan = finer;
-    if (holds(made)) break;
+    plan = std::move(finer);
+    return true;
+  };
+  const auto be_sure = [&] {
+    made = sure_of(
+        fpr, plan.target_fpr, [&](double) { return forecast(plan); }, made);
+  };
+  const bool cut = plan.window->kind != WindowSpec::Kind::landmark && !holds();
+  std::size_t coarsest = std::size(kCuts);
+  if (cut && !family.by_slices) {
+    cut_into(generations_for(*plan.window,
+                             std::min(request_.slack.value_or(1), request_.npws.value_or(1))));
+  } else if (cut) {
+    // The coarsest that holds. A finer cut has less slack, and may not reach the error.
+    for (std::size_t low = 0; low < coarsest;) {
+      const std::size_t middle = low + (coarsest - low) / 2;
+      if (cut_into(kCuts[middle]) && !holds())
+        low = middle + 1;
+      else
+        coarsest = middle;
+    }
+    if (coarsest < std::size(kCuts)) cut_into(kCuts[coarsest]);
   }
-  judge(plan, family, fpr, made);
+  be_sure();
+  // A smaller error may take more slack.
+  while (cut && !holds() && ++coarsest < std::size(kCuts) && cut_into(kCuts[coarsest])) be_sure();
+  judge(plan, family, fpr, made, words);
   return plan;
 }
 
 // Distances grow with the table: the smallest of a series of tables, each a fiftieth larger than
 // the one before, with which few enough repeats are let through.
-Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t> keys, double fpr) {
+Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t> keys, double fpr,
+                              Words words) {
   constexpr double kStep = 1.02;
   constexpr int kMostSteps = 700;  // a million times
   Plan plan{.filter = std::string(family.text), .target_fpr = fpr};
   const std::uint64_t distance = keys.value_or(kStandardCapacity);
-  const auto at = [&](int step) {
-    const double mean = static_cast<double>(distance) * std::pow(kStep, step);
-    plan.keys = std::min(kMostKeys, static_cast<std::uint64_t>(mean));
+  const auto forecast_now = [&] {
     Forecast made = forecast_filter(plan.filter, plan.wish());
     if (*plan.keys != distance) {
       Settings sized;
@@ -308,16 +333,44 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
     }
     return made;
   };
+  struct Known {
+    int step;
+    double target;
+    Forecast made;
+  };
+  std::optional<Known> known[2];  // the last even step and the last odd one
+  const auto at = [&](int step) {
+    const double mean = static_cast<double>(distance) * std::pow(kStep, step);
+    plan.keys = std::min(kMostKeys, static_cast<std::uint64_t>(mean));
+    std::optional<Known>& same = known[step % 2];
+    if (!same || same->step != step || same->target != plan.target_fpr)
+      same = {step, plan.target_fpr, forecast_now()};
+    return same->made;
+  };
+  const auto forgets_at = [&](int index) { return at(index).fnr > *request_.fnr; };
   int step = 0;
-  if (request_.fnr && !memory_alone(request_) && at(0).fnr > *request_.fnr)
-    step = 1 + greatest(0, kMostSteps, [&](int index) { return at(index).fnr > *request_.fnr; });
-  judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) { return at(step); }));
+  if (request_.fnr && !memory_alone(request_) && forgets_at(0)) {
+    // All distances grow alike: what one large table says of ever smaller ones tells which step it
+    // will be, or nearly.
+    constexpr std::uint64_t kFar = std::uint64_t{1} << 32;
+    plan.keys = kFar;
+    const std::string large = fmt::format(
+        "{},{}", plan.filter, forecast_filter(plan.filter, plan.wish()).settings.text());
+    step = 1 + greatest(0, kMostSteps, [&](int index) {
+             const double nearer = static_cast<double>(kFar) * std::pow(kStep, -index);
+             const Wish wish{.keys = static_cast<std::uint64_t>(nearer)};
+             return forecast_filter(large, wish).fnr > *request_.fnr;
+           });
+    while (step <= kMostSteps && forgets_at(step)) ++step;
+    while (step > 1 && !forgets_at(step - 1)) --step;
+  }
+  judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) { return at(step); }), words);
   return plan;
 }
 
 // Fills in what the forecast says, rounded to what is promised.
-void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecast& made) const {
-  plan.settings = without_fpr(made.settings);
+void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecast& made,
+                   Words words) const {
   plan.holds = made.keys;
   plan.bytes = made.bytes;
   plan.fpr = ceil3(made.fpr);
@@ -325,6 +378,9 @@ void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecas
   plan.slack = ceil6(made.slack);
   plan.npws = ceil6(made.npws);
   plan.lines = ceil3(made.lines);
+  plan.why_not = what_is_amiss(plan, asked, made, words);
+  if (words == Words::no) return;
+  plan.settings = without_fpr(made.settings);
   // A window is what was asked for; a set, too.
   plan.bits_per_key = 8 * static_cast<double>(plan.bytes) / static_cast<double>(plan.holds);
   if (plan.fpr > 0 && !family.forgets) {
@@ -334,24 +390,28 @@ void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecas
                                  : model::set_lower_bound_bits(made.fpr);
     if (bound > 0) plan.over_bound = plan.bits_per_key / bound;
   }
-  plan.why_not = what_is_amiss(plan, asked, made);
 }
 
-std::string Sizing::what_is_amiss(const Plan& plan, double asked, const Forecast& made) const {
+std::string Sizing::what_is_amiss(const Plan& plan, double asked, const Forecast& made,
+                                  Words words) const {
+  const auto above = [](double value, const std::optional<double>& most) {
+    return most && value > *most * (1 + kRounding);
+  };
+  const auto say = [&](const char* sentence, auto what, auto value) {
+    if (words == Words::no) return std::string("no");
+    return fmt::format(fmt::runtime(sentence), what(value));
+  };
+  const auto itself = [](double value) { return value; };
   if (!std::isfinite(made.fpr) || !std::isfinite(made.fnr) || plan.holds == 0)
     return "nothing can be said of it";
-  if (request_.fnr && plan.fnr > *request_.fnr * (1 + kRounding) && !memory_alone(request_))
-    return fmt::format("lets {} of repeats through", format_probability(plan.fnr));
-  if (made.fpr > asked * (1 + kRounding))
-    return fmt::format("errs at {}", format_probability(made.fpr));
+  if (above(plan.fnr, request_.fnr) && !memory_alone(request_))
+    return say("lets {} of repeats through", format_probability, plan.fnr);
+  if (above(made.fpr, asked)) return say("errs at {}", format_probability, made.fpr);
   if (request_.memory && plan.bytes + request_.beside > *request_.memory)
-    return fmt::format("takes {}", format_size(plan.bytes + request_.beside));
-  if (request_.slack && made.slack > *request_.slack * (1 + kRounding))
-    return fmt::format("has a slack of {:.3g}", made.slack);
-  if (request_.npws && made.npws > *request_.npws * (1 + kRounding))
-    return fmt::format("has an npws of {:.3g}", made.npws);
-  if (request_.lines && made.lines > *request_.lines * (1 + kRounding))
-    return fmt::format("touches {:.3g} lines", made.lines);
+    return say("takes {}", format_size, plan.bytes + request_.beside);
+  if (above(made.slack, request_.slack)) return say("has a slack of {:.3g}", itself, made.slack);
+  if (above(made.npws, request_.npws)) return say("has an npws of {:.3g}", itself, made.npws);
+  if (above(made.lines, request_.lines)) return say("touches {:.3g} lines", itself, made.lines);
   return {};
 }
 

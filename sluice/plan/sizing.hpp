@@ -12,8 +12,6 @@ struct Family {
   std::string_view text;
   bool forgets = false;    // at random: it has false negatives
   bool by_slices = false;  // its slack is several generations: more of them are tried
-  // What does as well or better, and is sooner asked about: where that cannot be had, nor can this.
-  std::string_view bounded_by = {};
 };
 std::span<const Family> set_families();      // of a known number of keys
 std::span<const Family> growing_families();  // of any number
@@ -62,18 +60,28 @@ class Sizing {
 
   // Sized for the request, feasible or not; with memory alone, for as many keys as fit.
   Plan best(const Family& family);
+  // Numbers only, and with the largest error where the error is open: feasible if `best` is.
+  Plan rough(const Family& family);
   // Where the error is open: whether the least that fits is below `fpr`.
   bool beats(const Family& family, double fpr);
 
  private:
+  // Searches try hundreds, and need neither settings nor reasons.
+  enum class Words : std::uint8_t { no, yes };
+
+  double asked_fpr() const;
   Plan least_error(const Family& family, std::optional<std::uint64_t> keys);
   Plan most_keys(const Family& family);
   Plan settled(const Family& family, std::optional<std::uint64_t> keys, double fpr);
-  Plan sized(const Family& family, std::optional<std::uint64_t> keys, double fpr);
-  Plan sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr);
-  Plan sized_forgetting(const Family& family, std::optional<std::uint64_t> keys, double fpr);
-  void judge(Plan& plan, const Family& family, double asked, const Forecast& made) const;
-  std::string what_is_amiss(const Plan& plan, double asked, const Forecast& made) const;
+  Plan sized(const Family& family, std::optional<std::uint64_t> keys, double fpr, Words words);
+  Plan sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr,
+                    Words words);
+  Plan sized_forgetting(const Family& family, std::optional<std::uint64_t> keys, double fpr,
+                        Words words);
+  void judge(Plan& plan, const Family& family, double asked, const Forecast& made,
+             Words words) const;
+  std::string what_is_amiss(const Plan& plan, double asked, const Forecast& made,
+                            Words words) const;
 
   PlanRequest request_;
 };

@@ -5,7 +5,7 @@
 
 namespace sluice {
 
-// The fewest with which a filter that keeps keys for one generation too long keeps none longer than
+// About the fewest with which a filter that keeps keys for one generation too long keeps none longer than
 // `share` of the window too long. Throws BadParameters when they would be more than a million.
 unsigned generations_for(const WindowSpec& window, double share);
 

@@ -137,10 +137,13 @@ std::uint64_t Window::generation_size() const {
   return size_of_generation(params_.spec, generations());
 }
 
-Forecast Window::forecast(const Params& params) {
+Forecast Window::forecast(const Params& params, bool brief) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   const Growth::Plan plan = plan_of(params);
-  Wish wish{.keys = plan.keys, .fpr = plan.first_fpr(), .generations = params.generations};
+  Wish wish{.keys = plan.keys,
+            .fpr = plan.first_fpr(),
+            .generations = params.generations,
+            .brief = brief};
   if (params.spec.kind == WindowSpec::Kind::landmark) wish.generations = 0;
   const std::string_view name = std::string_view(params.filter).substr(0, params.filter.find(','));
   Forecast made = forecast_filter(params.filter, wish);

@@ -51,7 +51,7 @@ class Window {
 
   // What make() would make, without making it: of a window that may grow, its first stage, and
   // an error with what is kept for those that follow. Throws BadParameters.
-  static Forecast forecast(const Params& params);
+  static Forecast forecast(const Params& params, bool brief = false);  // brief: Wish::brief
 
   // Judges records with their times, in order: verdicts[i], or late[i] for a record whose time is a
   // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.

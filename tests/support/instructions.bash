@@ -16,7 +16,7 @@ instructions_in() {
   local function=$1 counted
   shift
   counted=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-fd=9 \
-    --toggle-collect="$function" "$@" 9>&1 >/dev/null 2>/dev/null) || return
+    --toggle-collect="$function" "$@" 9>&1 >/dev/null 2>/dev/null) || [ $? -eq 1 ] || return
   awk '/Collected/ { print $4; found = $4 > 0 } END { exit !found }' <<<"$counted"
 }
 

@@ -218,7 +218,7 @@ double lines_per_key(const ApbbfParams& params) {
 
 }  // namespace
 
-Forecast ApbbfParams::forecast() const {
+Forecast ApbbfParams::brief_forecast() const {
   if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
   const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
   const std::vector<double> full(k + l, static_cast<double>(a_generation));
@@ -229,11 +229,16 @@ Forecast ApbbfParams::forecast() const {
           .bytes = Apbbf::bytes_for(*this),
           .fpr = fpr,
           .fpr_spread = fpr * match_spread(*this),
-          .lines = lines_per_key(*this),
           .generations = l,
           .slack = model::apbf_slack(k, l),
-          .npws = model::apbf_npws(k, l),
-          .settings = settings()};
+          .npws = model::apbf_npws(k, l)};
+}
+
+Forecast ApbbfParams::forecast() const {
+  Forecast made = brief_forecast();
+  made.lines = lines_per_key(*this);
+  made.settings = settings();
+  return made;
 }
 
 std::uint64_t ApbbfParams::generation_keys() const noexcept {

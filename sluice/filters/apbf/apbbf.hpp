@@ -41,6 +41,7 @@ struct ApbbfParams {
   static std::span<const ParameterInfo> known();
   Settings settings() const;
   Forecast forecast() const;
+  Forecast brief_forecast() const;  // without lines and settings, which take most of the time
   friend bool operator==(const ApbbfParams&, const ApbbfParams&) = default;
 
   model::BlockShape shape() const noexcept { return {block, bits}; }

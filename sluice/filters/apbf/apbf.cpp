@@ -124,24 +124,30 @@ Settings ApbfParams::settings() const {
   return settings;
 }
 
-Forecast ApbfParams::forecast() const {
+Forecast ApbfParams::brief_forecast() const {
   if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
   const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
   const std::vector<double> full(k + l, static_cast<double>(a_generation));
-  const auto matches = model::slice_matches(k, l, model::Fills::exact, slices);
+  const double fpr = predicted_fpr(full);
   return {.keys = capacity,
           .bytes = Apbf::bytes_for(*this),
-          .fpr = predicted_fpr(full),
+          .fpr = fpr,
           // Of half-full slices; a run of k of them has to match.
-          .fpr_spread = predicted_fpr(full) * std::sqrt(k * slices) *
+          .fpr_spread = fpr * std::sqrt(k * slices) *
                         model::bloom_spread(static_cast<double>(slice_bits), 1,
                                             static_cast<double>(slice_bits) * std::numbers::ln2) /
                         0.5,
-          .lines = k * slices + model::negative_accesses(matches, k),
           .generations = l,
           .slack = model::apbf_slack(k, l),
-          .npws = model::apbf_npws(k, l),
-          .settings = settings()};
+          .npws = model::apbf_npws(k, l)};
+}
+
+Forecast ApbfParams::forecast() const {
+  Forecast made = brief_forecast();
+  const auto matches = model::slice_matches(k, l, model::Fills::exact, slices);
+  made.lines = k * slices + model::negative_accesses(matches, k);
+  made.settings = settings();
+  return made;
 }
 
 std::uint64_t ApbfParams::generation_keys() const noexcept {
@@ -171,7 +177,11 @@ const char* ApbfParams::what_is_wrong() const {
 double ApbfParams::predicted_fpr(std::span<const double> generations) const {
   std::vector<double> matches = model::keys_in_segments(generations, k);
   const double log_zero = std::log1p(-1 / static_cast<double>(slice_bits));
-  for (double& match : matches) match = std::pow(-std::expm1(match * log_zero), slices);
+  double before = -1, chance = 0;  // most segments hold as much as the one before
+  for (double& match : matches) {
+    if (match != before) chance = std::pow(-std::expm1((before = match) * log_zero), slices);
+    match = chance;
+  }
   return std::clamp(model::run_of_matches(matches, k), 0.0, 1.0);
 }
 

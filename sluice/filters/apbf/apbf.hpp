@@ -38,6 +38,7 @@ struct ApbfParams {
   static std::span<const ParameterInfo> known();
   Settings settings() const;
   Forecast forecast() const;
+  Forecast brief_forecast() const;  // without lines and settings, which take most of the time
   friend bool operator==(const ApbfParams&, const ApbfParams&) = default;
 
   std::uint64_t table_bytes() const noexcept { return slice_bits / 8 * slices * (k + l); }

@@ -114,6 +114,15 @@ double cost(const Timing::Params& params, const Asked& asked) {
   return static_cast<double>(params.timers) * params.timer_bits;
 }
 
+// No plan for so many probes costs less: a bound that is sooner had.
+double least_cost(unsigned probes, const Asked& asked) {
+  if (asked.timers || asked.bytes) return 0;
+  const double bits = asked.timer_bits    ? static_cast<double>(*asked.timer_bits)
+                      : asked.generations ? std::log2(static_cast<double>(*asked.generations + 3))
+                                          : model::timing_bits(probes);
+  return bits * model::timing_timers_for(probes, static_cast<double>(asked.keys), asked.fpr);
+}
+
 }  // namespace
 
 std::span<const ParameterInfo> Timing::Params::known() {
@@ -147,6 +156,7 @@ Timing::Params Timing::Params::from(const Wish& wish, const Settings& settings) 
   const auto probes = reader.count("probes", 1, kMostProbes);
   Params best = plan(static_cast<unsigned>(probes.value_or(1)), asked);
   for (unsigned more = 2; more <= kMostPlannedProbes && !probes; ++more) {
+    if (least_cost(more, asked) >= cost(best, asked)) continue;
     const Params other = plan(more, asked);
     if (cost(other, asked) < cost(best, asked)) best = other;
   }
