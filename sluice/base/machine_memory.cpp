@@ -65,8 +65,8 @@ std::uint64_t group_memory_limit(const std::string& root) noexcept {
         least = std::min({least, least_limit(root + "/sys/fs/cgroup", group, "memory.max"),
                           least_limit(root + "/sys/fs/cgroup/unified", group, "memory.max")});
       else if (names_memory(controllers.substr(1)))
-        least = std::min(least, least_limit(root + "/sys/fs/cgroup/memory", group,
-                                            "memory.limit_in_bytes"));
+        least = std::min(
+            least, least_limit(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
     }
     return least;
   } catch (const std::exception&) {
@@ -75,10 +75,9 @@ std::uint64_t group_memory_limit(const std::string& root) noexcept {
 }
 
 std::uint64_t machine_memory() noexcept {
-  static const std::uint64_t bytes =
-      std::min(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                   static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
-               group_memory_limit(""));
+  static const std::uint64_t bytes = std::min(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                                                  static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
+                                              group_memory_limit(""));
   return bytes;
 }
 

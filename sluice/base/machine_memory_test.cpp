@@ -15,8 +15,9 @@ constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 class Groups : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = std::filesystem::path(::testing::TempDir()) /
-            ("groups-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    root_ =
+        std::filesystem::path(::testing::TempDir()) /
+        ("groups-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
     std::filesystem::remove_all(root_);
   }
   void TearDown() override { std::filesystem::remove_all(root_); }

@@ -25,8 +25,8 @@ void* raw_block(const void* block) {
 }
 
 [[noreturn]] void refuse(std::uint64_t bytes, const MemoryResource& resource) {
-  std::string text = "there is no memory for " + std::to_string(bytes) + " bytes more: " +
-                     std::to_string(resource.taken()) + " are taken";
+  std::string text = "there is no memory for " + std::to_string(bytes) +
+                     " bytes more: " + std::to_string(resource.taken()) + " are taken";
   if (resource.budget() != MemoryResource::kNoBudget)
     text += " of " + std::to_string(resource.budget());
   if (bytes > resource.largest_block())

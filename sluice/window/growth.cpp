@@ -75,8 +75,12 @@ void Growth::start_again() noexcept {
 }
 
 void Growth::clear() noexcept {
-  start_again();
-  forgotten_ = forget_misses_ = 0;
+  try {
+    start();
+  } catch (const std::exception&) {
+    start_again();
+  }
+  growths_ = forgotten_ = forget_misses_ = 0;
 }
 
 // At most half of the budget that is left, so that there is always some for the next.

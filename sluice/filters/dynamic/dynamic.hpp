@@ -121,7 +121,7 @@ class Dynamic {
   void add(ProbeWords& words);
   void append(const DynamicShape& shape);
   void adopt(DynamicPiece piece);
-  DynamicPiece copy_of(std::size_t index) const;
+  DynamicPiece copy_of(std::size_t index, MemoryResource& memory) const;
   void combine(std::size_t into, std::size_t from) noexcept;
   void combine_all() noexcept;
   void remove(std::size_t index) noexcept;

@@ -21,8 +21,8 @@ const char* what_is_wrong(const DynamicShape& shape) noexcept {
   return nullptr;
 }
 
-DynamicPiece DynamicPiece::copy() const {
-  DynamicPiece same{shape, keys, Memory(table.size(), table.resource())};
+DynamicPiece DynamicPiece::copy(MemoryResource& memory) const {
+  DynamicPiece same{shape, keys, Memory(table.size(), memory)};
   std::ranges::copy(table.bytes(), same.table.data());
   return same;
 }

@@ -33,7 +33,7 @@ struct DynamicPiece {
     return {shape, 0, Memory(shape.bytes(), memory)};
   }
   // Throws NoMemory.
-  DynamicPiece copy() const;
+  DynamicPiece copy(MemoryResource& memory) const;
 
   bool full() const noexcept { return keys >= shape.capacity; }
   bool may_contain(const Digest& digest) const noexcept {

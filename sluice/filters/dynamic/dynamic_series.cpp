@@ -79,9 +79,9 @@ void Dynamic::combine_all() noexcept {
 
 // --- sets of sets -------------------------------------------------------------------------------
 
-DynamicPiece Dynamic::copy_of(std::size_t index) const {
-  if (!sliced()) return pieces_[index].copy();
-  DynamicPiece piece = DynamicPiece::make(pieces_[index].shape, memory());
+DynamicPiece Dynamic::copy_of(std::size_t index, MemoryResource& memory) const {
+  if (!sliced()) return pieces_[index].copy(memory);
+  DynamicPiece piece = DynamicPiece::make(pieces_[index].shape, memory);
   piece.keys = pieces_[index].keys;
   slices_.gather(index, 0, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
   return piece;
@@ -111,7 +111,7 @@ void Dynamic::merge(const Dynamic& other) {
   if (&other == this) return;  // it holds nothing that this one does not
   const std::size_t before = pieces_.size();
   try {
-    for (std::size_t i = 0; i < other.pieces_.size(); ++i) adopt(other.copy_of(i));
+    for (std::size_t i = 0; i < other.pieces_.size(); ++i) adopt(other.copy_of(i, memory()));
   } catch (...) {
     while (pieces_.size() > before) {
       keys_ -= pieces_.back().keys;
@@ -132,9 +132,9 @@ Dynamic Dynamic::intersect(const Dynamic& a, const Dynamic& b) {
         "the same keys, fpr, bytes and probes");
   Dynamic both(a.params_, a.memory());
   for (std::size_t i = 0; i < a.pieces_.size(); ++i) {
-    const DynamicPiece one = a.copy_of(i);
+    const DynamicPiece one = a.copy_of(i, a.memory());
     for (std::size_t j = 0; j < b.pieces_.size(); ++j) {
-      DynamicPiece meeting = b.copy_of(j);
+      DynamicPiece meeting = b.copy_of(j, a.memory());
       meeting.meet(one);
       meeting.keys = std::min(meeting.keys, one.keys);  // no more than either has
       if (meeting.table.count_ones() != 0) both.adopt(std::move(meeting));

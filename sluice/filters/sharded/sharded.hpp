@@ -111,7 +111,8 @@ class Sharded : public ShardedFilter {
   // Throws BadParameters, also when the shards would age.
   static Sharded make(const Params& params, MemoryResource& memory = default_memory());
   bool can_merge() const noexcept { return shards_.front().can_merge(); }
-  // Shard by shard: of as many, which must fit.
+  // Shard by shard: of as many, which must fit. Should memory end on the way, the first shards have
+  // taken in theirs, and nothing that this one remembered is lost.
   void merge(const Sharded& other);
   static Sharded decode(Decoder& header, Decoder& payload,
                         MemoryResource& memory = default_memory());

@@ -1,0 +1,304 @@
+// Memory, held by every filter and window: all of it comes from the resource, bytes() tells how much
+// that is, and a call that is refused some leaves a filter that goes on as if nothing had happened.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/window/window.hpp"
+#include "tests/support/digests.hpp"
+#include "tests/support/filter_bytes.hpp"
+#include "tests/support/host_memory.hpp"
+
+namespace sluice {
+namespace {
+
+using testing_support::bytes_of;
+using testing_support::random_digests;
+
+struct Held {
+  const char* filter;
+  // Of a window over it: by count, or by time.
+  std::optional<WindowSpec> window = {};
+};
+
+void PrintTo(const Held& held, std::ostream* out) {
+  *out << (held.window ? "window of " : "") << held.filter;
+}
+
+constexpr WindowSpec kCount{WindowSpec::Kind::count, 2000};
+constexpr WindowSpec kTime{WindowSpec::Kind::time, 1'000'000};
+
+constexpr Held kHeld[] = {
+    {"none"},
+    {"exact"},
+    {"bloom,keys=6000"},
+    {"bloom,layout=classic,keys=6000"},
+    {"counting,keys=6000,fpr=0.01"},
+    {"dynamic,keys=300,fpr=1e-4"},
+    {"dynamic,keys=300,fpr=1e-4,layout=plain"},
+    {"dynamic,keys=300,fpr=1e-4,forget=yes"},
+    {"dynamic,keys=300,fpr=0.01,tighten=0.8"},
+    {"growing"},
+    {"growing,slot=64"},
+    {"stable,bytes=32KiB,fpr=0.01"},
+    {"reservoir,bytes=8KiB,fpr=0.01"},
+    {"cohort,keys=14k"},
+    {"exact-window,generations=5"},
+    {"timing,keys=14k"},
+    {"timer,keys=14k"},
+    {"apbf,keys=60k,k=4,l=3"},
+    {"apbbf,keys=70k,k=2,l=5"},
+    {"sharded,of=growing"},
+    {"sharded,shards=3,of=exact"},
+    {"sharded,of=cohort,keys=14k"},
+    {"cohort", kCount},
+    {"cohort", kTime},
+    {"exact-window", kCount},
+    {"exact-window", kTime},
+    {"apbf", kTime},
+    {"timing", kTime},
+    {"sharded,of=cohort", kTime},
+};
+
+AnyFilter make(const Held& held, MemoryResource& memory) {
+  if (!held.window) return make_filter(held.filter, {}, memory);
+  // By time, planned for far fewer keys than come: it grows.
+  return AnyFilter(Window::make({.spec = *held.window,
+                                 .filter = held.filter,
+                                 .fpr = 1e-3,
+                                 .keys = held.window->by_time() ? std::optional(300) : std::nullopt,
+                                 .generations = 5},
+                                memory));
+}
+
+AnyFilter decoded(const AnyFilter& filter, MemoryResource& memory) {
+  BytesEncoder header, payload;
+  filter.encode_header(header);
+  filter.encode_payload(payload);
+  BytesDecoder from_header(header.written()), from_payload(payload.written());
+  if (filter.kind() == FilterKind::window)
+    return AnyFilter(Window::decode(from_header, from_payload, memory));
+  return decode_filter(static_cast<std::uint16_t>(filter.kind()), filter.version(), from_header,
+                       from_payload, memory);
+}
+
+// Time passes for a window, generations for a filter that ages.
+void age(AnyFilter& filter, std::uint64_t& now) {
+  now += 210'000;
+  if (auto* window = filter.as<Window>()) {
+    if (window->params().spec.by_time()) window->arrive(static_cast<Nanoseconds>(now));
+  } else if (filter.ages()) {
+    filter.rotate();
+  }
+}
+
+class MemoryOf : public ::testing::TestWithParam<Held> {};
+
+// Through all that changes what a filter holds, with plain blocks and with mapped tables.
+TEST_P(MemoryOf, IsWhatTheResourceCounts) {
+  const std::vector<Digest> digests = random_digests(1, 6000);
+  std::vector<Verdict> verdicts(digests.size());
+  for (const bool maps : {false, true}) {
+    TestMemory plain, mapped{MemoryResource::Mapping{}};
+    TestMemory& memory = maps ? mapped : plain;
+    {
+      std::uint64_t now = 1'000'000'000;
+      AnyFilter filter = make(GetParam(), memory);
+      EXPECT_EQ(&filter.memory(), &memory);
+      const auto expect_count = [&](const char* when) {
+        EXPECT_EQ(filter.bytes(), memory.taken()) << when;
+        EXPECT_EQ(filter.stats().bytes, filter.bytes()) << when;
+      };
+      expect_count("made");
+      age(filter, now);
+      for (std::size_t at = 0; at < digests.size(); at += 500) {
+        const auto batch = std::span(digests).subspan(at, 500);
+        EXPECT_EQ(filter.observe(batch, std::span(verdicts).subspan(at, 500)), 500u);
+        expect_count("observed");
+        if (at % 1500 == 0) age(filter, now);
+        expect_count("aged");
+      }
+      if (filter.can_forget())
+        for (std::size_t i = 0; i < digests.size(); i += 2) filter.forget(digests[i]);
+      expect_count("forgot");
+      const std::uint64_t one = memory.taken();
+      {
+        AnyFilter other = decoded(filter, memory);
+        EXPECT_EQ(filter.bytes() + other.bytes(), memory.taken()) << "decoded";
+        if (filter.can_merge()) {
+          EXPECT_EQ(other.insert(random_digests(2, 3000)), 3000u);
+          filter.merge(other);
+          EXPECT_EQ(filter.bytes() + other.bytes(), memory.taken()) << "merged";
+        }
+      }
+      EXPECT_GE(memory.taken(), filter.can_merge() ? 0 : one);
+      expect_count("alone again");
+      AnyFilter moved(std::move(filter));
+      filter = std::move(moved);
+      expect_count("moved");
+      for (int i = 0; i < 12; ++i) age(filter, now);
+      expect_count("idle");
+      filter.clear();
+      expect_count("cleared");
+    }
+    EXPECT_EQ(memory.taken(), 0u);
+    EXPECT_EQ(memory.blocks(), 0u);
+  }
+}
+
+// Calls act() with the first, the second, … allocation refused, until one needs no more of them.
+// prepare() comes before each, with all memory there is.
+void refuse_each(TestMemory& memory, const std::function<void()>& prepare,
+                 const std::function<void()>& act) {
+  for (std::uint64_t call = 1;; ++call) {
+    memory.fail_at(0);
+    prepare();
+    memory.fail_at(call);
+    act();
+    const bool done = !memory.failed();
+    memory.fail_at(0);
+    if (done || ::testing::Test::HasFailure()) return;
+    ASSERT_LT(call, 10'000u);
+  }
+}
+
+TEST_P(MemoryOf, MakingAndReadingMayFailAnywhere) {
+  TestMemory memory;
+  std::optional<AnyFilter> filter;
+  refuse_each(
+      memory, [&] { filter.reset(); },
+      [&] {
+        try {
+          filter.emplace(make(GetParam(), memory));
+        } catch (const NoMemory&) {
+          EXPECT_EQ(memory.taken(), 0u);
+          EXPECT_TRUE(memory.failed());
+        }
+      });
+  ASSERT_TRUE(filter.has_value());
+  EXPECT_EQ(filter->insert(random_digests(3, 2500)), 2500u);
+  TestMemory other;
+  std::optional<AnyFilter> copy;
+  refuse_each(
+      other, [&] { copy.reset(); },
+      [&] {
+        try {
+          copy.emplace(decoded(*filter, other));
+        } catch (const NoMemory&) {
+          EXPECT_EQ(other.taken(), 0u);
+        }
+      });
+  ASSERT_TRUE(copy.has_value());
+  EXPECT_EQ(bytes_of(*copy), bytes_of(*filter));
+}
+
+// A batch that is cut short by an allocation that fails, and then goes on, ends where one that was
+// never cut does.
+TEST_P(MemoryOf, ABatchMayFailAnywhere) {
+  const std::vector<Digest> digests = random_digests(4, 4000);
+  std::vector<Verdict> expected(digests.size());
+  std::uint64_t now = 1'000'000'000;
+  AnyFilter whole = make(GetParam(), default_memory());
+  age(whole, now);
+  ASSERT_EQ(whole.observe(digests, expected), digests.size());
+  TestMemory memory;
+  std::optional<AnyFilter> filter;
+  refuse_each(
+      memory,
+      [&] {
+        filter.reset();
+        filter.emplace(make(GetParam(), memory));
+        now = 1'000'000'000;
+        age(*filter, now);
+      },
+      [&] {
+        std::vector<Verdict> verdicts(digests.size());
+        std::size_t judged = filter->observe(digests, verdicts);
+        if (judged < digests.size()) {
+          EXPECT_TRUE(memory.failed());
+          EXPECT_EQ(filter->bytes(), memory.taken());
+        }
+        while (judged < digests.size()) {
+          const std::size_t more = filter->observe(std::span(digests).subspan(judged),
+                                                   std::span(verdicts).subspan(judged));
+          ASSERT_GT(more, 0u) << "there is memory again";
+          judged += more;
+        }
+        EXPECT_EQ(verdicts, expected);
+        EXPECT_EQ(filter->stats().keys, whole.stats().keys);
+        EXPECT_EQ(filter->bytes(), memory.taken());
+      });
+  filter.reset();
+  EXPECT_EQ(memory.taken(), 0u);
+}
+
+TEST_P(MemoryOf, MergingMayFailAnywhere) {
+  TestMemory memory;
+  const std::vector<Digest> digests = random_digests(5, 3000);
+  std::optional<AnyFilter> filter;
+  AnyFilter other = make(GetParam(), default_memory());
+  if (!other.can_merge()) return;
+  EXPECT_EQ(other.insert(std::span(digests).first(2500)), 2500u);
+  std::vector<std::byte> before;
+  refuse_each(
+      memory,
+      [&] {
+        filter.reset();
+        filter.emplace(make(GetParam(), memory));
+        EXPECT_EQ(filter->insert(std::span(digests).last(1000)), 1000u);
+        before = bytes_of(*filter);
+      },
+      [&] {
+        try {
+          filter->merge(other);
+        } catch (const NoMemory&) {
+          // Sharded filters merge shard by shard, and say so.
+          if (filter->kind() != FilterKind::sharded) {
+            EXPECT_EQ(bytes_of(*filter), before);
+          }
+        }
+        EXPECT_EQ(filter->bytes(), memory.taken());
+      });
+  std::vector<Verdict> verdicts(digests.size());
+  filter->may_contain(digests, verdicts);
+  if (!filter->promises().no_false_negatives) return;
+  EXPECT_EQ(std::ranges::count(verdicts, Verdict::distinct), 0);
+}
+
+// What cannot say that it failed does its work all the same.
+TEST_P(MemoryOf, AgeingAndClearingDoNotFail) {
+  TestMemory memory;
+  std::optional<AnyFilter> filter;
+  std::uint64_t now = 0;
+  const std::vector<std::byte> fresh = bytes_of(make(GetParam(), default_memory()));
+  for (const int rotations : {0, 1, 3, 9}) {
+    refuse_each(
+        memory,
+        [&] {
+          filter.reset();
+          filter.emplace(make(GetParam(), memory));
+          now = 1'000'000'000;
+          age(*filter, now);
+          EXPECT_EQ(filter->insert(random_digests(6, 3000)), 3000u);
+        },
+        [&] {
+          for (int i = 0; i < rotations; ++i) age(*filter, now);
+          EXPECT_EQ(filter->bytes(), memory.taken());
+          filter->clear();
+          EXPECT_EQ(filter->bytes(), memory.taken());
+          EXPECT_EQ(filter->stats().keys, 0u);
+        });
+  }
+  EXPECT_EQ(bytes_of(*filter), fresh);
+}
+
+INSTANTIATE_TEST_SUITE_P(Filters, MemoryOf, ::testing::ValuesIn(kHeld));
+
+}  // namespace
+}  // namespace sluice
