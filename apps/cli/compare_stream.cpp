@@ -183,8 +183,7 @@ void CompareStream::run(Comparison& comparison, const std::function<bool()>& go_
 }
 
 void CompareStream::read(Comparison& comparison, const std::function<bool()>& go_on) {
-  const Hasher hasher(HashKind::xxh3, Secret::from_seed(seed_));
-  AnyFilter unused{None::make({})};
+  Judge nobody(Hasher(HashKind::xxh3, Secret::from_seed(seed_)), AnyFilter(None::make({})));
   Nowhere nowhere;
   DedupOptions options;
   options.format = format_;
@@ -194,7 +193,7 @@ void CompareStream::read(Comparison& comparison, const std::function<bool()>& go
   options.tap = [&](std::span<const Digest> digests, std::span<const Nanoseconds> times) {
     comparison.feed(digests, times);
   };
-  Dedup dedup(options, hasher, unused, nowhere, nullptr);
+  Dedup dedup(options, nobody, nowhere, nullptr);
   for (FileSource& source : sources_)
     if (go_on()) dedup.run(source, go_on);
   unkeyed_ = dedup.counts().unkeyed;

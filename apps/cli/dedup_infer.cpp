@@ -32,11 +32,11 @@ std::optional<std::string> field_of(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-std::string priors_in_words(const InferOptions& options) {
-  if (options.learn) return "learnt";
+std::string priors_in_words(const InferReport& report) {
+  if (report.learnt) return "learnt";
   std::string words;
-  if (options.prior_field) words = "field";
-  if (options.table != nullptr) words += words.empty() ? "table" : ", table";
+  if (report.options.prior_field) words = "field";
+  if (report.table_keys) words += words.empty() ? "table" : ", table";
   return words;
 }
 
@@ -108,7 +108,7 @@ void understand_infer(const DedupFlags& flags, DedupRequest& request) {
   if (flags.prior_table == "-" && std::ranges::count(request.files, "-") > 0)
     throw BadParameters(
         "--prior-table - and the input are both standard input: name a file for one of them");
-  infer.learn = !given;
+  request.learn_priors = !given;
   request.prior_table = flags.prior_table;
   request.options.infer = infer;
 }
@@ -136,12 +136,12 @@ std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher&
 
 std::string infer_row(const InferReport& report) {
   const InferOptions& options = report.options;
-  const Inference::Stats& verdicts = report.counts.verdicts;
+  const Inference::Stats& verdicts = report.verdicts;
   std::string row = fmt::format(
       "  inference   {} of {} likely duplicates weighed, {} let through; priors {}{}\n",
       format_count(verdicts.inferred), format_count(verdicts.inferred + verdicts.without_prior),
-      format_count(verdicts.passed), priors_in_words(options),
-      report.counts.withheld ? ", withheld as they did harm of late" : "");
+      format_count(verdicts.passed), priors_in_words(report),
+      report.withheld ? ", withheld as they did harm of late" : "");
   if (!options.has_costs()) return row;
   return row +
          fmt::format(
@@ -155,7 +155,7 @@ std::string infer_row(const InferReport& report) {
 
 void add_infer(JsonWriter& json, const InferReport& report) {
   const InferOptions& options = report.options;
-  const Inference::Stats& verdicts = report.counts.verdicts;
+  const Inference::Stats& verdicts = report.verdicts;
   // A cost that only a field gives is null.
   const auto add_cost = [&](const char* name, const char* field_name,
                             const std::optional<double>& fixed,
@@ -169,9 +169,9 @@ void add_infer(JsonWriter& json, const InferReport& report) {
     add_cost("cost_duplicate", "cost_duplicate_field", options.cost_duplicate,
              options.cost_duplicate_field);
   }
-  json.field("priors", priors_in_words(options));
+  json.field("priors", priors_in_words(report));
   if (report.table_keys) json.field("prior_table_keys", *report.table_keys);
-  if (options.learn) json.field("priors_withheld", report.counts.withheld);
+  if (report.learnt) json.field("priors_withheld", report.withheld);
   json.field("inferred", verdicts.inferred)
       .field("passed", verdicts.passed)
       .field("without_prior", verdicts.without_prior)

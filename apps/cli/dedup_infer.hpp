@@ -17,7 +17,7 @@ namespace sluice::cli {
 
 void add_infer_flags(CLI::App& command, DedupFlags& flags);
 
-// Fills `request.options.infer` and `request.prior_table`. Throws BadParameters: each names the
+// Fills `request.options.infer`, `prior_table` and `learn_priors`. Throws BadParameters: each names the
 // flag and what would be right.
 void understand_infer(const DedupFlags& flags, DedupRequest& request);
 
@@ -31,6 +31,9 @@ std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher&
 struct InferReport {
   InferOptions options;
   RecordInference::Counts counts;
+  Inference::Stats verdicts = {};
+  bool learnt = false;
+  bool withheld = false;  // learnt priors did harm of late
   std::optional<std::size_t> table_keys = {};
 };
 

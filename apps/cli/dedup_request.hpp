@@ -63,7 +63,8 @@ struct DedupRequest {
   std::optional<double> rate;           // keys per second
   std::optional<double> slack, npws;    // asked for; what the window's filter must hold
   std::optional<Audit::Params> audit;
-  std::string prior_table;  // a file; the rest of inference is in `options`
+  std::string prior_table;    // a file; the rest of inference is in `options`
+  bool learn_priors = false;  // from the stream
   bool audit_memory_given = false;
   std::uint64_t audit_ghosts = 0;  // to ask at each report, beside those of the stream
   enum class Stats { text, json, none } stats = Stats::text;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -76,6 +75,7 @@ class Run {
   void look_at_error();
   bool checkpoint_due() const;
   void checkpoint();
+  void save_state();
   void finish();
   void ask_ghosts();
   void ask_ghosts_when_idle();
@@ -87,12 +87,11 @@ class Run {
   std::vector<FileSource> inputs_;
   std::optional<FileSource> to_forget_;
   std::optional<StateFile> state_file_;
-  Snapshot state_;
   std::optional<PriorTable> priors_;
+  Judge judge_;
   FileSink passed_;
   std::optional<FileSink> held_;
   std::optional<FileSink> late_;
-  std::optional<Audit> audit_;
   std::optional<Dedup> dedup_;
   LossMeter losses_;
   Progress progress_;
@@ -124,30 +123,26 @@ std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
   return bytes;
 }
 
-// Ghosts differ from filter to filter as digests do, and a run with --seed can be repeated.
-Audit::Params audit_of(Audit::Params params, const Snapshot& state) {
-  std::memcpy(&params.seed, state.hasher.secret().bytes().data(), sizeof params.seed);
-  params.seed = SplitMix64(params.seed).next();
-  params.fresh = state.filter.stats().keys == 0;
-  return params;
-}
-
-// Before an output is opened.
-std::optional<PriorTable> checked_priors(const DedupRequest& request, const Snapshot& state,
-                                         int wake) {
+// Before an output is opened. `priors` becomes the table that the request names, if it does.
+Judge make_judge(const DedupRequest& request, Snapshot state, std::optional<PriorTable>& priors,
+                 int wake) {
   check_can_infer(request, state.filter);
-  return load_priors(request, state.hasher, wake);
+  priors = load_priors(request, state.hasher, wake);
+  JudgeOptions options{.audit = request.audit};
+  if (request.options.infer)
+    options.infer = {.table = priors ? &*priors : nullptr, .learn = request.learn_priors};
+  return Judge(state.hasher, std::move(state.filter), options);
 }
 
 Run::Run(const DedupRequest& request)
     : request_(request),
       inputs_(open_all(request.files, signals_.wake_descriptor())),
       to_forget_(open_forget(request.forget, signals_.wake_descriptor())),
-      state_(checked_to_forget(request, load_or_make(request, state_file_))),
-      priors_(checked_priors(request, state_, signals_.wake_descriptor())),
+      judge_(make_judge(request, checked_to_forget(request, load_or_make(request, state_file_)),
+                        priors_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
-      losses_(state_.filter.stats().predicted_fpr),
+      losses_(judge_.filter().stats().predicted_fpr),
       progress_(bytes_in_all(inputs_)) {
   if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
@@ -158,14 +153,8 @@ Run::Run(const DedupRequest& request)
   check_distinct_files(inputs_, outputs);
   if (to_forget_) check_distinct_files({&*to_forget_, 1}, outputs);
   DedupOptions options = request.options;
-  options.clock = arrival_clock(state_.filter);
-  if (request.audit) {
-    audit_.emplace(audit_of(*request.audit, state_), state_.filter);
-    options.audit = &*audit_;
-  }
-  if (options.infer && priors_) options.infer->table = &*priors_;
-  dedup_.emplace(options, state_.hasher, state_.filter, passed_, held_ ? &*held_ : nullptr,
-                 late_ ? &*late_ : nullptr);
+  options.clock = arrival_clock(judge_.window());
+  dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
 }
 
 int Run::execute() {
@@ -185,7 +174,7 @@ int Run::execute() {
   } catch (const NoMemory& error) {
     flush_what_goes();
     throw RunFailed(fmt::format("filter '{}' holds {} keys and cannot grow: {}",
-                                report().filter_name, format_count(state_.filter.stats().keys),
+                                report().filter_name, format_count(judge_.filter().stats().keys),
                                 error.what()));
   } catch (const IoError&) {
     // So does what was read before an input failed; an output that failed takes no more.
@@ -198,9 +187,9 @@ int Run::execute() {
 
 // How the flags were understood, where that could surprise.
 void Run::say_reading() const {
-  const FilterStats stats = state_.filter.stats();
+  const FilterStats stats = judge_.filter().stats();
   if (request_.plan) note("dedup", "memory: " + request_.plan->reason);
-  if (const Window* window = state_.filter.window())
+  if (const Window* window = judge_.window())
     note("dedup", reading_of(request_, *window));
   else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&
            request_.filter.find(",keys=") == std::string::npos)
@@ -223,10 +212,9 @@ bool Run::forget() {
     warn("dedup", "--forget without --state: nothing is remembered yet, and nothing is taken back");
   DedupOptions options = request_.options;
   options.forget = true;
-  options.audit = audit_ ? &*audit_ : nullptr;
   options.event_time.reset();
-  const FilterStats before = state_.filter.stats();
-  Dedup taker(options, state_.hasher, state_.filter, passed_, nullptr);
+  const FilterStats before = judge_.filter().stats();
+  Dedup taker(options, judge_, passed_, nullptr);
   taker.run(*to_forget_, [this] { return signals_.received() == 0; });
   if (signals_.received() != 0) {
     warn("dedup",
@@ -236,7 +224,7 @@ bool Run::forget() {
     return false;
   }
   const DedupCounts& counts = taker.counts();
-  const std::uint64_t kept = state_.filter.stats().forget_kept - before.forget_kept;
+  const std::uint64_t kept = judge_.filter().stats().forget_kept - before.forget_kept;
   const std::uint64_t missing = counts.distinct - kept;
   forgotten_ = ForgetReport{.forgotten = counts.duplicates,
                             .missing = missing,
@@ -246,23 +234,27 @@ bool Run::forget() {
     warn("dedup", fmt::format("--forget '{}': {} of {} records have no key and were left out",
                               to_forget_->name(), format_count(counts.unkeyed),
                               format_count(counts.records)));
-  if (state_file_) state_file_->save(state_.hasher, state_.filter, state_.labels);
+  if (state_file_) save_state();
   return true;
+}
+
+void Run::save_state() {
+  state_file_->save(judge_.hasher(), judge_.filter(), labels_of(request_.options));
 }
 
 bool Run::between() {
   if (dedup_->counts().records >= next_look_) look_at_error();
   if (state_file_ && checkpoint_due()) checkpoint();
-  if (audit_) ask_ghosts_when_idle();
+  if (judge_.audit() != nullptr) ask_ghosts_when_idle();
   if (signals_.asked()) tell();
-  progress_.update(dedup_->counts(), audit_ ? &*audit_ : nullptr);
+  progress_.update(dedup_->counts(), judge_.audit());
   return signals_.received() == 0;
 }
 
 // The model costs microseconds, so it is asked now and then, often enough for the sum of losses
 // too.
 void Run::look_at_error() {
-  const FilterStats stats = state_.filter.stats();
+  const FilterStats stats = judge_.filter().stats();
   losses_.update(dedup_->counts().distinct, stats.predicted_fpr);
   next_look_ = dedup_->counts().records +
                std::clamp(stats.capacity / 16, kLookEveryAtLeast, kLookEveryAtMost);
@@ -297,7 +289,7 @@ void Run::checkpoint() {
   if (!request_.output.empty()) passed_.sync();
   if (held_) held_->sync();
   if (late_) late_->sync();
-  state_file_->save(state_.hasher, state_.filter, state_.labels);
+  save_state();
   last_checkpoint_ = Clock::now();
   last_checkpoint_records_ = dedup_->counts().records;
 }
@@ -333,18 +325,20 @@ void Run::ask_ghosts_when_idle() {
   const std::uint64_t records = dedup_->counts().records;
   turns_without_ = records == seen_records_ ? turns_without_ + 1 : 0;
   seen_records_ = records;
-  if (turns_without_ > 1 && records > 0 && audit_->report().ghosts.trials < kMostGhostsWhenIdle)
-    audit_->ask_ghosts(kGhostsAtOnce);
+  Audit& audit = *judge_.audit();
+  if (turns_without_ > 1 && records > 0 && audit.report().ghosts.trials < kMostGhostsWhenIdle)
+    audit.ask_ghosts(kGhostsAtOnce);
 }
 
 // Who interrupts a run does not wait for it.
 void Run::ask_ghosts() {
-  if (!audit_) return;
+  Audit* const audit = judge_.audit();
+  if (audit == nullptr) return;
   // A short run has had no turn of them yet.
-  if (audit_->report().ghosts.trials == 0) audit_->ask_ghosts(Audit::kGhosts);
+  if (audit->report().ghosts.trials == 0) audit->ask_ghosts(Audit::kGhosts);
   for (std::uint64_t left = request_.audit_ghosts; left > 0 && signals_.received() == 0;) {
     const std::uint64_t part = std::min(left, kGhostsAtOnce);
-    audit_->ask_ghosts(part);
+    audit->ask_ghosts(part);
     left -= part;
   }
 }
@@ -371,34 +365,37 @@ std::optional<WindowReport> report_of(const Window* window) {
                       .disbelieved = window->clock().disbelieved()};
 }
 
-std::optional<InferReport> report_of(const RecordInference* inference,
+std::optional<InferReport> report_of(const RecordInference* of_records, const Judge& judge,
                                      const std::optional<PriorTable>& priors) {
-  if (inference == nullptr) return std::nullopt;
-  return InferReport{.options = inference->options(),
-                     .counts = inference->counts(),
+  if (of_records == nullptr) return std::nullopt;
+  const Inference& inference = *judge.inference();
+  return InferReport{.options = of_records->options(),
+                     .counts = of_records->counts(),
+                     .verdicts = inference.stats(),
+                     .learnt = inference.learns(),
+                     .withheld = inference.withheld(),
                      .table_keys = priors ? std::optional(priors->size()) : std::nullopt};
 }
 
 DedupReport Run::report() const {
-  const Window* window = state_.filter.window();
-  const AnyFilter& filter = window == nullptr ? state_.filter : window->growth().newest();
+  const AnyFilter& filter = judge_.newest();
   return {.counts = dedup_->counts(),
           .bytes_out = dedup_->bytes_out(),
           .filter_name = std::string(name_of(filter.kind())),
           .settings = filter.settings(),
-          .filter = state_.filter.stats(),
+          .filter = judge_.filter().stats(),
           .expected_lost = losses_.expected_lost(),
-          .hash = state_.hasher.kind(),
+          .hash = judge_.hasher().kind(),
           .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
           .memory_bytes = peak_memory_bytes(),
           .interrupted = signals_.received() != 0,
           .running = running_,
           .invert = request_.options.invert,
-          .window = report_of(window),
+          .window = report_of(judge_.window()),
           .forget = forgotten_,
           .plan = request_.plan,
-          .audit = audit_ ? std::optional(audit_->report()) : std::nullopt,
-          .infer = report_of(dedup_->inference(), priors_)};
+          .audit = judge_.audit() ? std::optional(judge_.audit()->report()) : std::nullopt,
+          .infer = report_of(dedup_->inference(), judge_, priors_)};
 }
 
 }  // namespace

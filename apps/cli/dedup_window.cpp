@@ -146,11 +146,10 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   request.window = window;
 }
 
-std::function<Nanoseconds()> arrival_clock(const AnyFilter& filter) {
+std::function<Nanoseconds()> arrival_clock(const Window* window) {
   using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::steady_clock;
   Nanoseconds start =
       duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  const Window* window = filter.window();
   if (window != nullptr && window->clock().started())
     start = std::max(start, window->clock().now());
   return [start, since = steady_clock::now()] {

@@ -8,20 +8,21 @@
 //   confirm(key, token)        it was delivered: the filter remembers it from now on.
 //   release(key, token)        it was not delivered: the next one who claims it gets it.
 //
-// A claim that is neither confirmed nor released ends with its lease: at the time `until` it no
-// longer holds. Then anybody may claim the key, and a confirmation comes too late. The same token may claim
-// again, which extends the lease: a retry is harmless. So is a second confirmation, which is
-// answered with `already` where the filter promises no false negatives.
+// A claim that is neither confirmed nor released ends with its lease. Then anybody may claim the
+// key, and a confirmation comes too late. The same token may claim again, which extends the lease:
+// a retry is harmless. So is a second confirmation, which is answered with `already` where the
+// filter promises no false negatives.
 //
-// Bounded  At most `most` keys are pending. One more is an error (ClaimsFull), never an eviction. Claims that have
-//          ended make room.
-// Memory   Claiming takes what confirming needs. If the filter has no memory for a key at
-//          its confirmation, the key stays here as delivered, is answered for as `duplicate`, and is handed over
-//          later. confirm and release allocate nothing.
-// Time     Nothing here reads a clock. `now` is any clock of nanoseconds that does not go back. A key is
-//          remembered at its event time where the claim names one, otherwise at the
-//          time of its confirmation.
-// Cost     A hash table into a heap ordered by lease: O(log n) per call, about 70 bytes per pending key.
+// Bounded  At most `most` keys are pending. One more is an error (ClaimsFull), never an eviction.
+//          Claims that have ended make room.
+// Memory   Claiming takes what confirming needs. If the filter has no memory for a key when it is
+//          confirmed, the key stays here as delivered: it is a `duplicate` from then on, and is
+//          handed over later. confirm and release allocate nothing.
+// Time     Nothing here reads a clock. `now` is any clock of nanoseconds that does not go back. A
+//          key is remembered at its event time where the claim names one, otherwise at the time of
+//          its confirmation.
+// Cost     A hash table into a heap ordered by lease: O(log n) per call, about 70 bytes per pending
+//          key.
 //
 // Bytes are the same for the same calls. What is encoded is who claims what; `most` is the host's.
 #pragma once
@@ -53,7 +54,8 @@ class KeyMemory {
   virtual ~KeyMemory() = default;
   // Whether an event of this key at `time` would be a duplicate. Changes nothing.
   virtual bool remembers(const Digest& key, Nanoseconds time) const = 0;
-  // Remembers a key that was delivered at `time`. False: there is no memory for it at present, and nothing has changed.
+  // Remembers a key that was delivered at `time`. False: there is no memory for it at present, and
+  // nothing has changed.
   virtual bool remember(const Digest& key, Nanoseconds time) = 0;
 };
 
@@ -99,8 +101,8 @@ class Claims {
   enum class State : std::uint8_t { unknown, pending, delivered };
   State state_of(const Digest& key, Nanoseconds now) const noexcept;
 
-  // Drops up to `most` claims that have ended, and hands over delivered keys whose time has come. claim does so as it
-  // needs room; a host calls this when it is idle.
+  // Drops up to `most` claims that have ended, and hands over delivered keys then due.
+  // claim does so as it needs room; a host calls this when it is idle.
   void tend(KeyMemory& memory, Nanoseconds now, std::size_t most);
 
   std::uint64_t size() const noexcept { return size_; }  // claims that have ended included

@@ -61,7 +61,7 @@ void Chunk::clear() {
   bytes_read = 0;
   records.clear();
   header = Header::none;
-  batches.clear();
+  parts.clear();
   judged = 0;
   too_long = false;
   error = nullptr;
@@ -156,10 +156,10 @@ void ChunkKeys::prepare(Chunk& chunk) {
   }
   for (std::size_t begin = chunk.header == Chunk::Header::none ? 0 : 1; begin < count;
        begin += kBatchRecords)
-    prepare_batch(chunk, begin, std::min(kBatchRecords, count - begin));
+    prepare_part(chunk, begin, std::min(kBatchRecords, count - begin));
 }
 
-void ChunkKeys::prepare_batch(Chunk& chunk, std::size_t begin, std::size_t count) {
+void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count) {
   const auto records = std::span<const Record>(chunk.records).subspan(begin, count);
   const auto status = std::span(chunk.status).subspan(begin, count);
   const auto keys = std::span(keys_).first(count);
@@ -176,14 +176,14 @@ void ChunkKeys::prepare_batch(Chunk& chunk, std::size_t begin, std::size_t count
     }
   }
   if (digests_) hasher_.digest(keys.first(keyed), std::span(chunk.digests).subspan(begin, keyed));
-  if (keyed == count && merges_ && !chunk.batches.empty()) {
-    Chunk::Batch& before = chunk.batches.back();
+  if (keyed == count && merges_ && !chunk.parts.empty()) {
+    Chunk::Part& before = chunk.parts.back();
     if (before.keyed == before.count && before.count + count <= kJudgeRecords) {
       before.count = before.keyed += count;
       return;
     }
   }
-  chunk.batches.push_back({begin, count, keyed});
+  chunk.parts.push_back({begin, count, keyed});
 }
 
 }  // namespace sluice

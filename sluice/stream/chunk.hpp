@@ -28,7 +28,7 @@ inline constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 // A chunk has no more records than this, however short they are: they take memory, too.
 inline constexpr std::size_t kChunkRecords = 16 * kBatchRecords;
 
-// Batches without a gap are judged together, up to so many records: filters hide the latency of one
+// Records without a gap are judged together, up to so many records: filters hide the latency of one
 // key behind others, and every batch begins with nothing to hide behind.
 inline constexpr std::size_t kJudgeRecords = 4 * kBatchRecords;
 
@@ -48,7 +48,7 @@ class ReadBuffer {
 
 struct Chunk {
   // Records that are judged together.
-  struct Batch {
+  struct Part {
     std::size_t begin;  // in `records` and `status`
     std::size_t count;
     std::size_t keyed;  // digests and times of these stand at `begin`, one behind the other
@@ -63,8 +63,8 @@ struct Chunk {
   std::size_t bytes_read = 0;
   std::vector<Record> records;  // with a header, that is the first
   Header header = Header::none;
-  std::vector<Batch> batches;  // without the header
-  std::size_t judged = 0;      // of the batches, from the front
+  std::vector<Part> parts;  // without the header
+  std::size_t judged = 0;   // of the parts, from the front
   std::vector<KeyStatus> status;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
@@ -117,11 +117,11 @@ class ChunkKeys {
   ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool digests);
 
   void set_header(const Record& header, const std::string& source);
-  // Fills batches, status, digests and times.
+  // Fills parts, status, digests and times.
   void prepare(Chunk& chunk);
 
  private:
-  void prepare_batch(Chunk& chunk, std::size_t begin, std::size_t count);
+  void prepare_part(Chunk& chunk, std::size_t begin, std::size_t count);
 
   const Hasher& hasher_;
   bool digests_;

@@ -10,9 +10,9 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/signals.hpp"
-#include "sluice/filters/none.hpp"
 #include "sluice/stream/chunk.hpp"
 #include "sluice/stream/chunk_judge.hpp"
+#include "sluice/stream/chunk_writer.hpp"
 #include "sluice/stream/csv.hpp"
 #include "sluice/stream/turns.hpp"
 
@@ -29,8 +29,8 @@ std::string_view without_mark(std::string_view header) {
   return header;
 }
 
-bool asks_for_digests(const DedupOptions& options, const AnyFilter& filter) {
-  return options.tap || options.audit != nullptr || filter.as<None>() == nullptr;
+bool asks_for_digests(const DedupOptions& options, const Judge& judge) {
+  return options.tap || judge.asks_for_digests();
 }
 
 }  // namespace
@@ -43,31 +43,34 @@ struct Dedup::Parts {
     ChunkKeys keys;
   };
 
-  Parts(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
-        ByteSink* held, ByteSink* late)
-      : own{.number = 0, .chunk = {}, .keys = {options, hasher, asks_for_digests(options, filter)}},
+  Parts(const DedupOptions& options, Judge& by, ByteSink& passed, ByteSink* held, ByteSink* late)
+      : own{.number = 0,
+            .chunk = {},
+            .keys = {options, by.hasher(), asks_for_digests(options, by)}},
         reader(options.format, options.most_record_bytes),
-        judge(options, filter, passed, held, late) {
+        judge(options, by),
+        writer(options, judge.inference(), passed, held, late) {
     // Without digests there is too little to do for two.
-    if (options.threads > 1 && asks_for_digests(options, filter))
-      helper.emplace(Worker{.number = 1, .chunk = {}, .keys = {options, hasher, true}});
+    if (options.threads > 1 && asks_for_digests(options, by))
+      helper.emplace(Worker{.number = 1, .chunk = {}, .keys = {options, by.hasher(), true}});
   }
 
   Worker own;
   std::optional<Worker> helper;
   ChunkReader reader;
   ChunkJudge judge;
+  ChunkWriter writer;
   std::optional<std::string> header;  // of the first source that has one
-  Run* run = nullptr;                 // that is under way
+  Passage* passage = nullptr;         // that is under way
 };
 
-// One source's way through.
-class Dedup::Run {
+// One source's path through.
+class Dedup::Passage {
  public:
-  Run(Parts& parts, const std::function<bool()>& between) : parts_(parts), between_(between) {
-    parts_.run = this;
+  Passage(Parts& parts, const std::function<bool()>& between) : parts_(parts), between_(between) {
+    parts_.passage = this;
   }
-  ~Run() { parts_.run = nullptr; }
+  ~Passage() { parts_.passage = nullptr; }
 
   void run() {
     work(parts_.own, false);
@@ -79,7 +82,7 @@ class Dedup::Run {
   // All that is judged reaches the sinks. For whoever has the turn to judge.
   void flush() {
     settle();
-    parts_.judge.flush();
+    parts_.writer.flush();
   }
 
  private:
@@ -127,7 +130,7 @@ class Dedup::Run {
 
   void write(const Worker& worker, Turns::Ticket ticket) {
     if (!turns_.begin_writing(ticket)) return;
-    parts_.judge.write(worker.chunk, worker.number);
+    parts_.writer.write(worker.chunk, worker.number);
     turns_.end_writing();
   }
 
@@ -276,23 +279,23 @@ class Dedup::Run {
   const Worker* unwritten_ = nullptr;  // has judged its chunk
 };
 
-Dedup::Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
-             ByteSink* held, ByteSink* late)
-    : parts_(std::make_unique<Parts>(options, hasher, filter, passed, held, late)) {}
+Dedup::Dedup(const DedupOptions& options, Judge& judge, ByteSink& passed, ByteSink* held,
+             ByteSink* late)
+    : parts_(std::make_unique<Parts>(options, judge, passed, held, late)) {}
 
 Dedup::~Dedup() = default;
 
 void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
   parts_->reader.start(source);
   parts_->judge.start(source.name());
-  Run(*parts_, between).run();
+  Passage(*parts_, between).run();
 }
 
 void Dedup::flush() {
-  if (parts_->run != nullptr)
-    parts_->run->flush();
+  if (parts_->passage != nullptr)
+    parts_->passage->flush();
   else
-    parts_->judge.flush();
+    parts_->writer.flush();
 }
 
 const DedupCounts& Dedup::counts() const noexcept {
@@ -300,7 +303,7 @@ const DedupCounts& Dedup::counts() const noexcept {
 }
 
 std::uint64_t Dedup::bytes_out() const noexcept {
-  return parts_->judge.bytes_out();
+  return parts_->writer.bytes_out();
 }
 
 const RecordInference* Dedup::inference() const noexcept {

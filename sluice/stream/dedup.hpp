@@ -12,8 +12,7 @@
 #include <functional>
 #include <memory>
 
-#include "sluice/filters/any_filter.hpp"
-#include "sluice/hash/hasher.hpp"
+#include "sluice/judge/judge.hpp"
 #include "sluice/stream/dedup_options.hpp"
 #include "sluice/stream/io.hpp"
 
@@ -21,11 +20,11 @@ namespace sluice {
 
 class Dedup {
  public:
-  // `hasher` and `filter` must outlive this. `passed` takes what is let through, `held` (may be
+  // `judge` must outlive this. `passed` takes what is let through, `held` (may be
   // null) what is held back, `late` what comes too late with LatePolicy::mark. Throws BadParameters
   // for keys that do not fit the format.
-  Dedup(const DedupOptions& options, const Hasher& hasher, AnyFilter& filter, ByteSink& passed,
-        ByteSink* held, ByteSink* late = nullptr);
+  Dedup(const DedupOptions& options, Judge& judge, ByteSink& passed, ByteSink* held,
+        ByteSink* late = nullptr);
   ~Dedup();
 
   // Runs one source to its end. `between` is called between chunks, with all records up to one of
@@ -33,9 +32,9 @@ class Dedup {
   // stops: what has been read is judged, and nothing more is read. Throws BadRecord and IoError.
   // Call it again for the next source.
   //
-  // With two threads the source, the sinks, the filter and `between` are each used by one thread at
+  // With two threads the source, the sinks, the judge and `between` are each used by one thread at
   // a time, but not always by the caller's; at the return by none. While `between` runs, a sink may
-  // be written to until flush() has returned, and the filter is not used.
+  // be written to until flush() has returned, and the judge is not used.
   void run(ByteSource& source, const std::function<bool()>& between);
 
   // Everything judged so far reaches the sinks. Between runs, or from `between`.
@@ -48,7 +47,7 @@ class Dedup {
 
  private:
   struct Parts;
-  class Run;
+  class Passage;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -16,8 +16,6 @@
 
 namespace sluice {
 
-class Audit;
-
 // What becomes of a record that comes a window or more after its time.
 enum class LatePolicy : std::uint8_t {
   pass,  // written, not remembered
@@ -39,14 +37,12 @@ struct DedupOptions {
   // The keys are taken back instead of judged, and nothing is written: `duplicates` then counts
   // those that were there, `distinct` those that were not. Only for a filter that can.
   bool forget = false;
-  // Told of every key that was judged, with its verdict. Must outlive the run; may be null.
-  Audit* audit = nullptr;
-  // Verdicts of least cost, or posteriors written with the records. Only for a filter that can.
+  // Costs and priors of records, and posteriors written with them. Only for a judge that infers.
   std::optional<InferOptions> infer = {};
   // How many may work at once, 1 or 2. The second one joins while the input does not wait for more
   // and leaves the caller alone with a source that does. Order and results are the same.
   unsigned threads = 1;
-  // Takes the keys, and with event time their times, in place of the filter: nothing is judged, and
+  // Takes the keys, and with event time their times, in place of the judge: nothing is judged, and
   // every record counts as distinct.
   std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
 };

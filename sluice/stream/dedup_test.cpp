@@ -28,10 +28,9 @@ using Reads = std::vector<std::size_t>;
 
 Outcome run_once(const DedupOptions& options, const std::vector<std::string>& sources,
                  const Reads& reads) {
-  const Hasher hasher(HashKind::xxh3, Secret::from_seed(1));
-  AnyFilter filter = make_filter("exact", {});
+  Judge judge(Hasher(HashKind::xxh3, Secret::from_seed(1)), make_filter("exact", {}));
   TextSink passed, held;
-  Dedup dedup(options, hasher, filter, passed, &held);
+  Dedup dedup(options, judge, passed, &held);
   Outcome outcome;
   try {
     for (const std::string& text : sources) {
@@ -222,10 +221,9 @@ TEST(Dedup, AnEmptyHeaderIsAHeader) {
 
 // A stop leaves everything read judged, and the bytes of an unfinished record counted.
 TEST(Dedup, AStopWithinARecordDoesNotJudgeIt) {
-  const Hasher hasher(HashKind::xxh3, Secret::from_seed(1));
-  AnyFilter filter = make_filter("exact", {});
+  Judge judge(Hasher(HashKind::xxh3, Secret::from_seed(1)), make_filter("exact", {}));
   TextSink passed;
-  Dedup dedup(with(Format::Kind::lines), hasher, filter, passed, nullptr);
+  Dedup dedup(with(Format::Kind::lines), judge, passed, nullptr);
   TextSource source("a\nb\nunfinished\nc\n", 8);
   dedup.run(source, [] { return false; });
   dedup.flush();
@@ -235,10 +233,9 @@ TEST(Dedup, AStopWithinARecordDoesNotJudgeIt) {
 }
 
 TEST(Dedup, WhatIsJudgedIsWrittenBeforeASourceThatWaits) {
-  const Hasher hasher(HashKind::xxh3, Secret::from_seed(1));
-  AnyFilter filter = make_filter("exact", {});
+  Judge judge(Hasher(HashKind::xxh3, Secret::from_seed(1)), make_filter("exact", {}));
   TextSink passed;
-  Dedup dedup(with(Format::Kind::lines), hasher, filter, passed, nullptr);
+  Dedup dedup(with(Format::Kind::lines), judge, passed, nullptr);
   // Reads: four bytes at once, then one that has to be waited for.
   TextSource source("a\nb\nc\n", {4, 0});
   std::vector<std::string> seen;

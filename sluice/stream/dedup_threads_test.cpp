@@ -46,14 +46,13 @@ class DedupThreads : public testing::TestWithParam<unsigned> {
  protected:
   Dedup& make(DedupOptions options = {}) {
     options.threads = GetParam();
-    dedup_.emplace(options, hasher_, filter_, passed_, &held_);
+    dedup_.emplace(options, judge_, passed_, &held_);
     return *dedup_;
   }
 
   static bool go_on() { return true; }
 
-  const Hasher hasher_{HashKind::xxh3, Secret::from_seed(1)};
-  AnyFilter filter_ = make_filter("exact", {});
+  Judge judge_{Hasher(HashKind::xxh3, Secret::from_seed(1)), make_filter("exact", {})};
   TextSink passed_, held_;
   std::optional<Dedup> dedup_;
 };
@@ -61,7 +60,7 @@ class DedupThreads : public testing::TestWithParam<unsigned> {
 TEST_P(DedupThreads, TheOrderIsKeptWhateverTheReads) {
   const std::string text = lines(60'000);
   for (const std::size_t size : {7'001u, 65'536u, 1u << 20}) {
-    filter_ = make_filter("exact", {});
+    judge_.filter().clear();
     passed_.text.clear();
     TextSource source(text, size);
     Dedup& dedup = make();
@@ -100,7 +99,7 @@ TEST_P(DedupThreads, BetweenSeesOutputsAndFilterInStep) {
     const DedupCounts& counts = dedup.counts();
     EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(passed_.text, '\n')), counts.distinct);
     EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(held_.text, '\n')), counts.duplicates);
-    EXPECT_EQ(filter_.stats().keys, counts.distinct);
+    EXPECT_EQ(judge_.filter().stats().keys, counts.distinct);
     EXPECT_EQ(dedup.bytes_out(), passed_.text.size());
     return true;
   });
@@ -112,7 +111,7 @@ TEST_P(DedupThreads, BetweenSeesOutputsAndFilterInStep) {
 TEST_P(DedupThreads, AFlushNowAndThenWaitsForWhatIsBeingWritten) {
   const std::string text = lines(100'000);
   for (const std::size_t most : {std::size_t{300'000}, text.size()}) {
-    filter_ = make_filter("exact", {});
+    judge_.filter().clear();
     passed_.text.clear();
     TextSource source(text, 1 << 14);
     passed_.before_write = [&](std::size_t written) {
@@ -154,7 +153,7 @@ TEST_P(DedupThreads, AllThatIsReadGoesOutBeforeASourceThatWaits) {
 TEST_P(DedupThreads, AStopJudgesWhatWasRead) {
   const std::string text = lines(20'000);
   for (const int stop_at : {0, 1, 7, 20}) {
-    filter_ = make_filter("exact", {});
+    judge_.filter().clear();
     passed_.text.clear();
     TextSource source(text, 5'003);
     Dedup& dedup = make();
@@ -174,7 +173,7 @@ TEST_P(DedupThreads, AStopJudgesWhatWasRead) {
 TEST_P(DedupThreads, AnInputThatFailsEndsTheRunBehindWhatWasRead) {
   const std::string text = lines(20'000);
   for (const std::size_t fail_at : {0u, 1u, 6u, 30u}) {
-    filter_ = make_filter("exact", {});
+    judge_.filter().clear();
     passed_.text.clear();
     TextSource source(text, 5'000);
     source.before_read = [&](std::size_t reads) {
@@ -211,7 +210,7 @@ TEST_P(DedupThreads, WhatBetweenThrowsIsTheCallersToCatch) {
   // A caller who saves the filter now must not save more than was written.
   dedup.flush();
   EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(passed_.text, '\n')),
-            filter_.stats().keys);
+            judge_.filter().stats().keys);
 }
 
 TEST_P(DedupThreads, ABadRecordEndsTheRunBehindWhatStandsBefore) {

@@ -54,9 +54,9 @@ void keep(std::vector<T>& all, std::span<const KeyStatus> status) {
 
 }  // namespace
 
-NumberField::NumberField(const Format& format, const std::string& field, const char* flag)
+NumberField::NumberField(const Format& format, const std::string& field, const char* name)
     : json_(format.kind == Format::Kind::json),
-      flag_(flag),
+      name_(name),
       texts_(kBatchRecords),
       found_(kBatchRecords) {
   try {
@@ -67,7 +67,7 @@ NumberField::NumberField(const Format& format, const std::string& field, const c
                                      field.find(',') != std::string::npos;
     if (several) throw BadKey(fmt::format("'{}' names several fields: give one", field));
   } catch (const BadKey& error) {
-    throw BadParameters(fmt::format("{} {}", flag, error.what()));
+    throw BadParameters(fmt::format("{} {}", name, error.what()));
   }
 }
 
@@ -75,7 +75,7 @@ void NumberField::set_header(const Record& header, const std::string& source) {
   try {
     field_->set_header(header);
   } catch (const BadKey& error) {
-    throw BadParameters(fmt::format("{}: {} {}", source, flag_, error.what()));
+    throw BadParameters(fmt::format("{}: {} {}", source, name_, error.what()));
   }
 }
 
@@ -90,11 +90,10 @@ void NumberField::extract(std::span<const Record> records, std::span<double> num
   }
 }
 
-RecordInference::RecordInference(const Format& format, const InferOptions& options,
-                                 AnyFilter& filter)
+RecordInference::RecordInference(const Format& format, const InferOptions& options, bool has_table)
     : format_(format),
       options_(options),
-      inference_(filter, options.table, options.learn),
+      has_table_(has_table),
       per_record_(options.cost_lost_field || options.cost_duplicate_field),
       found_(kBatchRecords),
       lost_costs_(kBatchRecords),
@@ -149,8 +148,7 @@ std::size_t RecordInference::extract(std::span<const Record> records, bool stric
     for (std::size_t i = 0; i < records.size(); ++i) {
       priors_[i] = Prior::arrival(found_[i]);
       // A record that the table may speak for lacks nothing.
-      if (!priors_[i].known())
-        lacking_[i] |= options_.table != nullptr ? kMayLackPrior : kLacksPrior;
+      if (!priors_[i].known()) lacking_[i] |= has_table_ ? kMayLackPrior : kLacksPrior;
     }
   }
   std::size_t keyed = 0;
@@ -161,8 +159,8 @@ std::size_t RecordInference::extract(std::span<const Record> records, bool stric
       continue;
     }
     ++keyed;
-    without_cost_ += (lacking_[i] & kLacksCost) != 0;
-    without_prior_ += (lacking_[i] & (kLacksPrior | kMayLackPrior)) != 0;
+    counts_.without_cost += (lacking_[i] & kLacksCost) != 0;
+    counts_.without_prior += (lacking_[i] & (kLacksPrior | kMayLackPrior)) != 0;
   }
   return keyed;
 }
@@ -181,20 +179,6 @@ void RecordInference::spread(std::span<const KeyStatus> status) {
 Inference::Known RecordInference::known(std::size_t count) const {
   return {.priors = std::span(priors_).first(std::min(priors_.size(), count)),
           .costs = std::span(costs_).first(per_record_ ? count : 1)};
-}
-
-std::size_t RecordInference::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  if (digests.empty()) return 0;
-  return inference_.observe(digests, known(digests.size()), verdicts,
-                            std::span(posteriors_).first(digests.size()));
-}
-
-std::size_t RecordInference::judge(std::span<const Digest> digests,
-                                   std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
-                                   std::span<bool> late) {
-  if (digests.empty()) return 0;
-  return inference_.judge(digests, times, known(digests.size()), verdicts, late,
-                          std::span(posteriors_).first(digests.size()));
 }
 
 // The record's bytes, the text, and what ends the record.
@@ -246,13 +230,6 @@ Record RecordInference::with_posterior(const Record& record, const std::optional
   const std::size_t body = text_.size();
   text_.append(record.data + record.body, record.whole - record.body);
   return {text_.data(), body, text_.size()};
-}
-
-RecordInference::Counts RecordInference::counts() const {
-  return {.verdicts = inference_.stats(),
-          .without_cost = without_cost_,
-          .without_prior = without_prior_,
-          .withheld = inference_.withheld()};
 }
 
 }  // namespace sluice

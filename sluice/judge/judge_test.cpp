@@ -1,0 +1,152 @@
+#include "sluice/judge/judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sluice/base/random.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/none.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+
+Hasher hasher() {
+  return {HashKind::xxh3, Secret::from_seed(3)};
+}
+
+AnyFilter window(WindowSpec spec, double fpr = 1e-6) {
+  return AnyFilter(Window::make({.spec = spec, .filter = "cohort", .fpr = fpr}));
+}
+
+constexpr WindowSpec kTenSeconds{WindowSpec::Kind::time, 10 * kSecond};
+
+std::vector<std::string> some_keys(std::size_t count, std::uint64_t seed, std::uint64_t range) {
+  SplitMix64 random(seed);
+  std::vector<std::string> keys(count);
+  std::ranges::generate(keys, [&] { return "key-" + std::to_string(random.next() % range); });
+  return keys;
+}
+
+TEST(Judge, LetsEachKeyThroughOnce) {
+  Judge judge(hasher(), make_filter("exact", {}));
+  EXPECT_EQ(judge.judge("a"), Verdict::distinct);
+  EXPECT_EQ(judge.judge("b"), Verdict::distinct);
+  EXPECT_EQ(judge.judge("a"), Verdict::duplicate);
+}
+
+TEST(Judge, ATimeWindowRunsByWhenKeysArrive) {
+  Judge judge(hasher(), window(kTenSeconds));
+  EXPECT_EQ(judge.judge("a", 100 * kSecond), Verdict::distinct);
+  EXPECT_EQ(judge.judge("a", 109 * kSecond), Verdict::duplicate);
+  EXPECT_EQ(judge.judge("a", 121 * kSecond), Verdict::distinct);
+}
+
+TEST(Judge, ATimeWindowRunsByEventTimeWhereThereIsOne) {
+  Judge judge(hasher(), window(kTenSeconds));
+  const std::vector<std::string_view> keys{"a", "b", "a", "c", "a"};
+  const std::vector<Nanoseconds> times{100 * kSecond, 103 * kSecond, 104 * kSecond, 80 * kSecond,
+                                       112 * kSecond};
+  std::vector<Verdict> verdicts(5);
+  bool late[5] = {};
+  const Judge::Batch batch{.verdicts = verdicts, .times = times, .late = late};
+  EXPECT_EQ(judge.judge(keys, batch), 5u);
+  EXPECT_EQ(verdicts, (std::vector{Verdict::distinct, Verdict::distinct, Verdict::duplicate,
+                                   Verdict::distinct, Verdict::distinct}));
+  EXPECT_TRUE(std::ranges::equal(late, std::vector{false, false, false, true, false}));
+}
+
+// Whatever the batches, and with keys or their digests.
+TEST(Judge, KeysAreJudgedAsTheFilterJudgesTheirDigests) {
+  const std::vector<std::string> texts = some_keys(5000, 1, 3000);
+  const std::vector<std::string_view> keys(texts.begin(), texts.end());
+  std::vector<Digest> digests(keys.size());
+  hasher().digest(keys, digests);
+  AnyFilter filter = make_filter("growing", {.fpr = 0.01});
+  std::vector<Verdict> expected(keys.size()), verdicts(keys.size());
+  ASSERT_EQ(filter.observe(digests, expected), keys.size());
+  Judge judge(hasher(), make_filter("growing", {.fpr = 0.01}));
+  const Judge::Batch batch{.verdicts = verdicts};
+  std::size_t at = 0;
+  for (const std::size_t count : {1u, 511u, 1500u, 2988u}) {
+    EXPECT_EQ(judge.judge(std::span(keys).subspan(at, count), batch.subspan(at, count)), count);
+    at += count;
+  }
+  ASSERT_EQ(at, keys.size());
+  EXPECT_EQ(verdicts, expected);
+}
+
+TEST(Judge, TheAuditIsToldOfEveryVerdict) {
+  const std::vector<std::string> texts = some_keys(20'000, 2, 10'000);
+  const std::vector<std::string_view> keys(texts.begin(), texts.end());
+  // So small that it errs often.
+  Judge judge(hasher(), make_filter("bloom,bytes=2048", {}), {.audit = Audit::Params{.sample = 1}});
+  std::vector<Verdict> verdicts(keys.size());
+  ASSERT_EQ(judge.judge(keys, Judge::Batch{.verdicts = verdicts}), keys.size());
+  const Audit::Report report = judge.audit()->report();
+  EXPECT_EQ(report.positives.trials + report.negatives.trials + report.undecided, keys.size());
+  EXPECT_GT(report.positives.errors, 100);
+  EXPECT_EQ(report.negatives.errors, 0);
+  EXPECT_TRUE(report.knows_all);
+}
+
+TEST(Judge, WhatIsTakenBackIsDistinctAgain) {
+  Judge judge(hasher(), make_filter("exact", {}), {.audit = Audit::Params{.sample = 1}});
+  judge.judge("a");
+  const std::vector<Digest> digests{judge.hasher().digest("a"), judge.hasher().digest("b")};
+  std::vector<Verdict> found(2);
+  judge.forget(digests, found);
+  EXPECT_EQ(found, (std::vector{Verdict::duplicate, Verdict::distinct}));
+  EXPECT_EQ(judge.judge("a"), Verdict::distinct);
+  EXPECT_EQ(judge.audit()->report().positives.errors, 0);
+}
+
+// With costs that make a lost event dear, likely false positives pass; without costs none does.
+TEST(Judge, InferenceWeighsWhatTheFilterTakesForADuplicate) {
+  const std::vector<std::string> texts = some_keys(20'000, 4, 1'000'000);
+  const std::vector<std::string_view> keys(texts.begin(), texts.end());
+  std::vector<Verdict> verdicts(keys.size());
+  const JudgeOptions options{.infer = JudgeOptions::Priors{}};
+  const auto make = [] { return make_filter("bloom,bytes=4096", {.keys = 5'000, .fpr = 0.1}); };
+  const Prior prior = Prior::arrival(1e-6);
+  const Costs dear{.lost = 100, .duplicate = 1};
+
+  Judge plain(hasher(), make());
+  ASSERT_EQ(plain.judge(keys, Judge::Batch{.verdicts = verdicts}), keys.size());
+  const std::size_t held = count_duplicates(verdicts);
+
+  Judge without(hasher(), make(), options);
+  ASSERT_EQ(
+      without.judge(keys, Judge::Batch{.verdicts = verdicts, .known = {.priors = {&prior, 1}}}),
+      keys.size());
+  EXPECT_EQ(count_duplicates(verdicts), held);
+  EXPECT_GT(without.inference()->stats().inferred, 0u);
+
+  Judge with(hasher(), make(), options);
+  std::vector<std::optional<double>> posteriors(keys.size());
+  ASSERT_EQ(with.judge(keys, Judge::Batch{.verdicts = verdicts,
+                                          .known = {.priors = {&prior, 1}, .costs = {&dear, 1}},
+                                          .posteriors = posteriors}),
+            keys.size());
+  EXPECT_LT(count_duplicates(verdicts), held / 2);
+  EXPECT_TRUE(std::ranges::all_of(posteriors, [](const auto& each) { return each.has_value(); }));
+}
+
+TEST(Judge, AFilterThatCannotBeInferredFromIsRefused) {
+  EXPECT_THROW(Judge(hasher(), make_filter("exact", {}), {.infer = JudgeOptions::Priors{}}),
+               BadParameters);
+}
+
+TEST(Judge, NobodyAsksForDigestsWithoutAFilterAndAnAudit) {
+  EXPECT_FALSE(Judge(hasher(), AnyFilter(None::make({}))).asks_for_digests());
+  EXPECT_TRUE(
+      Judge(hasher(), AnyFilter(None::make({})), {.audit = Audit::Params{}}).asks_for_digests());
+  EXPECT_TRUE(Judge(hasher(), make_filter("exact", {})).asks_for_digests());
+}
+
+}  // namespace
+}  // namespace sluice

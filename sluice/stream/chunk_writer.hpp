@@ -1,0 +1,44 @@
+// The last step of the pipeline: verdicts → bytes, a chunk at a time and in the order of the input.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "sluice/stream/chunk.hpp"
+#include "sluice/stream/dedup_options.hpp"
+#include "sluice/stream/outlet.hpp"
+#include "sluice/stream/record_inference.hpp"
+
+namespace sluice {
+
+// One thread may write a chunk while another judges the next, unless ChunkJudge::writes_alone().
+class ChunkWriter {
+ public:
+  // The sinks as of Dedup; `inference` may be null.
+  ChunkWriter(const DedupOptions& options, RecordInference* inference, ByteSink& passed,
+              ByteSink* held, ByteSink* late);
+
+  // Writes what is judged, and throws the chunk's error, if it has one. `worker`, 0 or 1, is who
+  // asks.
+  void write(const Chunk& chunk, unsigned worker);
+  void flush();
+
+  // Of the chunks that are written.
+  std::uint64_t bytes_out() const noexcept { return bytes_out_.load(std::memory_order_relaxed); }
+
+ private:
+  void write_header(const Record& header);
+  void write_part(const Chunk& chunk, const Chunk::Part& part);
+  template <class Keep>
+  void write_to(Outlet& outlet, const Chunk& chunk, const Chunk::Part& part, const Keep& keep);
+
+  RecordInference* posteriors_;  // what writes them with the records, if somebody does
+  bool invert_;
+  LatePolicy late_policy_;
+  Outlet passed_;
+  Outlet held_;
+  Outlet late_;
+  std::atomic<std::uint64_t> bytes_out_{0};
+};
+
+}  // namespace sluice
