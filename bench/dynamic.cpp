@@ -1,4 +1,4 @@
-// Dynamic filters: filter by filter against slices, and what a tightening series costs.
+// Dynamic filters: filter by filter against a matrix, and what a tightening series costs.
 #include <fmt/format.h>
 
 #include <vector>
@@ -71,15 +71,15 @@ class Subject {
 
 std::vector<std::string> cells(const char* name, std::uint64_t filters,
                                const std::vector<Samples>& samples, std::size_t plain,
-                               std::size_t sliced) {
+                               std::size_t matrix) {
   return {fmt::format("{}", filters), name, fmt::format("{:.0f}", median(samples[plain])),
-          fmt::format("{:.0f}", median(samples[sliced])),
-          fmt::format("{:.2f}", ratio(samples[plain], samples[sliced]))};
+          fmt::format("{:.0f}", median(samples[matrix])),
+          fmt::format("{:.2f}", ratio(samples[plain], samples[matrix]))};
 }
 
-void run_slices(const Options& options, Report& report) {
-  report.table("Dynamic: filter by filter against slices, ns per key",
-               {"filters", "verb", "plain", "sliced", "plain / sliced"});
+void run_matrix(const Options& options, Report& report) {
+  report.table("Dynamic: filter by filter against a matrix, ns per key",
+               {"filters", "verb", "plain", "matrix", "plain / matrix"});
   // As many keys in all whatever the number of filters: two tables of 170 MiB each (--short: 34),
   // which take turns.
   const std::uint64_t all = options.quick ? 20'000'000 : 100'000'000;
@@ -87,17 +87,17 @@ void run_slices(const Options& options, Report& report) {
     const std::uint64_t each = all / filters;
     // Written without asking, or filling the plain one would take most of the time.
     const std::string settings = fmt::format("dynamic,keys={},ask=auto,layout=", each);
-    Subject plain(settings + "plain", kFpr), sliced(settings + "sliced", kFpr);
+    Subject plain(settings + "plain", kFpr), matrix(settings + "matrix", kFpr);
     const std::uint64_t keys = all - each / 2;
     plain.fill(keys, 1'000'000);
-    sliced.fill(keys, 1'000'000);
+    matrix.fill(keys, 1'000'000);
     const std::uint64_t asked = 50 * kBatch;
     const std::uint64_t written = std::min<std::uint64_t>(asked, each / 4 / 7 / kBatch * kBatch);
     const std::vector<Samples> samples = take_turns(
         options.rounds(),
-        {[&] { return plain.absent_ns(asked); }, [&] { return sliced.absent_ns(asked); },
-         [&] { return plain.present_ns(asked); }, [&] { return sliced.present_ns(asked); },
-         [&] { return plain.observe_ns(written); }, [&] { return sliced.observe_ns(written); }});
+        {[&] { return plain.absent_ns(asked); }, [&] { return matrix.absent_ns(asked); },
+         [&] { return plain.present_ns(asked); }, [&] { return matrix.present_ns(asked); },
+         [&] { return plain.observe_ns(written); }, [&] { return matrix.observe_ns(written); }});
     report.row(cells("ask, absent", filters, samples, 0, 1));
     report.row(cells("ask, present", filters, samples, 2, 3));
     report.row(cells("observe, new", filters, samples, 4, 5));
@@ -131,7 +131,7 @@ void run_series(const Options& options, Report& report) {
 }  // namespace
 
 void run_dynamic(const Options& options, Report& report) {
-  run_slices(options, report);
+  run_matrix(options, report);
   run_series(options, report);
 }
 

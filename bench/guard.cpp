@@ -151,6 +151,47 @@ void guard_lines() {
   });
 }
 
+// Filters that grow, from empty through several doublings, in batches of 100: a row per filter with
+// the lines of the median batch and of the worst. Throws when a batch stands out.
+void guard_growth() {
+  struct Growing {
+    const char* settings;
+    std::uint64_t keys;  // of a window
+    double fpr;
+  };
+  constexpr Growing kGrowing[] = {
+      {"growing", 0, 1e-6},
+      {"growing,slot=16", 0, 1e-2},
+      {"exact", 0, 0.5},
+      // A window that fills from empty, and then ages.
+      {"exact-window,generations=4", 6000, 0.5},
+      {"dynamic,layout=matrix,keys=1000", 0, 1e-2},
+      {"dynamic,layout=matrix,keys=700", 0, 1e-4},
+      {"dynamic,layout=plain,keys=3000", 0, 1e-2},
+      {"dynamic,tighten=0.8,keys=1000", 0, 1e-2},
+  };
+  constexpr std::size_t kHundred = 100, kBatches = 200;
+  if (!LineCounter::works()) return;
+  std::string uneven;
+  for (const Growing& subject : kGrowing) {
+    LineCounter counter;
+    Kept kept(subject.settings, std::max<std::uint64_t>(subject.keys, 1), subject.fpr, false);
+    kept.resize(kHundred);
+    Samples lines;
+    for (std::size_t i = 0; i < kBatches; ++i) {
+      kept.draw(0);
+      lines.push_back(
+          static_cast<double>(counter.lines_of([&] { kept.apply(Kept::Verb::observe); })));
+    }
+    const double worst = std::ranges::max(lines), middle = median(lines);
+    fmt::print("{}\t{}\t{}\t{:.1f}\n", subject.settings, middle, worst, worst / middle);
+    if (worst > kMostUneven * middle) uneven += fmt::format(" '{}'", subject.settings);
+  }
+  if (!uneven.empty())
+    throw Error(fmt::format("a batch touches more than {} times the lines of the median one in{}",
+                            kMostUneven, uneven));
+}
+
 // Under callgrind: a dump a subject and instruction set, with its name and the keys in it.
 void guard_instructions() {
   constexpr int kBatches = 16;

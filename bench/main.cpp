@@ -1,6 +1,6 @@
 // sluice_bench [PART…] [--short] [--out DIR]
 // sluice_bench probe-lines|probe-json FILE
-// sluice_bench guard-lines|guard-instructions
+// sluice_bench guard-lines|guard-growth|guard-instructions
 #include <fmt/format.h>
 
 #include <cctype>
@@ -38,7 +38,7 @@ constexpr Part kParts[] = {
     {"evenness", "the worst batch against the median one", run_evenness},
     {"lines", "cache lines of a key, counted", run_lines},
     {"growing", "growing from empty against a filter of known size", run_growing},
-    {"dynamic", "series of Bloom filters: plain and sliced, alike and tightening", run_dynamic,
+    {"dynamic", "series of Bloom filters: plain and in a matrix, alike and tightening", run_dynamic,
      true},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
@@ -65,6 +65,10 @@ int run(std::span<char*> arguments) {
   }
   if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-lines") {
     guard_lines();
+    return 0;
+  }
+  if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-growth") {
+    guard_growth();
     return 0;
   }
   if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-instructions") {

@@ -19,6 +19,7 @@ void parse_json(const char* file);
 
 // `guard-lines` and `guard-instructions`: what tests compare with guard.tsv.
 void guard_lines();
+void guard_growth();
 void guard_instructions();
 
 void run_limits(const Options& options, Report& report);

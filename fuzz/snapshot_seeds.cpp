@@ -21,14 +21,14 @@ constexpr const char* kFilters[] = {
     "growing,slot=64,keys=1",
     "cohort",
     "counting,bytes=64,probes=3",
-    "dynamic,keys=5,fpr=0.1,layout=sliced",
+    "dynamic,keys=5,fpr=0.1,layout=matrix",
     "dynamic,keys=5,fpr=0.1,forget=yes",
     "dynamic,keys=5,fpr=0.1,tighten=0.5",
     "stable,bytes=64,probes=2,decrements=4,max=2",
     "reservoir,bytes=64,filters=3,variant=paper",
     "reservoir,bytes=64,filters=3,resets=1",
-    "sliced,slices=2,of=bloom,layout=blocked,probes=8,fpr=0.1",
-    "sliced,slices=3,of=cohort,slot=16,fpr=0.05",
+    "sharded,shards=2,of=bloom,layout=blocked,probes=8,fpr=0.1",
+    "sharded,shards=3,of=cohort,slot=16,fpr=0.05",
 };
 
 using namespace sluice;

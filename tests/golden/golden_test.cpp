@@ -40,7 +40,7 @@ constexpr Golden kGolden[] = {
     {"blocked_bloom16-1.snapshot", "bloom,layout=blocked,bytes=512,probes=16,keys=100,fpr=1e-6",
      HashKind::xxh3},
     {"counting-1.snapshot", "counting,bytes=512,probes=5,keys=100,fpr=0.01", HashKind::highway},
-    {"dynamic-1.snapshot", "dynamic,keys=12,fpr=0.001,layout=sliced", HashKind::highway},
+    {"dynamic-1.snapshot", "dynamic,keys=12,fpr=0.001,layout=matrix", HashKind::highway},
     {"dynamic_counted-1.snapshot", "dynamic,keys=12,fpr=0.001,forget=yes", HashKind::xxh3},
     {"dynamic_tighten-1.snapshot", "dynamic,keys=12,fpr=0.001,tighten=0.5", HashKind::xxh3},
     {"exact_window-1.snapshot", "exact-window,keys=40,generations=3", HashKind::xxh3},

@@ -49,3 +49,11 @@ setup_file() {
       exit bad
     }' "$figures" measured
 }
+
+# A call that touches many times the lines of others holds up whoever waits for it.
+@test "a filter that grows does so step by step" {
+  [[ -x $bench ]] || skip "the benchmarks are not built"
+  run "$bench" guard-growth
+  echo "$output"
+  [[ $status -eq 0 ]]
+}

@@ -3,11 +3,13 @@
 //
 // Source   Guo et al. 2010, §3.5.3 ("bit slices").
 //
-// A group holds up to 64 filters. A row is as wide as the filters need, in the steps of kWidths,
-// so that at most a third of it is idle; going to the next step copies the group.
+// A group holds up to 64 filters, one per column. A row is as wide as the columns need, in the steps
+// of kWidths, so that at most a third of it is idle. Going to the next step moves the rows to a wider
+// table, some at a time: new columns are written there at once, old ones are read from both.
 #pragma once
 
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "sluice/base/memory.hpp"
@@ -15,48 +17,75 @@
 
 namespace sluice {
 
-class SlicedGroup {
+class MatrixGroup {
  public:
   static constexpr unsigned kMostColumns = 64;
+  // Columns that weave() takes together.
+  static constexpr unsigned kMostWoven = 8;
 
   // Throws NoMemory.
-  SlicedGroup(std::uint64_t rows, unsigned columns, MemoryResource& memory);
+  MatrixGroup(std::uint64_t rows, unsigned columns, MemoryResource& memory);
 
   // Bit c is that of filter c; bits from the width on mean nothing.
   std::uint64_t row(std::uint64_t at) const noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, address(at), sizeof word);
-    return word >> (at * width_ & ((1u << step_) - 1));
+    std::uint64_t bits = now_.row(at);
+    if (at >= moved_) bits |= old_.row(at) & old_.mask();
+    return bits;
   }
-  const std::byte* address(std::uint64_t at) const noexcept {
-    return memory_.data() + ((at * width_ >> step_) << (step_ - 3));
-  }
-  std::uint64_t columns_mask() const noexcept { return ~std::uint64_t{0} >> (64 - width_); }
+  const std::byte* address(std::uint64_t at) const noexcept { return now_.address(at); }
+  std::uint64_t columns_mask() const noexcept { return now_.mask(); }
 
   void set(std::uint64_t at, unsigned column) noexcept {
-    const std::uint64_t bit = at * width_ + column;
-    memory_.data()[bit / 8] |= static_cast<std::byte>(1u << (bit % 8));
+    const std::uint64_t bit = at * now_.width + column;
+    now_.memory.data()[bit / 8] |= static_cast<std::byte>(1u << (bit % 8));
   }
+
+  // Room for so many columns. Throws NoMemory, and is then as it was. Rows that are still in a
+  // narrower table are widening(), until widen_some() has moved as many as there are.
   void widen(unsigned columns);
-  void clear() noexcept { memory_.clear(); }
+  bool widening() const noexcept { return moved_ != kAll; }
+  void widen_some(std::uint64_t rows) noexcept;
+
+  void clear() noexcept;
   void clear_column(unsigned column) noexcept;
-  // Positions from 64 · `word` on, of one filter: read, and added to.
-  std::uint64_t gather(unsigned column, std::uint64_t word) const noexcept;
-  void scatter(unsigned column, std::uint64_t word, std::uint64_t bits) noexcept;
-  unsigned width() const noexcept { return width_; }
-  std::uint64_t bytes() const noexcept { return memory_.size(); }
-  std::uint64_t taken() const noexcept { return memory_.taken(); }
-  static std::uint64_t bytes_for(std::uint64_t rows, unsigned columns);
+  // 64 positions from 64 · `block` on, of one filter.
+  std::uint64_t gather(unsigned column, std::uint64_t block) const noexcept;
+  // Adds as many to each of some filters, from `column` on: a multiple of kMostWoven where there is
+  // more than one.
+  void weave(unsigned column, std::uint64_t block, std::span<const std::uint64_t> bits) noexcept;
+
+  std::uint64_t bytes() const noexcept { return now_.memory.size() + old_.memory.size(); }
+  std::uint64_t taken() const noexcept { return now_.memory.taken() + old_.memory.taken(); }
+  // Of so many columns; `widened`: how many it had before, while rows are still moved from there.
+  static std::uint64_t bytes_for(std::uint64_t rows, unsigned columns, unsigned widened);
 
  private:
-  static Memory table(std::uint64_t rows, unsigned width, MemoryResource& memory);
+  static constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+
+  struct Table {
+    unsigned width = 0;
+    // Widths that divide 64 are read in aligned words, which never straddle two cache lines; others
+    // from the byte in which they begin.
+    unsigned step = 0;
+    Memory memory;
+
+    Table() noexcept = default;
+    Table(std::uint64_t rows, unsigned columns, MemoryResource& resource);
+    std::uint64_t mask() const noexcept { return ~std::uint64_t{0} >> (64 - width); }
+    const std::byte* address(std::uint64_t at) const noexcept {
+      return memory.data() + ((at * width >> step) << (step - 3));
+    }
+    std::uint64_t row(std::uint64_t at) const noexcept {
+      std::uint64_t word = 0;
+      std::memcpy(&word, address(at), sizeof word);
+      return word >> (at * width & ((1u << step) - 1));
+    }
+  };
 
   std::uint64_t rows_;
-  unsigned width_;
-  // Widths that divide 64 are read in aligned words, which never straddle two cache lines; others
-  // from the byte in which they begin.
-  unsigned step_;
-  Memory memory_;
+  Table now_;
+  Table old_;                   // narrower: what is left of it while widening
+  std::uint64_t moved_ = kAll;  // rows before this one are in now_, all columns
 };
 
 class BitMatrix {
@@ -65,37 +94,43 @@ class BitMatrix {
 
   // Room for so many filters; new ones are empty. Throws NoMemory, and then answers as before.
   void reserve(std::size_t filters);
+  // Rows may be left to be moved by widen_some(), before the next reserve() if it is to be quick.
+  bool widening() const noexcept { return !groups_.empty() && groups_.back().widening(); }
+  void widen_some(std::uint64_t rows) noexcept { groups_.back().widen_some(rows); }
 
   bool claims(ProbeWords& words, unsigned probes) const noexcept {
-    for (const SlicedGroup& group : groups_)
+    for (const MatrixGroup& group : groups_)
       if (claimants(group, words, probes) != 0) return true;
     return false;
   }
   void write(std::size_t filter, ProbeWords& words, unsigned probes) noexcept {
-    SlicedGroup& group = group_of(filter);
+    MatrixGroup& group = group_of(filter);
     for (unsigned probe = 0; probe < probes; ++probe)
       group.set(scale_to(words[probe], rows_), column_of(filter));
   }
 
-  std::span<const SlicedGroup> groups() const noexcept { return groups_; }
+  std::span<const MatrixGroup> groups() const noexcept { return groups_; }
   std::uint64_t rows() const noexcept { return rows_; }
   std::uint64_t bytes() const noexcept;
   // What it holds of its resource.
   std::uint64_t taken() const noexcept;
   MemoryResource& memory() const noexcept { return groups_.get_allocator().resource(); }
-  // Of so many filters, before they are made.
-  static std::uint64_t bytes_for(std::uint64_t rows, std::size_t filters);
+  // Of so many filters, before they are made; `widening`: the last of them is so new that rows may
+  // still be moving.
+  static std::uint64_t bytes_for(std::uint64_t rows, std::size_t filters, bool widening);
 
-  // One filter as the words of a table of its own: out, and added to what is there.
+  // One filter as the words of a table of its own.
   void gather(std::size_t filter, std::uint64_t first_word,
               std::span<std::uint64_t> out) const noexcept;
-  void scatter(std::size_t filter, std::span<const std::uint64_t> table) noexcept;
+  // Adds the tables of filters from `first` on: one, or up to kMostWoven in one group from a multiple
+  // of it on.
+  void weave(std::size_t first, std::span<const std::uint64_t* const> tables) noexcept;
   void join(std::size_t into, std::size_t from) noexcept;
   void clear(std::size_t filter) noexcept;
   void clear() noexcept;
 
  private:
-  std::uint64_t claimants(const SlicedGroup& group, ProbeWords& words,
+  std::uint64_t claimants(const MatrixGroup& group, ProbeWords& words,
                           unsigned probes) const noexcept {
     // Four reads at a time, which wait for memory together.
     std::uint64_t claim = group.columns_mask();
@@ -110,18 +145,18 @@ class BitMatrix {
     return claim;
   }
 
-  SlicedGroup& group_of(std::size_t filter) noexcept {
-    return groups_[filter / SlicedGroup::kMostColumns];
+  MatrixGroup& group_of(std::size_t filter) noexcept {
+    return groups_[filter / MatrixGroup::kMostColumns];
   }
-  const SlicedGroup& group_of(std::size_t filter) const noexcept {
-    return groups_[filter / SlicedGroup::kMostColumns];
+  const MatrixGroup& group_of(std::size_t filter) const noexcept {
+    return groups_[filter / MatrixGroup::kMostColumns];
   }
   static unsigned column_of(std::size_t filter) noexcept {
-    return static_cast<unsigned>(filter % SlicedGroup::kMostColumns);
+    return static_cast<unsigned>(filter % MatrixGroup::kMostColumns);
   }
 
   std::uint64_t rows_ = 0;
-  Vector<SlicedGroup> groups_;
+  Vector<MatrixGroup> groups_;
 };
 
 }  // namespace sluice

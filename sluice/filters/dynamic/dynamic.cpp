@@ -50,9 +50,12 @@ Dynamic Dynamic::make(const Params& params, MemoryResource& memory) {
 }
 
 Dynamic::Dynamic(const Params& params, MemoryResource& memory)
-    : params_(params), pieces_(memory), slices_(params.bits, memory), asking_(params.ask == Ask::always) {}
+    : params_(params),
+      pieces_(memory),
+      matrix_(params.bits, memory),
+      asking_(params.ask == Ask::always) {}
 
-// Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in slices,
+// Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in a matrix,
 // the lines of so many probes; else all of the filter that is written, and the first of each other.
 template <class Judge>
 void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const {
@@ -69,8 +72,8 @@ void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judg
     if (i < count) {
       ProbeWords& words = ring[i % ring.size()];
       words.start(digests[i]);
-      if (sliced()) {
-        for (const SlicedGroup& group : slices_.groups())
+      if (in_matrix()) {
+        for (const MatrixGroup& group : matrix_.groups())
           for (unsigned probe = 0; probe < probes; ++probe)
             __builtin_prefetch(group.address(scale_to(words[probe], params_.bits)), 1);
       } else {
@@ -87,7 +90,7 @@ void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judg
 // --- asking -------------------------------------------------------------------------------------
 
 bool Dynamic::claims(ProbeWords& words) const noexcept {
-  if (sliced()) return slices_.claims(words, params_.probes);
+  if (in_matrix()) return matrix_.claims(words, params_.probes);
   // The newest first: repeats tend to come soon.
   for (std::size_t i = pieces_.size(); i-- > 0;)
     if (pieces_[i].claims(words)) return true;
@@ -105,9 +108,9 @@ void Dynamic::may_contain(std::span<const Digest> digests,
   const auto ask = [&](std::size_t i, ProbeWords& words) {
     verdicts[i] = static_cast<Verdict>(claims(words));
   };
-  // In slices of many filters a new key is known after some probes more than in one filter, where
+  // In a matrix of many filters a new key is known after some probes more than in one filter, where
   // two are enough and fetching ahead costs more than it saves (`sluice_bench dynamic`).
-  if (sliced() && pieces_.size() > 1) {
+  if (in_matrix() && pieces_.size() > 1) {
     ahead(digests, std::min(kFewProbes, params_.probes), ask);
     return;
   }
@@ -143,18 +146,20 @@ void Dynamic::add(ProbeWords& words) {
   while (active_ < pieces_.size() && pieces_[active_].full()) ++active_;
   if (active_ == pieces_.size()) append(params_.shape(pieces_.size()));
   DynamicPiece& piece = pieces_[active_];
-  if (sliced())
-    slices_.write(active_, words, params_.probes);
-  else
+  if (in_matrix()) {
+    if (matrix_.widening()) matrix_.widen_some(params_.bits / params_.widened_within() + 1);
+    matrix_.write(active_, words, params_.probes);
+  } else {
     piece.write(words);
+  }
   ++piece.keys;
   ++keys_;
   asking_ |= keys_ >= ask_from_;
 }
 
 void Dynamic::append(const DynamicShape& shape) {
-  if (sliced()) {
-    slices_.reserve(pieces_.size() + 1);
+  if (in_matrix()) {
+    matrix_.reserve(pieces_.size() + 1);
     pieces_.push_back({shape, 0, Memory()});
   } else {
     pieces_.push_back(DynamicPiece::make(shape, memory()));
@@ -200,7 +205,7 @@ std::size_t Dynamic::insert(std::span<const Digest> digests) {
 void Dynamic::clear() noexcept {
   pieces_.erase(pieces_.begin() + 1, pieces_.end());
   pieces_[0].keys = 0;
-  sliced() ? slices_.clear() : pieces_[0].table.clear();
+  in_matrix() ? matrix_.clear() : pieces_[0].table.clear();
   keys_ = kept_ = forgotten_ = forget_misses_ = active_ = 0;
   asking_ = params_.ask == Ask::always;
   series_changed();
@@ -209,13 +214,13 @@ void Dynamic::clear() noexcept {
 // --- numbers ------------------------------------------------------------------------------------
 
 std::uint64_t Dynamic::table_bytes() const noexcept {
-  std::uint64_t bytes = slices_.bytes();
+  std::uint64_t bytes = matrix_.bytes();
   for (const DynamicPiece& piece : pieces_) bytes += piece.table.size();
   return bytes;
 }
 
 std::uint64_t Dynamic::bytes() const noexcept {
-  std::uint64_t bytes = slices_.taken() + taken_by(pieces_);
+  std::uint64_t bytes = matrix_.taken() + taken_by(pieces_);
   for (const DynamicPiece& piece : pieces_) bytes += piece.table.taken();
   return bytes;
 }

@@ -8,9 +8,10 @@
 //          `insert` asks first unless ask=auto, which begins to ask by the paper's rule (§3.5.1).
 //          `tighten` makes each filter stricter and larger than the one before, so that the error
 //          of all stays below one bound however long the stream is.
-// Cost     plain: about two cache lines a filter, and a line a probe in the one that is written.
-//          sliced: a line a probe whatever the number of filters, up to 64; in row widths that
-//          leave up to a third idle. Growing allocates, and to widen the slices copies them.
+// Cost     plain: about two cache lines per filter, and a line per probe in the one that is written.
+//          matrix: a line per probe whatever the number of filters, up to 64; in row widths that
+//          leave up to a third idle. Growing allocates. Wider rows are filled over the next quarter
+//          of a filter's keys; until then both widths take memory, and a probe reads up to two lines.
 // Errors   `duplicate` may be wrong: 1 − Π(1 − fᵢ), so s full filters err about s times as often as
 //          one does. `distinct` never is, as long as only keys are forgotten that were judged
 //          distinct. A key that several filters claim is not forgotten but kept, and counted.
@@ -18,7 +19,7 @@
 //          false positive.
 // Use it   when the number of keys is not known, keys are to be taken back, or sites exchange sets.
 // Avoid    when the number is known: one filter for all of them is smaller and faster.
-// Format   snapshot kind 5, version 1: a sequence of pieces, one a filter, whatever the layout.
+// Format   snapshot kind 5, version 1: a sequence of pieces, one per filter, whatever the layout.
 #pragma once
 
 #include "sluice/filters/contract.hpp"
@@ -39,13 +40,15 @@ struct DynamicStats {
   bool insert_asks = false;  // whether insert asks before it writes
 };
 
+class DynamicPieces;
+
 class Dynamic {
  public:
   static constexpr FilterKind kKind = FilterKind::dynamic;
   static constexpr std::uint16_t kVersion = 1;
   static constexpr FilterPromises kPromises{.fixed_memory = false};
 
-  enum class Layout : std::uint8_t { plain = 0, sliced = 1 };
+  enum class Layout : std::uint8_t { plain = 0, matrix = 1 };
   enum class Ask : std::uint8_t { always = 0, by_rule = 1 };
 
   struct Params {
@@ -67,6 +70,9 @@ class Dynamic {
     Forecast forecast(std::uint64_t keys) const;
     // Filter number `index`, from 0.
     DynamicShape shape(std::size_t index) const;
+    // Keys of a filter that is new in a matrix until all rows are as wide as they have to be: long
+    // before they need to be wider again.
+    std::uint64_t widened_within() const noexcept { return capacity / 4 + 1; }
     // What makes them impossible, as a sentence; empty when nothing does.
     std::string what_is_wrong() const;
     // Whether filters of the two can be merged: all but layout and ask.
@@ -104,7 +110,7 @@ class Dynamic {
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept;
-  MemoryResource& memory() const noexcept { return slices_.memory(); }
+  MemoryResource& memory() const noexcept { return matrix_.memory(); }
   DynamicStats series() const;
 
   void encode_header(Encoder& to) const;
@@ -116,11 +122,12 @@ class Dynamic {
   friend class DynamicPieces;
   Dynamic(const Params& params, MemoryResource& memory);
 
-  bool sliced() const noexcept { return params_.layout == Layout::sliced; }
+  bool in_matrix() const noexcept { return params_.layout == Layout::matrix; }
   bool claims(ProbeWords& words) const noexcept;
   void add(ProbeWords& words);
   void append(const DynamicShape& shape);
   void adopt(DynamicPiece piece);
+  void adopt_some(DynamicPieces& pieces);
   DynamicPiece copy_of(std::size_t index, MemoryResource& memory) const;
   void combine(std::size_t into, std::size_t from) noexcept;
   void combine_all() noexcept;
@@ -135,7 +142,7 @@ class Dynamic {
 
   Params params_;
   Vector<DynamicPiece> pieces_;
-  BitMatrix slices_;
+  BitMatrix matrix_;
   std::size_t active_ = 0;      // no filter before it has room
   std::uint64_t keys_ = 0;      // Σ n_r
   std::uint64_t ask_from_ = 0;  // with Ask::by_rule, insert asks from so many keys on

@@ -27,7 +27,7 @@ constexpr double kStrictest = 1e-30;
 constexpr std::uint64_t kStandardKeys = 1'000'000;
 
 constexpr std::string_view kYesNo[] = {"no", "yes"};
-constexpr std::string_view kLayouts[] = {"plain", "sliced"};
+constexpr std::string_view kLayouts[] = {"plain", "matrix"};
 constexpr std::string_view kAsk[] = {"always", "auto"};
 
 constexpr ParameterInfo kKnown[] = {
@@ -39,8 +39,8 @@ constexpr ParameterInfo kKnown[] = {
     {"probes", "bits per key", "1 to 64", "the best for the size"},
     {"forget", "whether keys can be taken back: counters of 4 bits instead of bits", "yes or no",
      "no"},
-    {"layout", "filter by filter, or the bits of all filters side by side", "plain or sliced",
-     "sliced where it can be: with forget=no and no tighten"},
+    {"layout", "filter by filter, or the bits of all filters side by side", "plain or matrix",
+     "matrix where it can be: with forget=no and no tighten"},
     {"ask", "whether insert asks before it writes: always, or from where repeats cost a filter",
      "always or auto", "always"},
     {"tighten", "each filter's error as a share of the one before", "0.1 to 0.99",
@@ -75,8 +75,8 @@ Dynamic::Params Dynamic::Params::from(const Wish& wish, const Settings& settings
   refuse_if(alike && growth, "filter 'dynamic' takes growth= only together with tighten=");
   params.growth = alike ? 1 : static_cast<unsigned>(growth.value_or(2));
   const auto layout = reader.choice("layout", kLayouts);
-  const bool can_slice = alike && !params.forget;
-  params.layout = (layout ? *layout == "sliced" : can_slice) ? Layout::sliced : Layout::plain;
+  const bool can_be_matrix = alike && !params.forget;
+  params.layout = (layout ? *layout == "matrix" : can_be_matrix) ? Layout::matrix : Layout::plain;
 
   BloomWish asked{.fpr = alike ? params.target_fpr : params.target_fpr * (1 - params.tighten),
                   .keys = wish.keys,
@@ -101,7 +101,7 @@ Settings Dynamic::Params::settings() const {
     settings.add("probes", std::uint64_t{probes});
   }
   settings.add("forget", kYesNo[forget ? 1 : 0]);
-  settings.add("layout", kLayouts[layout == Layout::sliced ? 1 : 0]);
+  settings.add("layout", kLayouts[layout == Layout::matrix ? 1 : 0]);
   settings.add("ask", kAsk[ask == Ask::by_rule ? 1 : 0]);
   if (tighten != 0) {
     settings.add("tighten", tighten);
@@ -124,8 +124,9 @@ Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
     lines += held < static_cast<double>(keys) ? 2 : next.probes;
     ++filters;
   }
-  if (layout == Layout::sliced) {
-    bytes = BitMatrix::bytes_for(bits, filters);
+  if (layout == Layout::matrix) {
+    const std::uint64_t newest = keys - std::min(keys, (filters - 1) * capacity);
+    bytes = BitMatrix::bytes_for(bits, filters, newest <= widened_within());
     lines = probes;
   }
   // A vector of pieces doubles as it grows.
@@ -169,11 +170,12 @@ std::string Dynamic::Params::what_is_wrong() const {
     return "filter 'dynamic' with tighten= takes a first filter large enough for its keys and fpr";
   if (growth == 0 || growth > kMostGrowth || (tighten == 0 && growth != 1))
     return "filter 'dynamic' takes growth of 1 to 16, and only together with tighten=";
-  if (forget && layout == Layout::sliced)
-    return "filter 'dynamic' cannot slice counters: with forget=yes it takes layout=plain";
-  if (tighten != 0 && layout == Layout::sliced)
-    return "filter 'dynamic' can only slice filters that are alike: with tighten= it takes "
+  if (forget && layout == Layout::matrix)
+    return "filter 'dynamic' cannot keep counters in a matrix: with forget=yes it takes "
            "layout=plain";
+  if (tighten != 0 && layout == Layout::matrix)
+    return "filter 'dynamic' can only keep filters that are alike in a matrix: with tighten= it "
+           "takes layout=plain";
   if (forget && tighten != 0)
     return "filter 'dynamic' can only join what is left of filters that are alike: forget=yes does "
            "not go with tighten=";

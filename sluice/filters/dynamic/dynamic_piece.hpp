@@ -26,7 +26,7 @@ const char* what_is_wrong(const DynamicShape& shape) noexcept;
 struct DynamicPiece {
   DynamicShape shape;
   std::uint64_t keys = 0;  // n_r
-  Memory table;            // empty where the bits lie in slices
+  Memory table;            // empty where the bits lie in a matrix
 
   // With a table of zeros. Throws NoMemory.
   static DynamicPiece make(const DynamicShape& shape, MemoryResource& memory) {

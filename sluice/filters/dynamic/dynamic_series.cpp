@@ -1,6 +1,7 @@
 // What a dynamic filter does with whole filters: taking keys back and joining what is left, union,
 // intersection, and snapshots in pieces.
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "sluice/base/error.hpp"
@@ -43,8 +44,8 @@ bool Dynamic::forget(const Digest& digest) noexcept {
 
 // Into the lower one, so that most pieces of a snapshot stay where they were.
 void Dynamic::combine(std::size_t into, std::size_t from) noexcept {
-  if (sliced())
-    slices_.join(into, from);
+  if (in_matrix())
+    matrix_.join(into, from);
   else
     pieces_[into].join(pieces_[from]);
   pieces_[into].keys += pieces_[from].keys;
@@ -54,11 +55,11 @@ void Dynamic::combine(std::size_t into, std::size_t from) noexcept {
 // The last one takes its place, and no other moves.
 void Dynamic::remove(std::size_t index) noexcept {
   const std::size_t last = pieces_.size() - 1;
-  if (sliced()) {
-    slices_.clear(index);
+  if (in_matrix()) {
+    matrix_.clear(index);
     if (index != last) {
-      slices_.join(index, last);
-      slices_.clear(last);
+      matrix_.join(index, last);
+      matrix_.clear(last);
     }
   }
   if (index != last) pieces_[index] = std::move(pieces_[last]);
@@ -80,23 +81,42 @@ void Dynamic::combine_all() noexcept {
 // --- sets of sets -------------------------------------------------------------------------------
 
 DynamicPiece Dynamic::copy_of(std::size_t index, MemoryResource& memory) const {
-  if (!sliced()) return pieces_[index].copy(memory);
+  if (!in_matrix()) return pieces_[index].copy(memory);
   DynamicPiece piece = DynamicPiece::make(pieces_[index].shape, memory);
   piece.keys = pieces_[index].keys;
-  slices_.gather(index, 0, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
+  matrix_.gather(index, 0, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
   return piece;
 }
 
 void Dynamic::adopt(DynamicPiece piece) {
   const std::uint64_t keys = piece.keys;
-  if (sliced()) {
-    slices_.reserve(pieces_.size() + 1);
+  if (in_matrix()) {
+    matrix_.reserve(pieces_.size() + 1);
     pieces_.push_back({piece.shape, keys, Memory()});
-    slices_.scatter(pieces_.size() - 1, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
+    const std::uint64_t* const table = piece.table.as<std::uint64_t>();
+    matrix_.weave(pieces_.size() - 1, std::span(&table, 1));
   } else {
     pieces_.push_back(std::move(piece));
   }
   keys_ += keys;
+}
+
+// The next pieces of a snapshot. For a matrix several together: a pass over its rows for each would
+// take most of the time. There is room for all of them.
+void Dynamic::adopt_some(DynamicPieces& pieces) {
+  if (!in_matrix()) return adopt(pieces.next());
+  std::array<DynamicPiece, MatrixGroup::kMostWoven> some;
+  std::array<const std::uint64_t*, MatrixGroup::kMostWoven> tables;
+  const std::size_t count = std::min<std::uint64_t>(some.size(), pieces.left());
+  for (std::size_t i = 0; i < count; ++i) {
+    some[i] = pieces.next();
+    tables[i] = some[i].table.as<std::uint64_t>();
+  }
+  matrix_.weave(pieces_.size(), std::span(tables).first(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    keys_ += some[i].keys;
+    pieces_.push_back({some[i].shape, some[i].keys, Memory()});
+  }
 }
 
 void Dynamic::merge(const Dynamic& other) {
@@ -167,7 +187,7 @@ void Dynamic::encode_header(Encoder& to) const {
 void Dynamic::encode_payload(Encoder& to) const {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     encode_piece_fields(pieces_[i], to);
-    if (!sliced()) {
+    if (!in_matrix()) {
       to.bytes(pieces_[i].table.bytes());
       continue;
     }
@@ -176,7 +196,7 @@ void Dynamic::encode_payload(Encoder& to) const {
     const std::uint64_t count = pieces_[i].shape.bits / 64;
     for (std::uint64_t word = 0; word < count; word += std::size(words)) {
       const std::span some(words, std::min<std::uint64_t>(std::size(words), count - word));
-      slices_.gather(i, word, some);
+      matrix_.gather(i, word, some);
       to.bytes(std::as_bytes(some));
     }
   }
@@ -232,7 +252,8 @@ DynamicPiece DynamicPieces::next() {
 Dynamic Dynamic::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   DynamicPieces pieces(header, payload, memory);
   Dynamic filter(pieces.header().params, memory);
-  while (pieces.left() > 0) filter.adopt(pieces.next());
+  if (filter.in_matrix()) filter.matrix_.reserve(pieces.header().filters);
+  while (pieces.left() > 0) filter.adopt_some(pieces);
   payload.expect_remaining(0, "what follows the filters of 'dynamic'");
   filter.kept_ = pieces.header().kept;
   filter.asking_ = pieces.header().asking;

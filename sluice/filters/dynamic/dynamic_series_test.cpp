@@ -114,24 +114,24 @@ TEST_P(DynamicSets, OthersAreRefusedAndNothingChanges) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DynamicSets,
-                         testing::Values("bytes=160,probes=7,keys=133,fpr=0.0098,layout=sliced",
+                         testing::Values("bytes=160,probes=7,keys=133,fpr=0.0098,layout=matrix",
                                          "bytes=160,probes=7,keys=133,fpr=0.0098,layout=plain",
                                          kPaperCounted));
 
 TEST(Dynamic, LayoutsMergeWithEachOther) {
-  Dynamic sliced = make(kPaper), plain = make(std::string(kPaper) + ",layout=plain");
-  const std::vector<Digest> first = write(sliced, 13, 300), second = write(plain, 14, 300);
+  Dynamic matrix = make(kPaper), plain = make(std::string(kPaper) + ",layout=plain");
+  const std::vector<Digest> first = write(matrix, 13, 300), second = write(plain, 14, 300);
   Dynamic other = decoded(encoded(plain));
-  other.merge(sliced);
-  sliced.merge(plain);
-  for (const Digest& digest : first) ASSERT_TRUE(sliced.may_contain(digest));
-  for (const Digest& digest : second) ASSERT_TRUE(sliced.may_contain(digest));
+  other.merge(matrix);
+  matrix.merge(plain);
+  for (const Digest& digest : first) ASSERT_TRUE(matrix.may_contain(digest));
+  for (const Digest& digest : second) ASSERT_TRUE(matrix.may_contain(digest));
   for (const Digest& digest : random_digests(15, 3000))
-    ASSERT_EQ(sliced.may_contain(digest), other.may_contain(digest));
+    ASSERT_EQ(matrix.may_contain(digest), other.may_contain(digest));
 }
 
 TEST(Dynamic, AnIntersectionSaysYesExactlyWhereBothDo) {
-  for (const char* layout : {",layout=plain", ",layout=sliced"}) {
+  for (const char* layout : {",layout=plain", ",layout=matrix"}) {
     Dynamic one = make(std::string(kPaper) + layout), two = make(kPaper);
     write(one, 16, 500);
     const std::vector<Digest> shared = write(two, 17, 90);
@@ -221,7 +221,7 @@ Digest key(unsigned number) {
 // Filters so small that most keys are claimed by strangers, and counters stick.
 constexpr const char* kTiny[] = {"bytes=64,probes=3,keys=12,fpr=0.1,forget=yes",
                                  "bytes=32,probes=2,keys=40,fpr=0.1,forget=yes",
-                                 "bytes=16,probes=3,keys=12,fpr=0.1,layout=sliced",
+                                 "bytes=16,probes=3,keys=12,fpr=0.1,layout=matrix",
                                  "bytes=16,probes=3,keys=12,fpr=0.1,layout=plain"};
 
 // A filter beside the set of keys that were written to it and not taken back.

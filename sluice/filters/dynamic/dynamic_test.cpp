@@ -45,25 +45,25 @@ TEST(Dynamic, GrowsByWholeFilters) {
 // Through all widths of rows, and into a third group of 64.
 TEST(Dynamic, BothLayoutsAreTheSameFilters) {
   Dynamic plain = make("bytes=16,probes=5,keys=8,fpr=0.01,layout=plain");
-  Dynamic sliced = make("bytes=16,probes=5,keys=8,fpr=0.01,layout=sliced");
+  Dynamic matrix = make("bytes=16,probes=5,keys=8,fpr=0.01,layout=matrix");
   const std::vector<Digest> strangers = random_digests(9, 50);
   SplitMix64 random(4);
-  while (sliced.series().filters < 130) {
+  while (matrix.series().filters < 130) {
     const Digest digest{random.next(), random.next()};
-    ASSERT_EQ(plain.observe(digest), sliced.observe(digest));
+    ASSERT_EQ(plain.observe(digest), matrix.observe(digest));
     if (plain.stats().keys % 8 != 1) continue;
-    ASSERT_EQ(encoded(plain).payload, encoded(sliced).payload) << plain.series().filters;
+    ASSERT_EQ(encoded(plain).payload, encoded(matrix).payload) << plain.series().filters;
     for (const Digest& stranger : strangers)
-      ASSERT_EQ(plain.may_contain(stranger), sliced.may_contain(stranger));
+      ASSERT_EQ(plain.may_contain(stranger), matrix.may_contain(stranger));
   }
   // A snapshot of one layout is that of the other but for the parameter.
-  const Dynamic copy = decoded(encoded(sliced));
+  const Dynamic copy = decoded(encoded(matrix));
   EXPECT_EQ(encoded(copy).payload, encoded(plain).payload);
-  sliced.clear();
-  EXPECT_EQ(encoded(sliced).payload, encoded(make("bytes=16,probes=5,keys=8,fpr=0.01")).payload);
+  matrix.clear();
+  EXPECT_EQ(encoded(matrix).payload, encoded(make("bytes=16,probes=5,keys=8,fpr=0.01")).payload);
 }
 
-TEST(Dynamic, SlicesLeaveAtMostAThirdIdle) {
+TEST(Dynamic, AMatrixLeavesAtMostAThirdIdle) {
   Dynamic filter = make("bytes=4096,probes=5,keys=1,fpr=0.01");
   for (std::uint64_t filters = 1; filters <= 64; ++filters) {
     if (filters > 1) write(filter, filters, 1);
@@ -160,8 +160,8 @@ TEST(Dynamic, ATighteningSeriesStaysBelowItsErrorHoweverLong) {
 // --- parameters ---------------------------------------------------------------------------------
 
 TEST(Dynamic, NonsenseIsRefusedWithASentence) {
-  EXPECT_NE(error_of("forget=yes,layout=sliced").find("layout=plain"), std::string::npos);
-  EXPECT_NE(error_of("tighten=0.5,layout=sliced").find("layout=plain"), std::string::npos);
+  EXPECT_NE(error_of("forget=yes,layout=matrix").find("layout=plain"), std::string::npos);
+  EXPECT_NE(error_of("tighten=0.5,layout=matrix").find("layout=plain"), std::string::npos);
   EXPECT_NE(error_of("tighten=0.5,forget=yes").find("does not go with"), std::string::npos);
   EXPECT_NE(error_of("forget=yes,ask=auto").find("ask=always"), std::string::npos);
   EXPECT_NE(error_of("growth=2").find("together with tighten="), std::string::npos);

@@ -185,9 +185,9 @@ Exact Exact::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   params.expected_keys = header.u64();
   if (params.expected_keys > kMostKeys)
     throw CorruptSnapshot("no filter 'exact' has room for so many keys from the start");
-  return Exact(params,
-               DigestTable<Entry>::decode(header, payload, kTable, slots_for(params.expected_keys),
-                                          [](const Entry&) { return true; }, memory));
+  return Exact(params, DigestTable<Entry>::decode(
+                           header, payload, kTable, slots_for(params.expected_keys),
+                           [](const Entry&) { return true; }, memory));
 }
 
 static_assert(ForgettingFilter<Exact> && MergingFilter<Exact>);

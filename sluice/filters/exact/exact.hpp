@@ -53,8 +53,7 @@ class Exact {
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Exact decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+  static Exact decode(Decoder& header, Decoder& payload, MemoryResource& memory = default_memory());
 
  private:
   struct Entry {

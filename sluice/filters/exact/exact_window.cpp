@@ -292,9 +292,9 @@ ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload, MemoryResourc
   const auto lives = [&](const Entry& entry) {
     return now - entry.generation <= params.generations;
   };
-  ExactWindow filter(params, DigestTable<Entry>::decode(header, payload, kTable,
-                                                        slots_for(params.expected_keys), lives,
-                                                        memory));
+  ExactWindow filter(
+      params, DigestTable<Entry>::decode(header, payload, kTable, slots_for(params.expected_keys),
+                                         lives, memory));
   refuse(swept >= filter.table_.slots() || (swept != 0 && filter.table_.moving()));
   filter.now_ = now;
   filter.swept_ = swept;

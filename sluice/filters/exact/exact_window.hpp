@@ -74,7 +74,7 @@ class ExactWindow {
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
   static ExactWindow decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+                            MemoryResource& memory = default_memory());
 
  private:
   struct Entry {
