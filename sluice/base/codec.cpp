@@ -47,6 +47,13 @@ void Encoder::u64(std::uint64_t value) {
 void Encoder::f64(double value) {
   put(*this, std::bit_cast<std::uint64_t>(value));
 }
+void Encoder::varint(std::uint64_t value) {
+  std::byte raw[10];
+  std::size_t size = 0;
+  for (; value >= 0x80; value >>= 7) raw[size++] = static_cast<std::byte>(value | 0x80);
+  raw[size++] = static_cast<std::byte>(value);
+  bytes(std::span(raw).first(size));
+}
 
 std::uint8_t Decoder::u8() {
   std::uint8_t value = 0;
@@ -64,6 +71,18 @@ std::uint64_t Decoder::u64() {
 }
 double Decoder::f64() {
   return std::bit_cast<double>(get<std::uint64_t>(*this));
+}
+
+std::uint64_t Decoder::varint() {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const std::uint64_t part = u8();
+    const std::uint64_t bits = part & 0x7F;
+    if ((bits << shift) >> shift != bits || (part == 0 && shift != 0)) break;
+    value |= bits << shift;
+    if (part < 0x80) return value;
+  }
+  throw CorruptSnapshot("a number is written as no encoder writes it");
 }
 
 void Decoder::expect_remaining(std::uint64_t expected, const char* what) const {

@@ -1,8 +1,8 @@
 // How state becomes bytes: filters write fields through an Encoder and read them back through a
 // Decoder, and know nothing of files, chunks or checksums (those are snapshot/'s).
 //
-// Everything is little-endian and of fixed width. Changing what a filter writes means a new version
-// of its kind, or old files are misread.
+// Everything is little-endian, and of fixed width unless it is a varint. Changing what a filter
+// writes means a new version of its kind, or old files are misread.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,21 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
   virtual void bytes(std::span<const std::byte> data) = 0;
+  // Whether nobody wants the next `count` bytes; they then count as written. A filter whose bytes
+  // are costly to make asks before it makes them: a snapshot is pulled in chunks, and each pull
+  // goes over the whole payload once (snapshot/pull.hpp).
+  virtual bool skip(std::uint64_t count) {
+    static_cast<void>(count);
+    return false;
+  }
 
   void u8(std::uint8_t value);
   void u16(std::uint16_t value);
   void u32(std::uint32_t value);
   void u64(std::uint64_t value);
   void f64(double value);
+  // Seven bits per byte, the low ones first; all bytes but the last have their top bit set.
+  void varint(std::uint64_t value);
 };
 
 // Every call throws CorruptSnapshot when the bytes are not there.
@@ -39,6 +48,8 @@ class Decoder {
   std::uint32_t u32();
   std::uint64_t u64();
   double f64();
+  // Also throws when the number is written in more bytes than it needs: a state has one form.
+  std::uint64_t varint();
 
   // Throws CorruptSnapshot unless exactly `expected` bytes are still to come; `what` names the
   // part.
@@ -73,6 +84,10 @@ class BytesDecoder final : public Decoder {
 class CountingEncoder final : public Encoder {
  public:
   void bytes(std::span<const std::byte> data) override { count_ += data.size(); }
+  bool skip(std::uint64_t count) override {
+    count_ += count;
+    return true;
+  }
   std::uint64_t count() const noexcept { return count_; }
 
  private:

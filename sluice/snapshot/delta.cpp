@@ -17,9 +17,10 @@ namespace sluice {
 namespace {
 
 // As a snapshot's, with a D where that has a U.
-constexpr std::array<std::uint8_t, 8> kMagic = {0xD3, 'S', 'L', 'D', '\r', '\n', 0x1A, '\n'};
-constexpr std::uint32_t kVersion = 1;
-constexpr std::uint64_t kFixedBytes = 8 + 4 + 4 + 1 + 8 + 8 + 8;
+constexpr std::array<std::uint8_t, 4> kMagic = {0xD3, 'S', 'L', 'D'};
+constexpr std::uint8_t kVersion = 1;
+// Magic, version, whether there is a base, both identities, bytes of the snapshot's header.
+constexpr std::uint64_t kFixedBytes = 4 + 1 + 1 + 8 + 8 + 4;
 // Length, coding, checksum.
 constexpr std::uint64_t kLeastChunkBytes = 4 + 1 + layout::kChecksumBytes;
 
@@ -58,9 +59,9 @@ class SnapshotStream {
       : bytes_(bytes),
         from_(bytes),
         header_(named(bytes_, kWhat, [&] { return read_header(from_); })),
-        payload_(named(bytes_, kWhat,
-                       [&] { return ChunkDecoder(from_, header_.bytes(), header_.checksum); })),
-        payload_bytes_(payload_.remaining()) {
+        payload_(named(bytes_, kWhat, [&] {
+          return ChunkDecoder(from_, header_.bytes(), header_.checksum, header_.payload);
+        })) {
     // It is only true when finish() has found it so.
     std::array<std::byte, layout::kChecksumBytes> last;
     bytes.read(bytes.size() - last.size(), last);
@@ -73,7 +74,7 @@ class SnapshotStream {
   const SnapshotHeader& header() const { return header_; }
   const std::string& name() const { return bytes_.name(); }
   std::uint64_t size() const { return bytes_.size(); }
-  std::uint64_t payload_bytes() const { return payload_bytes_; }
+  std::uint64_t payload_bytes() const { return header_.payload; }
   std::uint64_t identity() const { return identity_; }
 
   // What is there of `out`, and zeros behind it.
@@ -83,7 +84,7 @@ class SnapshotStream {
     std::ranges::fill(out.subspan(there), std::byte{0});
   }
 
-  // Reads what is left, and the footer.
+  // Reads what is left.
   void finish() {
     std::vector<std::byte> unread(std::min(layout::kChunkBytes, payload_.remaining()));
     while (payload_.remaining() > 0)
@@ -98,7 +99,6 @@ class SnapshotStream {
   StoredDecoder from_;
   SnapshotHeader header_;
   ChunkDecoder payload_;
-  std::uint64_t payload_bytes_;
   std::uint64_t identity_ = 0;
 };
 
@@ -128,7 +128,7 @@ struct DeltaHeader {
   bool whole = false;
   std::uint64_t old_identity = 0;
   std::uint64_t new_identity = 0;
-  std::uint64_t new_payload = 0;
+  std::uint64_t new_payload = 0;    // as the new snapshot's header says
   std::vector<std::byte> preamble;  // of the new snapshot, with its checksum
   std::uint64_t new_checksum = 0;   // of that preamble
   std::uint64_t checksum = 0;       // of the delta's own header
@@ -142,23 +142,24 @@ DeltaHeader read_delta_header(StoredDecoder& from) {
     throw CorruptAt("this is not a sluice delta, or its first bytes were changed", 0);
   if (there < fixed.size()) throw CorruptAt("it is cut off within its header", there);
   BytesDecoder fields{std::span(fixed).subspan(kMagic.size())};
-  if (const std::uint32_t version = fields.u32(); version != kVersion)
+  if (const std::uint8_t version = fields.u8(); version != kVersion)
     throw CorruptAt(fmt::format("it has format version {}, this sluice reads version {}: was it "
                                 "written by a newer sluice?",
                                 version, kVersion),
                     kMagic.size());
-  const std::uint64_t length = fields.u32();
   DeltaHeader header;
   const std::uint8_t base = fields.u8();
   header.whole = base == 0;
   header.old_identity = fields.u64();
   header.new_identity = fields.u64();
-  header.new_payload = fields.u64();
+  const std::uint64_t length = fields.u32();
   if (base > 1 || (header.whole && header.old_identity != 0))
-    throw CorruptAt("it has fields that no delta has", 16);
-  if (length > layout::kHeaderAt + layout::kMostHeaderBytes + layout::kChecksumBytes)
-    throw CorruptAt(fmt::format("it claims a snapshot's header of {} bytes", length), 12);
-  if (from.remaining() < length + 2 * layout::kChecksumBytes)
+    throw CorruptAt("it has fields that no delta has", kMagic.size() + 1);
+  // The header's length takes at most three bytes.
+  if (length > layout::kHeaderLengthAt + 3 + layout::kMostHeaderBytes + layout::kChecksumBytes)
+    throw CorruptAt(fmt::format("it claims a snapshot's header of {} bytes", length),
+                    kFixedBytes - 4);
+  if (from.remaining() < length + layout::kChecksumBytes)
     throw CorruptAt("it is cut off within its header", from.offset() + from.remaining());
   header.preamble.resize(length);
   from.bytes(header.preamble);
@@ -168,7 +169,9 @@ DeltaHeader read_delta_header(StoredDecoder& from) {
   if (header.checksum != checksum_of(all))
     throw CorruptAt("its header is damaged: the checksum does not match", from.offset());
   BytesDecoder of_new(header.preamble);
-  header.new_checksum = read_header(of_new).checksum;
+  const SnapshotHeader fresh = read_header(of_new);
+  header.new_checksum = fresh.checksum;
+  header.new_payload = fresh.payload;
   if (of_new.remaining() != 0) throw CorruptAt("bytes follow the snapshot's header", kFixedBytes);
   // So that a few bytes cannot promise an endless snapshot.
   if (layout::chunks_for(header.new_payload) > from.remaining() / kLeastChunkBytes)
@@ -179,7 +182,7 @@ DeltaHeader read_delta_header(StoredDecoder& from) {
 }
 
 std::vector<std::byte> read_coded(StoredDecoder& from, std::uint64_t number, std::size_t chunk,
-                                  ChecksumChain& chain) {
+                                  std::uint64_t& checksum) {
   const std::uint64_t at = from.offset();
   const std::uint64_t length = from.u32();
   // Coded chunks are never larger than plain ones.
@@ -187,10 +190,9 @@ std::vector<std::byte> read_coded(StoredDecoder& from, std::uint64_t number, std
     throw CorruptAt(fmt::format("chunk {} claims {} bytes", number, length), at);
   std::vector<std::byte> coded(length);
   from.bytes(coded);
-  const std::uint64_t checksum = from.u64();
-  if (checksum != chunk_checksum(number, coded))
+  checksum = chunk_checksum(checksum, coded);
+  if (from.u64() != checksum)
     throw CorruptAt(fmt::format("chunk {} is damaged or not in its place", number), at);
-  chain.add(checksum);
   return coded;
 }
 
@@ -242,21 +244,19 @@ DeltaSizes write_delta(const StoredBytes* old_one, const StoredBytes& new_one, E
   const SnapshotHeader& header = fresh.header();
   BytesEncoder head;
   head.bytes(std::as_bytes(std::span(kMagic)));
-  head.u32(kVersion);
-  head.u32(static_cast<std::uint32_t>(header.bytes()));
+  head.u8(kVersion);
   head.u8(base != nullptr);
   head.u64(base ? base->identity() : 0);
   head.u64(fresh.identity());
-  head.u64(fresh.payload_bytes());
+  head.u32(static_cast<std::uint32_t>(header.bytes()));
   head.bytes(header.preamble);
   head.u64(header.checksum);
-  const std::uint64_t checksum = checksum_of(head.written());
+  std::uint64_t checksum = checksum_of(head.written());
   to.bytes(head.written());
   to.u64(checksum);
 
   DeltaSizes sizes{old_one == nullptr ? 0 : old_one->size(), new_one.size(),
-                   head.written().size() + 2 * layout::kChecksumBytes};
-  ChecksumChain chain(checksum);
+                   head.written().size() + layout::kChecksumBytes};
   DeltaChunkEncoder coder;
   const std::uint64_t chunks = layout::chunks_for(fresh.payload_bytes());
   std::vector<std::byte> changed, before;
@@ -269,17 +269,14 @@ DeltaSizes write_delta(const StoredBytes* old_one, const StoredBytes& new_one, E
       exclusive_or(changed, before);
     }
     const std::span<const std::byte> coded = coder.encode(changed);
-    const std::uint64_t of_chunk = chunk_checksum(number, coded);
+    checksum = chunk_checksum(checksum, coded);
     to.u32(static_cast<std::uint32_t>(coded.size()));
     to.bytes(coded);
-    to.u64(of_chunk);
-    chain.add(of_chunk);
+    to.u64(checksum);
     sizes.delta_bytes += 4 + coded.size() + layout::kChecksumBytes;
   }
   fresh.finish();
   if (base) base->finish();
-  chain.add(chunks);
-  to.u64(chain.value());
   return sizes;
 }
 
@@ -290,34 +287,30 @@ DeltaSizes apply_delta(const StoredBytes* old_one, const StoredBytes& delta, Enc
   const std::unique_ptr<SnapshotStream> base = open_base(old_one, delta, header);
 
   to.bytes(header.preamble);
-  ChunkEncoder out(to, header.new_checksum);
-  ChecksumChain chain(header.checksum);
+  std::uint64_t checksum = header.checksum, new_checksum = header.new_checksum;
   DeltaChunkDecoder coder;
   const std::uint64_t chunks = layout::chunks_for(header.new_payload);
   std::vector<std::byte> chunk, before;
   for (std::uint64_t number = 0; number < chunks; ++number) {
     chunk.resize(chunk_size(header.new_payload, number));
-    of_delta([&] { coder.decode(read_coded(from, number, chunk.size(), chain), chunk); });
+    of_delta([&] { coder.decode(read_coded(from, number, chunk.size(), checksum), chunk); });
     if (base) {
       before.resize(chunk.size());
       base->read(before);
       exclusive_or(chunk, before);
     }
-    out.bytes(chunk);
+    new_checksum = chunk_checksum(new_checksum, chunk);
+    to.bytes(chunk);
+    to.u64(new_checksum);
   }
   if (base) base->finish();
-  out.finish();
-  chain.add(chunks);
   of_delta([&] {
-    if (from.u64() != chain.value())
-      throw CorruptAt("the final checksum does not match", from.offset() - layout::kChecksumBytes);
     if (from.remaining() != 0) throw CorruptAt("bytes follow its end", from.offset());
-    if (out.identity() != header.new_identity)
+    if (new_checksum != header.new_identity)
       throw CorruptSnapshot("what it leads to is not the version that it promises");
   });
   return {old_one == nullptr ? 0 : old_one->size(),
-          header.preamble.size() + layout::chunked_bytes(header.new_payload) + layout::kFooterBytes,
-          delta.size()};
+          header.preamble.size() + layout::chunked_bytes(header.new_payload), delta.size()};
 }
 
 bool is_delta(const StoredBytes& bytes) {

@@ -3,7 +3,7 @@
 //
 // The format is versioned and checksummed (layout.hpp, docs/format.md). The same state gives the
 // same bytes. Payloads stream through in chunks of 1 MiB: neither saving nor loading needs a second
-// copy of the filter.
+// copy of the filter. Whoever wants the bytes piece by piece pulls them (pull.hpp).
 //
 // Reading treats the bytes as hostile: every length is checked before an allocation, and a table is
 // only allocated when the snapshot brings exactly its bytes. Checksums catch accidents; they are no
@@ -17,26 +17,30 @@
 #include "sluice/base/codec.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/hash/hasher.hpp"
+#include "sluice/snapshot/sections.hpp"
 
 namespace sluice {
 
 // What the run that made the snapshot was told: (name, value) in an order that counts. Any bytes;
-// at most 1024 pairs, at most 65536 bytes a text.
+// at most 1024 pairs, at most 65536 bytes per text.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 struct Snapshot {
   Hasher hasher;
   AnyFilter filter;
   Labels labels;
+  Sections sections = {};  // those that the reader understands
 };
 
 // Throws what write_snapshot would throw of its arguments: asked before a run instead of at its
 // end.
-void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels);
+void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
+                    const Sections& sections = {});
 
-// Throws BadParameters when labels are more than a header holds, and whatever `to` throws.
+// Throws BadParameters when labels or sections are more than a header holds, and whatever `to`
+// throws.
 void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
-                    Encoder& to);
+                    Encoder& to, const Sections& sections = {});
 
 // What keeps two snapshots from being of one family, whose filters can be merged and told apart by
 // a delta: a sentence that names both and says what would be right, or nothing.
@@ -48,7 +52,9 @@ std::string difference_between(const std::string& one, const Hasher& one_hasher,
 std::string text_of(const Labels& labels);
 
 // Reads one snapshot, which must be all that is left in `from`. Throws CorruptSnapshot with what is
-// wrong and at which byte, and BadParameters when the memory for the filter cannot be had.
-Snapshot read_snapshot(Decoder& from, MemoryResource& memory = default_memory());
+// wrong and at which byte, and BadParameters when the memory for the filter cannot be had. A
+// section that must be understood and is not is refused before anything else is read.
+Snapshot read_snapshot(Decoder& from, MemoryResource& memory = default_memory(),
+                       const Understands& understands = understands_nothing);
 
 }  // namespace sluice

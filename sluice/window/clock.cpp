@@ -78,23 +78,23 @@ void EventClock::set(Nanoseconds time) noexcept {
 }
 
 void EventClock::encode(Encoder& to) const {
-  to.u64(static_cast<std::uint64_t>(now_));
-  to.u64(static_cast<std::uint64_t>(candidate_));
   to.u8(static_cast<std::uint8_t>(started_ | supported_ << 1 | has_candidate_ << 2));
-  to.u64(disbelieved_);
+  to.u64(static_cast<std::uint64_t>(now_));
+  if (has_candidate_) to.u64(static_cast<std::uint64_t>(candidate_));
+  to.varint(disbelieved_);
 }
 
 void EventClock::decode(Decoder& from) {
-  now_ = static_cast<Nanoseconds>(from.u64());
-  candidate_ = static_cast<Nanoseconds>(from.u64());
   const std::uint8_t flags = from.u8();
-  for (const Nanoseconds time : {now_, candidate_})
-    if (time < -kFarthest || time > kFarthest || flags > 7)
-      throw CorruptSnapshot("no clock of a window has these fields");
   started_ = (flags & 1) != 0;
   supported_ = (flags & 2) != 0;
   has_candidate_ = (flags & 4) != 0;
-  disbelieved_ = from.u64();
+  now_ = static_cast<Nanoseconds>(from.u64());
+  candidate_ = has_candidate_ ? static_cast<Nanoseconds>(from.u64()) : 0;
+  for (const Nanoseconds time : {now_, candidate_})
+    if (time < -kFarthest || time > kFarthest || flags > 7)
+      throw CorruptSnapshot("no clock of a window has these fields");
+  disbelieved_ = from.varint();
 }
 
 }  // namespace sluice

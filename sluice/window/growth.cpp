@@ -309,9 +309,9 @@ FilterStats Growth::stats() const {
 }
 
 void Growth::encode_header(Encoder& to) const {
-  to.u64(growths_);
-  to.u64(generation_keys_);
-  to.u32(static_cast<std::uint32_t>(stages_.size()));
+  to.varint(growths_);
+  to.varint(generation_keys_);
+  to.varint(stages_.size());
   for (const Stage& stage : stages_) {
     BytesEncoder fields;
     stage.filter.encode_header(fields);
@@ -319,11 +319,10 @@ void Growth::encode_header(Encoder& to) const {
     stage.filter.encode_payload(payload);
     to.u16(static_cast<std::uint16_t>(stage.filter.kind()));
     to.u16(stage.filter.version());
-    to.u64(stage.written);
-    to.u64(payload.count());
-    const std::vector<std::byte> bytes = fields.take();
-    to.u32(static_cast<std::uint32_t>(bytes.size()));
-    to.bytes(bytes);
+    to.varint(stage.written);
+    to.varint(payload.count());
+    to.varint(fields.written().size());
+    to.bytes(fields.written());
   }
 }
 
@@ -332,20 +331,20 @@ void Growth::encode_payload(Encoder& to) const {
 }
 
 void Growth::decode(Decoder& header, Decoder& payload) {
-  growths_ = header.u64();
-  generation_keys_ = header.u64();
-  const std::uint32_t count = header.u32();
+  growths_ = header.varint();
+  generation_keys_ = header.varint();
+  const std::uint64_t count = header.varint();
   if (count == 0 || count > kMostStages)
     throw CorruptSnapshot(
         fmt::format("a window has {} stages: there should be 1 to {}", count, kMostStages));
   stages_.clear();
   ++changes_;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint16_t kind = header.u16();
     const std::uint16_t version = header.u16();
-    const std::uint64_t written = header.u64();
-    const std::uint64_t payload_bytes = header.u64();
-    const std::uint32_t field_bytes = header.u32();
+    const std::uint64_t written = header.varint();
+    const std::uint64_t payload_bytes = header.varint();
+    const std::uint64_t field_bytes = header.varint();
     if (payload_bytes > payload.remaining() || field_bytes > header.remaining())
       throw CorruptSnapshot(fmt::format("stage {} of the window is not there whole", i));
     PartDecoder fields(header, field_bytes);

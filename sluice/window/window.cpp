@@ -383,21 +383,22 @@ double Window::npws() const {
 
 void Window::encode_header(Encoder& to) const {
   to.u8(static_cast<std::uint8_t>(params_.spec.kind));
-  to.u64(params_.spec.size);
+  to.varint(params_.spec.size);
   to.u8(static_cast<std::uint8_t>(params_.anchor));
   to.u8(static_cast<std::uint8_t>(params_.growth));
   to.f64(params_.fpr);
-  to.u64(params_.keys.value_or(0));
-  to.u32(params_.generations.value_or(0));
-  to.u64(params_.max_ahead.value_or(0));
-  to.u32(static_cast<std::uint32_t>(params_.filter.size()));
+  to.varint(params_.keys.value_or(0));
+  to.varint(params_.generations.value_or(0));
+  to.varint(params_.max_ahead.value_or(0));
+  to.varint(params_.filter.size());
   to.bytes(std::as_bytes(std::span(params_.filter)));
   clock_.encode(to);
-  to.u64(left_);
-  to.u64(static_cast<std::uint64_t>(tick_));
+  to.varint(left_);
   to.u8(claimant_.has_value());
-  to.u64(claimant_.value_or(Digest{}).lo);
-  to.u64(claimant_.value_or(Digest{}).hi);
+  if (claimant_) {
+    to.u64(claimant_->lo);
+    to.u64(claimant_->hi);
+  }
   growth_->encode_header(to);
 }
 
@@ -411,7 +412,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   };
   Params params;
   const std::uint8_t kind = header.u8();
-  params.spec.size = header.u64();
+  params.spec.size = header.varint();
   const std::uint8_t anchor = header.u8();
   const std::uint8_t growth = header.u8();
   refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2);
@@ -419,34 +420,32 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   params.anchor = static_cast<Anchor>(anchor);
   params.growth = static_cast<Growth::By>(growth);
   params.fpr = header.f64();
-  if (const std::uint64_t keys = header.u64()) params.keys = keys;
-  params.generations = header.u32();
-  if (const std::uint64_t ahead = header.u64()) params.max_ahead = ahead;
-  const std::uint32_t length = header.u32();
+  if (const std::uint64_t keys = header.varint()) params.keys = keys;
+  const std::uint64_t generations = header.varint();
+  refuse(generations > std::numeric_limits<unsigned>::max());
+  params.generations = static_cast<unsigned>(generations);
+  if (const std::uint64_t ahead = header.varint()) params.max_ahead = ahead;
+  const std::uint64_t length = header.varint();
   refuse(length > kMostFilterText || length > header.remaining());
   params.filter.resize(length);
   header.bytes(std::as_writable_bytes(std::span(params.filter)));
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   Window window(params, memory);
   window.clock_.decode(header);
-  window.left_ = header.u64();
-  const auto tick = static_cast<std::int64_t>(header.u64());
+  window.left_ = header.varint();
   const std::uint8_t has_claimant = header.u8();
-  const std::uint64_t lo = header.u64();
-  const Digest claimant{lo, header.u64()};
-  refuse(has_claimant > 1 || (has_claimant == 0 && claimant != Digest{}));
-  if (has_claimant == 1) window.claimant_ = claimant;
+  refuse(has_claimant > 1);
+  if (has_claimant == 1) {
+    const std::uint64_t lo = header.u64();
+    window.claimant_ = Digest{lo, header.u64()};
+  }
   window.growth_->decode(header, payload);
   refuse(window.generations() != params.generations);
   refuse((params.spec.kind == WindowSpec::Kind::landmark) != (params.generations == 0u));
   refuse(window.left_ == 0 || window.left_ > window.generation_size());
-  // Between two reads the present tick is that of now: what lies elsewhere was never written.
-  if (params.spec.by_time() && window.clock_.started()) {
-    refuse(tick != window.tick_of(window.clock_.now()));
-    window.set_tick(tick);
-  } else {
-    refuse(tick != 0);
-  }
+  // Between two calls the present tick is that of now.
+  if (params.spec.by_time() && window.clock_.started())
+    window.set_tick(window.tick_of(window.clock_.now()));
   return window;
 }
 

@@ -64,8 +64,8 @@ TEST(GoldenDelta, LeadsToTheSameSnapshot) {
     EXPECT_EQ(to.take(), later(golden.base)) << golden.delta;
     // The only chunk stands behind the header: fixed fields, snapshot's header, checksum, length.
     std::byte length[4], coding[1];
-    delta.read(12, length);
-    delta.read(41 + BytesDecoder(length).u32() + 8 + 4, coding);
+    delta.read(22, length);
+    delta.read(26 + BytesDecoder(length).u32() + 8 + 4, coding);
     EXPECT_EQ(coding[0], static_cast<std::byte>(golden.coding)) << golden.delta;
   }
 }

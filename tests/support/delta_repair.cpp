@@ -7,7 +7,7 @@
 namespace sluice::testing_support {
 namespace {
 
-constexpr std::size_t kFixed = 41, kBaseAt = 16, kChunk = std::size_t{1} << 20;
+constexpr std::size_t kFixed = 26, kBaseAt = 5, kHeaderBytesAt = 22;
 
 template <class Word>
 void store(std::byte* at, Word value) {
@@ -20,37 +20,25 @@ std::uint64_t load(const std::byte* at, std::size_t bytes) {
   return value;
 }
 
-std::uint64_t chained(std::uint64_t link, std::uint64_t word) {
-  std::byte pair[16];
-  store(pair, link);
-  store(pair + 8, word);
-  return XXH3_64bits(pair, sizeof pair);
-}
-
 }  // namespace
 
 void repair_delta(std::span<std::byte> delta, std::uint64_t old_identity) {
   if (delta.size() < kFixed) return;
-  const std::size_t header = load(delta.data() + 12, 4);
+  const std::size_t header = load(delta.data() + kHeaderBytesAt, 4);
   if (header < 8 || delta.size() - kFixed < header || delta.size() - kFixed - header < 8) return;
   if (delta[kBaseAt] != std::byte{0}) store(delta.data() + kBaseAt + 1, old_identity);
   store(delta.data() + kFixed + header - 8, XXH3_64bits(delta.data() + kFixed, header - 8));
-  std::uint64_t link = XXH3_64bits(delta.data(), kFixed + header);
-  store(delta.data() + kFixed + header, link);
+  std::uint64_t checksum = XXH3_64bits(delta.data(), kFixed + header);
+  store(delta.data() + kFixed + header, checksum);
 
-  const std::uint64_t payload = load(delta.data() + 33, 8);
-  const std::uint64_t chunks = payload / kChunk + (payload % kChunk != 0);
   std::span<std::byte> rest = delta.subspan(kFixed + header + 8);
-  for (std::uint64_t number = 0; number < chunks; ++number) {
-    if (rest.size() < 4) return;
+  while (rest.size() > 4) {
     const std::size_t length = load(rest.data(), 4);
     if (rest.size() - 4 < length || rest.size() - 4 - length < 8) return;
-    const std::uint64_t checksum = XXH3_64bits_withSeed(rest.data() + 4, length, number);
+    checksum = XXH3_64bits_withSeed(rest.data() + 4, length, checksum);
     store(rest.data() + 4 + length, checksum);
-    link = chained(link, checksum);
     rest = rest.subspan(12 + length);
   }
-  if (rest.size() >= 8) store(rest.data(), chained(link, chunks));
 }
 
 }  // namespace sluice::testing_support

@@ -8,9 +8,8 @@
 
 namespace sluice::testing_support {
 
-// Rewrites the header checksums (the snapshot's within it, too), the chunks' checksums and the
-// final one, as far as they lie within `delta`, and the identity of the old snapshot where there is
-// one.
+// Rewrites the header checksums (the snapshot's within it, too) and the chunks' checksums, as far as
+// they lie within `delta`, and the identity of the old snapshot where there is one.
 void repair_delta(std::span<std::byte> delta, std::uint64_t old_identity);
 
 }  // namespace sluice::testing_support

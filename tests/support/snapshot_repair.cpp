@@ -5,51 +5,69 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sluice/base/codec.hpp"
+#include "sluice/base/error.hpp"
+
 namespace sluice::testing_support {
 namespace {
 
-constexpr std::size_t kFixed = 16, kFooter = 24, kChunk = std::size_t{1} << 20;
+constexpr std::size_t kHeaderLengthAt = 5, kSecret = 32, kChunk = std::size_t{1} << 20;
 
-template <class Word>
-void store(std::byte* at, Word value) {
-  for (std::size_t i = 0; i < sizeof(Word); ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+void store(std::byte* at, std::uint64_t value) {
+  for (std::size_t i = 0; i < 8; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-std::uint64_t chained(std::uint64_t link, std::uint64_t word) {
-  std::byte pair[16];
-  store(pair, link);
-  store(pair + 8, word);
-  return XXH3_64bits(pair, sizeof pair);
+// Makes the header say that the payload has so many bytes, where the number takes as many as the
+// one that is there. Throws CorruptSnapshot when the header is none.
+void repair_payload_bytes(std::span<std::byte> header, std::uint64_t payload) {
+  BytesDecoder from(header);
+  from.varint();
+  from.varint();
+  from.view(from.varint());
+  const std::size_t at = header.size() - from.remaining();
+  from.varint();
+  const std::size_t end = header.size() - from.remaining();
+  from.view(1 + kSecret);
+  for (std::uint64_t texts = 2 * from.varint(); texts != 0; --texts) from.view(from.varint());
+  for (std::uint64_t sections = from.varint(); sections != 0; --sections) {
+    from.u8();
+    from.view(from.varint());
+    payload -= std::min(payload, from.varint());
+  }
+  BytesEncoder number;
+  number.varint(payload);
+  if (number.written().size() == end - at)
+    std::ranges::copy(number.written(), header.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 }  // namespace
 
-void repair_snapshot(std::span<std::byte> snapshot) {
-  if (snapshot.size() < kFixed) return;
-  std::size_t header = 0;
-  for (std::size_t i = 0; i < 4; ++i)
-    header |= std::to_integer<std::size_t>(snapshot[12 + i]) << (8 * i);
-  if (snapshot.size() - kFixed < header || snapshot.size() - kFixed - header < 8) return;
-  std::uint64_t link = XXH3_64bits(snapshot.data(), kFixed + header);
-  store(snapshot.data() + kFixed + header, link);
-
-  std::span<std::byte> rest = snapshot.subspan(kFixed + header + 8);
-  if (rest.size() < kFooter) return;
-  std::uint64_t chunks = 0, payload = 0;
-  while (rest.size() > kFooter) {
-    if (rest.size() - kFooter <= 12) return;
-    const std::size_t length = std::min(rest.size() - kFooter - 12, kChunk);
-    const std::uint64_t checksum = XXH3_64bits_withSeed(rest.data() + 4, length, chunks);
-    store(rest.data(), static_cast<std::uint32_t>(length));
-    store(rest.data() + 4 + length, checksum);
-    link = chained(link, checksum);
-    ++chunks;
-    payload += length;
-    rest = rest.subspan(12 + length);
+void repair_snapshot(std::span<std::byte> snapshot) try {
+  if (snapshot.size() < kHeaderLengthAt) return;
+  BytesDecoder from(snapshot.subspan(kHeaderLengthAt));
+  const std::uint64_t length = from.varint();
+  const std::size_t header_at = snapshot.size() - from.remaining();
+  from.view(length);
+  if (from.remaining() < 8) return;
+  std::span<std::byte> rest = snapshot.subspan(header_at + length + 8);
+  const std::size_t chunks = (rest.size() + kChunk + 7) / (kChunk + 8);
+  if (rest.size() >= 8 * chunks) {
+    try {
+      repair_payload_bytes(snapshot.subspan(header_at, length), rest.size() - 8 * chunks);
+    } catch (const CorruptSnapshot&) {
+      // The checksums are made right all the same.
+    }
   }
-  store(rest.data(), chunks);
-  store(rest.data() + 8, payload);
-  store(rest.data() + 16, chained(chained(link, chunks), payload));
+  std::uint64_t checksum = XXH3_64bits(snapshot.data(), header_at + length);
+  store(snapshot.data() + header_at + length, checksum);
+  while (rest.size() > 8) {
+    const std::size_t size = std::min(rest.size() - 8, kChunk);
+    checksum = XXH3_64bits_withSeed(rest.data(), size, checksum);
+    store(rest.data() + size, checksum);
+    rest = rest.subspan(size + 8);
+  }
+} catch (const CorruptSnapshot&) {
+  // So short or so broken that there is nothing to repair.
 }
 
 }  // namespace sluice::testing_support

@@ -7,8 +7,8 @@
 
 namespace sluice::testing_support {
 
-// Rewrites the header checksum, the chunks' lengths and checksums, and the footer, as far as they
-// lie within `snapshot`. Neither the header nor the payload is changed.
+// Rewrites all checksums as far as they lie within `snapshot`, and in the header the bytes of the
+// payload to what is there, if that number takes no other length. Nothing else is changed.
 void repair_snapshot(std::span<std::byte> snapshot);
 
 }  // namespace sluice::testing_support
