@@ -23,40 +23,13 @@
 #include "options.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/kernels/simd.hpp"
 
 namespace sluice::bench {
 namespace {
 
-struct Subject {
-  const char* name;
-  const char* settings;
-  double fpr;
-  bool every_level;     // has kernels of its own for each instruction set
-  bool uneven = false;  // has work beside its keys': generations that end, a table that grows
-  bool grows = false;   // is measured from empty on
-};
-
-constexpr Subject kSubjects[] = {
-    {"bloom, blocked, 8 probes", "bloom,layout=blocked,probes=8", 1e-2, true},
-    {"bloom, blocked, 16 probes", "bloom,layout=blocked,probes=16", 1e-4, true},
-    {"bloom, classic", "bloom,layout=classic", 1e-2, false},
-    {"counting", "counting", 1e-2, false},
-    {"dynamic", "dynamic", 1e-2, false},
-    {"growing, from empty", "growing", 1e-6, true, true, true},
-    {"exact", "exact", 0.5, false},
-    {"stable", "stable", 1e-2, false},
-    {"reservoir", "reservoir", 1e-2, false},
-    {"cohort, 16-bit slots", "cohort,slot=16", 2e-2, true, true},
-    {"cohort, 24-bit slots", "cohort,slot=24", 1e-4, true, true},
-    {"cohort, 32-bit slots", "cohort,slot=32", 1e-6, true, true},
-    {"apbbf, line", "apbbf,layout=line", 2e-2, true, true},
-    {"apbbf, column", "apbbf,layout=column,k=2,l=5", 2e-4, true, true},
-    {"apbbf, segment", "apbbf,layout=segment,k=2,l=5", 2e-4, true, true},
-    {"apbf", "apbf", 1e-2, false, true},
-    {"timing", "timing", 1e-2, false, true},
-    {"timer", "timer", 1e-2, false, true},
-};
+using Subject = GuardSample;
 
 constexpr std::uint64_t kKeys = 1'000'000;
 constexpr double kDuplicates = 0.3;
@@ -69,18 +42,20 @@ constexpr std::size_t kShortBatch = 64;
 template <class Act>
 void each_subject(Act act) {
   const std::string chosen(simd_level());
-  for (const Subject& subject : kSubjects) {
-    for (const std::string_view level : simd_levels()) {
-      if (!subject.every_level && level != "portable") continue;
-      force_simd_level(level);
-      act(subject, level);
+  for (const FilterInfo& filter : catalogue()) {
+    for (const Subject& subject : filter.row->guard) {
+      for (const std::string_view level : simd_levels()) {
+        if (!subject.every_level && level != "portable") continue;
+        force_simd_level(level);
+        act(subject, level);
+      }
     }
   }
   force_simd_level(chosen);
 }
 
 Kept made(const Subject& subject, std::uint64_t keys) {
-  Kept kept(subject.settings, subject.grows ? 4 * keys : keys, subject.fpr);
+  Kept kept(std::string(subject.filter), subject.grows ? 4 * keys : keys, subject.fpr);
   if (!subject.grows) kept.settle();
   return kept;
 }
@@ -127,11 +102,12 @@ void run_lines(const Options&, Report& report) {
   each_subject([&](const Subject& subject, std::string_view level) {
     const std::string a_key = fmt::format("{:.2f}", lines_per_key(subject));
     if (!subject.uneven || level != simd_levels().front()) {
-      report.row({subject.name, std::string(level), a_key});
+      report.row({std::string(subject.name), std::string(level), a_key});
       return;
     }
     const double worst = worst_batch(subject, 1);
-    report.row({subject.name, std::string(level), a_key, fmt::format("{:.2f}", worst)});
+    report.row(
+        {std::string(subject.name), std::string(level), a_key, fmt::format("{:.2f}", worst)});
     report.at_most(fmt::format("{}: worst batch / median batch, in lines", subject.name), worst,
                    kMostUneven);
   });

@@ -1,35 +1,15 @@
-// Writes the seeds of the snapshot fuzzer: one tiny snapshot a kind of filter, empty and with keys.
+// Writes the seeds of the snapshot fuzzer: one small snapshot per kind of
+// filter and layout, empty and with keys.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
 #include "connectors/files/state_file.hpp"
-#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/window/window.hpp"
 
 namespace {
-
-constexpr const char* kFilters[] = {
-    "none",
-    "exact",
-    "bloom,layout=classic,bytes=64,probes=3",
-    "bloom,layout=blocked,bytes=64,probes=8",
-    "bloom,layout=blocked,bytes=192,probes=16",
-    "growing,slot=16,keys=1,fpr=0.05",
-    "growing,slot=32,keys=1",
-    "growing,slot=64,keys=1",
-    "cohort",
-    "counting,bytes=64,probes=3",
-    "dynamic,keys=5,fpr=0.1,layout=matrix",
-    "dynamic,keys=5,fpr=0.1,forget=yes",
-    "dynamic,keys=5,fpr=0.1,tighten=0.5",
-    "stable,bytes=64,probes=2,decrements=4,max=2",
-    "reservoir,bytes=64,filters=3,variant=paper",
-    "reservoir,bytes=64,filters=3,resets=1",
-    "sharded,shards=2,of=bloom,layout=blocked,probes=8,fpr=0.1",
-    "sharded,shards=3,of=cohort,slot=16,fpr=0.05",
-};
 
 using namespace sluice;
 
@@ -60,7 +40,7 @@ void write_window_seeds(const std::filesystem::path& folder) {
   save(folder / "window_count", hasher, AnyFilter(std::move(count)), {});
 }
 
-void write_seed(const std::filesystem::path& path, const char* filter, int keys) {
+void write_seed(const std::filesystem::path& path, std::string_view filter, int keys) {
   const HashKind kind = keys == 0 ? HashKind::xxh3 : HashKind::highway;
   const Hasher hasher(kind, Secret::from_seed(1));
   AnyFilter made = make_filter(filter, {.keys = 20});
@@ -80,10 +60,11 @@ int main(int count, char** arguments) {
     std::fputs("usage: snapshot_seeds DIRECTORY\n", stderr);
     return 2;
   }
-  int number = 0;
-  for (const char* filter : kFilters)
-    for (const int keys : {0, 12})
-      write_seed(std::filesystem::path(arguments[1]) / ("seed" + std::to_string(number++)), filter,
-                 keys);
-  write_window_seeds(arguments[1]);
+  const std::filesystem::path folder = arguments[1];
+  for (const FilterInfo& filter : catalogue())
+    for (const GoldenSample& sample : filter.row->golden)
+      for (const int keys : {0, 12})
+        write_seed(folder / (std::string(sample.file) + (keys == 0 ? "_empty" : "")), sample.filter,
+                   keys);
+  write_window_seeds(folder);
 }

@@ -10,15 +10,18 @@
 
 namespace sluice {
 
+struct FilterRow;
+
 struct FilterInfo {
   std::string_view name;
   std::string_view summary;  // what it is and when to choose it, in a sentence
   std::span<const ParameterInfo> parameters;
   AnyFilter (*make)(const Wish& wish, const Settings& settings, MemoryResource& memory);
-  // What make would make, without making it; its bytes are those of the filter in its holder, without
-  // that. Throws BadParameters as make does, but for some
-  // parameters that only make refuses; NoMemory never.
+  // What make would make, without making it; its bytes are those of the filter, without its holder.
+  // Throws BadParameters as make does, but for some parameters that only make refuses; NoMemory
+  // never.
   Forecast (*forecast)(const Wish& wish, const Settings& settings);
+  const FilterRow* row;  // what the planner and the tests know of it: catalogue_row.hpp
 };
 
 // In the order in which they should be shown.

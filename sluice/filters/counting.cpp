@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/bloom/bloom_fields.hpp"
-#include "sluice/filters/bloom/bloom_sizing.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/filters/nibbles.hpp"
 #include "sluice/kernels/prefetch.hpp"
 #include "sluice/model/bloom.hpp"
@@ -86,7 +85,8 @@ Counting Counting::make(const Params& params, MemoryResource& memory) {
   return Counting(params, memory);
 }
 
-Counting::Counting(const Params& params, MemoryResource& memory) : params_(params), table_(params.counters / 2, memory) {}
+Counting::Counting(const Params& params, MemoryResource& memory)
+    : params_(params), table_(params.counters / 2, memory) {}
 
 bool Counting::may_contain(const Digest& digest) const noexcept {
   const auto* words = table_.as<std::uint64_t>();

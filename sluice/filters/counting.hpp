@@ -65,7 +65,7 @@ class Counting {
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
   static Counting decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+                         MemoryResource& memory = default_memory());
 
  private:
   Counting(const Params& params, MemoryResource& memory);

@@ -208,7 +208,10 @@ Reservoir Reservoir::make(const Params& params, MemoryResource& memory) {
 }
 
 Reservoir::Reservoir(const Params& params, MemoryResource& memory)
-    : params_(params), size_(params.size()), random_(params.seed), table_(params.bits / 8, memory) {}
+    : params_(params),
+      size_(params.size()),
+      random_(params.seed),
+      table_(params.bits / 8, memory) {}
 
 void Reservoir::set(std::uint64_t at) noexcept {
   std::uint64_t& word = table_.as<std::uint64_t>()[at / 64];

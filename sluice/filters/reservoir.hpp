@@ -81,7 +81,7 @@ class Reservoir {
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
   static Reservoir decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+                          MemoryResource& memory = default_memory());
 
  private:
   Reservoir(const Params& params, MemoryResource& memory);

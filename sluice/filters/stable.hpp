@@ -78,7 +78,7 @@ class Stable {
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
   static Stable decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+                       MemoryResource& memory = default_memory());
 
  private:
   Stable(const Params& params, MemoryResource& memory);

@@ -17,8 +17,10 @@ void for_each_family(const PlanRequest& request, See see) {
   const auto look = [&](std::span<const Family> families) {
     for (const Family& family : families) see(family);
   };
-  look(request.window ? window_families() : request.expect ? set_families() : growing_families());
-  if (request.fnr) look(forgetting_families());
+  look(request.window   ? families_for(Role::window)
+       : request.expect ? families_for(Role::set)
+                        : families_for(Role::growing_set));
+  if (request.fnr) look(families_for(Role::forgetting));
 }
 
 bool can_be_had(const PlanRequest& request, const Family& family) {

@@ -117,8 +117,9 @@ std::vector<Plan> worth_choosing(const PlanRequest& request, std::span<const Fam
 }
 
 std::span<const Family> families_of(const PlanRequest& request) {
-  if (request.window || memory_alone(request)) return planning::window_families();
-  return request.expect ? planning::set_families() : planning::growing_families();
+  if (request.window || memory_alone(request)) return planning::families_for(Role::window);
+  return request.expect ? planning::families_for(Role::set)
+                        : planning::families_for(Role::growing_set);
 }
 
 // The default where it will do; else what takes the fewest bytes or, where the error is open, errs
@@ -183,7 +184,7 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
 // lie far apart, the share of them that is caught is in proportion to it.
 void choose_for_memory(const PlanRequest& request, Planning& planning) {
   const std::size_t window = choose(fixed_error(request), planning.candidates);
-  std::vector<Plan> random = sized(request, planning::forgetting_families());
+  std::vector<Plan> random = sized(request, planning::families_for(Role::forgetting));
   const std::size_t farthest = static_cast<std::size_t>(
       std::ranges::max_element(random, {},
                                [](const Plan& plan) { return plan.feasible() ? plan.holds : 0; }) -
@@ -264,10 +265,10 @@ Planning plan(const PlanRequest& request, PlanScope scope) {
     choose_for_memory(request, planning);
   } else {
     if (request.fnr)
-      std::ranges::move(sized(request, planning::forgetting_families()),
+      std::ranges::move(sized(request, planning::families_for(Role::forgetting)),
                         std::back_inserter(planning.candidates));
     else if (scope == PlanScope::all)
-      for (const Family& family : planning::forgetting_families())
+      for (const Family& family : planning::families_for(Role::forgetting))
         planning.candidates.push_back({.filter = std::string(family.text),
                                        .why_not = "lets some duplicates through: needs --fnr"});
     const std::size_t chosen = choose(request, planning.candidates);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <vector>
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
@@ -19,25 +21,6 @@ namespace {
 constexpr double kLeastFpr = 1e-12;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
 constexpr double kRounding = 1e-9;
-
-constexpr Family kSets[] = {{"bloom"},
-                            {"bloom,layout=blocked"},
-                            {"bloom,layout=classic"},
-                            {"growing"},
-                            {"dynamic"},
-                            {"counting"},
-                            {"exact"}};
-// Half the error for each filter of twice the keys: as many as come.
-constexpr Family kGrowing[] = {{"growing"}, {"dynamic,tighten=0.5"}, {"exact"}};
-constexpr Family kWindows[] = {{"cohort"},
-                               {"apbbf,layout=line", false, true},
-                               {"apbbf,layout=column", false, true},
-                               {"apbbf,layout=segment", false, true},
-                               {"apbf", false, true},
-                               {"timing"},
-                               {"timer"},
-                               {"exact-window"}};
-constexpr Family kForgetting[] = {{"reservoir", true}, {"stable", true}};
 
 // Generations to try for a filter whose slack is several of them.
 constexpr unsigned kCuts[] = {6, 8, 11, 16, 23, 32, 45, 64, 91, 128};
@@ -113,17 +96,15 @@ std::string table_of(const std::string& settings) {
 
 }  // namespace
 
-std::span<const Family> set_families() {
-  return kSets;
-}
-std::span<const Family> growing_families() {
-  return kGrowing;
-}
-std::span<const Family> window_families() {
-  return kWindows;
-}
-std::span<const Family> forgetting_families() {
-  return kForgetting;
+std::span<const Family> families_for(Role role) {
+  static const auto kFamilies = [] {
+    std::array<std::vector<Family>, 4> of_role;
+    for (const FilterInfo& filter : catalogue())
+      for (const Family& family : filter.row->families)
+        of_role[static_cast<std::size_t>(family.role)].push_back(family);
+    return of_role;
+  }();
+  return kFamilies[static_cast<std::size_t>(role)];
 }
 
 double floor3(double value) {
@@ -210,7 +191,7 @@ Plan Sizing::least_error(const Family& family, std::optional<std::uint64_t> keys
   if (plan.feasible()) return plan;
   // Counted from the far end: the larger the error, the better it fits. What forgets at random
   // takes a search for each, and tenths of a decade will do.
-  const int step = family.forgets ? 90 : 1;
+  const int step = family.forgets() ? 90 : 1;
   const int found = greatest(0, (most - least) / step, [&](int index) {
     return sized(family, keys, share_at(most - step * index), Words::no).feasible();
   });
@@ -242,7 +223,7 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
                    Words words) {
   Plan plan{.filter = std::string(family.text), .anchor = request_.anchor, .target_fpr = fpr};
   try {
-    if (family.forgets) return sized_forgetting(family, keys, fpr, words);
+    if (family.forgets()) return sized_forgetting(family, keys, fpr, words);
     if (request_.window || memory_alone(request_)) return sized_window(family, keys, fpr, words);
     plan.keys = keys;
     judge(plan, family, fpr,
@@ -383,7 +364,7 @@ void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecas
   plan.settings = without_fpr(made.settings);
   // A window is what was asked for; a set, too.
   plan.bits_per_key = 8 * static_cast<double>(plan.bytes) / static_cast<double>(plan.holds);
-  if (plan.fpr > 0 && !family.forgets) {
+  if (plan.fpr > 0 && !family.forgets()) {
     const double slack = std::max(made.slack, 1 / static_cast<double>(plan.holds));
     const bool sliding = plan.window && plan.window->kind != WindowSpec::Kind::landmark;
     const double bound = sliding ? model::window_lower_bound_bits(made.fpr, slack)

@@ -3,20 +3,14 @@
 
 #include <span>
 
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/plan/plan.hpp"
 
 namespace sluice::planning {
 
-// A filter and layout. The first of a kind is the default, and is taken wherever it is feasible.
-struct Family {
-  std::string_view text;
-  bool forgets = false;    // at random: it has false negatives
-  bool by_slices = false;  // its slack is several generations: more of them are tried
-};
-std::span<const Family> set_families();      // of a known number of keys
-std::span<const Family> growing_families();  // of any number
-std::span<const Family> window_families();
-std::span<const Family> forgetting_families();
+// What a filter is tried for, in the catalogue's order.
+using Family = PlanFamily;
+std::span<const Family> families_for(Role role);
 
 // Numbers of three digits, so that what is printed is what was meant; ceil6 of six.
 double floor3(double value);

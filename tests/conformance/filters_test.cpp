@@ -1,4 +1,4 @@
-// The contract of filters/contract.hpp, held by every filter: one line in kFilters joins.
+// The contract of filters/contract.hpp, held by every filter of the catalogue.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
@@ -20,102 +20,12 @@ using testing_support::copy_of;
 using testing_support::random_digests;
 
 // What to make, with a size that is in cache (small) and one that is prefetched (large).
-constexpr const char* kFilters[] = {
-    "none",
-    "exact",
-    "exact,keys=200k",
-    "bloom,keys=3000",
-    "bloom,keys=600k",
-    "bloom,keys=3000,fpr=0.01",
-    "bloom,keys=2M,fpr=0.01",
-    "bloom,layout=classic,keys=3000",
-    "bloom,layout=classic,keys=700k",
-    "bloom,layout=classic,bytes=4096,probes=1",
-    "counting,keys=13k,fpr=0.01",
-    "counting,keys=300k",
-    "counting,bytes=4096,probes=1",
-    "dynamic",
-    "dynamic,keys=700,fpr=1e-4",
-    "dynamic,keys=700,fpr=1e-4,layout=plain",
-    "dynamic,keys=100,fpr=1e-4",
-    "dynamic,keys=3000,fpr=1e-4,forget=yes",
-    "dynamic,keys=700k,forget=yes",
-    "dynamic,keys=700k,layout=plain",
-    "dynamic,keys=500,fpr=0.01,tighten=0.8",
-    "dynamic,keys=800k,tighten=0.5,growth=1",
-    "stable,bytes=32KiB,fpr=0.01",
-    "stable,bytes=24KiB,probes=3,decrements=70,max=3",
-    "stable,bytes=24KiB,probes=2,decrements=7,max=9,draws=independent",
-    "stable,bytes=4MiB,fpr=0.001,seed=7",
-    "stable,bytes=4MiB,fpr=0.01,draws=independent",
-    "reservoir,bytes=8KiB,fpr=0.01",
-    "reservoir,bytes=1000,filters=3,resets=1,seed=0",
-    "reservoir,bytes=4MiB,fpr=0.001",
-    "reservoir,bytes=64,fpr=0.1,aim=few-false-negatives",
-    "reservoir,bytes=200,fpr=0.1,aim=mean,variant=paper",
-    "reservoir,bytes=16KiB,fpr=0.1,aim=few-false-positives,variant=paper,threshold=0.5",
-    "reservoir,bytes=4MiB,fpr=0.1,aim=few-false-negatives,variant=paper,seed=9",
-    "growing",
-    "growing,keys=1",
-    "growing,keys=200k",
-    "growing,slot=16,keys=1,fpr=0.05",
-    "growing,slot=16,keys=2M,fpr=0.05",
-    "growing,slot=64",
-    "growing,fpr=1e-9,keys=1",
-    "cohort,keys=14k,slot=16",
-    "cohort,keys=14k,slot=24",
-    "cohort,keys=14k,slot=32",
-    "cohort,keys=14k,slot=40",
-    "cohort,keys=14k,slot=48",
-    "cohort,keys=300k",
-    "cohort,keys=300k,slot=24",
-    "exact-window,generations=5",
-    "exact-window,generations=1,keys=200k",
-    "timing,keys=14k",
-    "timing,keys=14k,fpr=0.05,generations=9",
-    "timing,keys=300k,fpr=0.001,generations=24",
-    "timing,keys=14k,fpr=0.01,probes=3,timer=15",
-    "timer,keys=14k",
-    "timer,keys=300k,fpr=0.001,generations=200",
-    "timer,keys=14k,layout=plain,fpr=0.01",
-    "timer,keys=14k,layout=horizontal,slices=7,fpr=0.01,timer=16",
-    "timer,keys=14k,fpr=0.01,equal=2",
-    "apbf,keys=200k,l=14",
-    "apbf,keys=60k,k=4,l=3",
-    "apbf,keys=1M",
-    "apbf,keys=100k,k=3,l=5,slices=4",
-    "apbbf,keys=70k,k=2,l=5,block=512,bits=8",
-    "apbbf,keys=70k,k=2,l=5,block=512,bits=4",
-    "apbbf,keys=70k,k=2,l=5,block=64,bits=8",
-    "apbbf,keys=120k,k=3,l=8,block=64,bits=4",
-    "apbbf,keys=1M,l=8",
-    "apbbf,layout=column,keys=70k,k=2,l=5,block=512,bits=8",
-    "apbbf,layout=column,keys=70k,k=2,l=5,block=512,bits=4",
-    "apbbf,layout=column,keys=70k,k=2,l=5,block=64,bits=8",
-    "apbbf,layout=column,keys=70k,k=2,l=5,block=64,bits=4",
-    "apbbf,layout=column,keys=1M,l=8",
-    "apbbf,layout=line,keys=200k,k=5,l=11",
-    "apbbf,layout=line,keys=1M,fpr=0.02",
-    "apbbf,layout=line,keys=90k,k=3,l=5",
-    "apbbf,layout=line,keys=300k,k=12,l=20",
-    "sharded,keys=14k",
-    "sharded,shards=3,keys=600k,fpr=0.01",
-    "sharded,shards=64,of=bloom,layout=classic,keys=20k",
-    "sharded,of=exact",
-    "sharded,shards=5,of=counting,keys=20k,fpr=0.01",
-    "sharded,of=dynamic,keys=700,fpr=1e-4",
-    "sharded,shards=3,of=dynamic,keys=3000,fpr=1e-4,forget=yes",
-    "sharded,of=growing",
-    "sharded,of=stable,bytes=32KiB,fpr=0.01",
-    "sharded,of=reservoir,bytes=8KiB,fpr=0.01",
-    "sharded,of=cohort,keys=14k,slot=32",
-    "sharded,shards=4,of=cohort,keys=300k,slot=24",
-    "sharded,shards=3,of=exact-window,generations=5",
-    "sharded,of=apbf,keys=200k,l=14",
-    "sharded,shards=3,of=apbf,keys=100k,k=3,l=5,of.slices=4",
-    "sharded,of=apbbf,layout=column,keys=70k,k=2,l=5,block=512,bits=4",
-    "sharded,of=timer,keys=14k,layout=horizontal,of.slices=7,fpr=0.01,timer=16",
-};
+std::vector<std::string> filters() {
+  std::vector<std::string> all;
+  for (const FilterInfo& filter : catalogue())
+    all.insert(all.end(), filter.row->conformance.begin(), filter.row->conformance.end());
+  return all;
+}
 
 // A stream of `records` digests; each is with probability 0.4 a repeat of an earlier one, sometimes
 // the one just before, so that duplicates also fall within a batch.
@@ -147,7 +57,7 @@ std::vector<Verdict> observe_in_batches(AnyFilter& filter, std::span<const Diges
   return verdicts;
 }
 
-class Conformance : public testing::TestWithParam<const char*> {
+class Conformance : public testing::TestWithParam<std::string> {
  protected:
   static AnyFilter make() { return make_filter(GetParam(), Wish{}); }
   const std::vector<Digest> digests_ = stream(1, 20'000);
@@ -454,7 +364,7 @@ TEST_P(Conformance, MergingWithAnotherKindOrOtherParametersIsRefused) {
   EXPECT_EQ(bytes_of(filter), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Filters, Conformance, testing::ValuesIn(kFilters), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Filters, Conformance, testing::ValuesIn(filters()), [](const auto& test) {
   std::string name = test.param;
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');

@@ -1,5 +1,5 @@
-// The contract of filters/window_contract.hpp, held by every window filter: one line in kWindows
-// joins. The truth is tests/support/window_reference.hpp.
+// The contract of filters/window_contract.hpp, held by every window filter of the catalogue. The
+// truth is tests/support/window_reference.hpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/filters/exact/exact_window.hpp"
 #include "sluice/kernels/simd.hpp"
@@ -24,7 +24,7 @@ using testing_support::count_of;
 using testing_support::WindowReference;
 
 struct Window {
-  const char* filter;
+  std::string filter;
   unsigned slack = 0;  // generations that a key may stay beyond generations() and its own
 };
 
@@ -32,36 +32,15 @@ void PrintTo(const Window& window, std::ostream* out) {
   *out << window.filter;
 }
 
-// Each is planned for 2000 keys per window or more, which the streams below do not pass.
-constexpr Window kWindows[] = {
-    {"exact-window,generations=1"},
-    {"exact-window,generations=7"},
-    {"exact-window,generations=300,keys=100"},
-    {"cohort,keys=2000,slot=16"},
-    {"cohort,keys=2000,slot=16,generations=1"},
-    {"cohort,keys=2000,slot=24"},
-    {"cohort,keys=2000,slot=32,generations=61"},
-    {"cohort,keys=2000,slot=40,generations=13"},
-    {"cohort,keys=2000,slot=48,generations=3"},
-    {"timing,keys=2000,fpr=0.01"},
-    {"timing,keys=2000,fpr=0.001,generations=1"},
-    {"timing,keys=2000,fpr=0.001,generations=24"},
-    {"timing,keys=2000,fpr=0.01,probes=4,timer=4"},
-    {"timing,keys=2000,fpr=0.01,generations=13,timer=4,padding=0"},
-    {"timing,keys=2000,fpr=0.01,probes=6,timer=13"},
-    {"timer,keys=2000,fpr=0.01,generations=1"},
-    {"timer,keys=2000,fpr=0.001"},
-    {"timer,keys=2000,fpr=0.01,generations=253,timer=8"},
-    {"timer,keys=2000,fpr=0.01,generations=500"},
-    {"timer,keys=2000,fpr=0.01,layout=plain"},
-    {"timer,keys=2000,fpr=0.01,layout=horizontal,slices=9,generations=11"},
-};
-
-// Filters that may lose keys on purpose: held to everything but that.
-constexpr Window kForgetful[] = {
-    {"timer,keys=2000,fpr=0.01,equal=2"},
-    {"timer,keys=2000,fpr=0.01,equal=5,layout=plain"},
-};
+// Those of the catalogue: held to all of the contract, or, where they may lose keys on purpose, to
+// everything but that.
+std::vector<Window> windows(std::span<const std::string_view> FilterRow::*which) {
+  std::vector<Window> all;
+  for (const FilterInfo& filter : catalogue())
+    for (const std::string_view settings : filter.row->*which)
+      all.push_back({std::string(settings)});
+  return all;
+}
 
 constexpr std::size_t kMostLive = 1500;
 
@@ -382,9 +361,10 @@ TEST_P(Windows, FullIsSaidAndNothingIsLost) {
   EXPECT_EQ(std::ranges::count(verdicts, Verdict::distinct), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Filters, Windows, testing::ValuesIn(kWindows),
+INSTANTIATE_TEST_SUITE_P(Filters, Windows, testing::ValuesIn(windows(&FilterRow::windows)),
                          [](const auto& test) { return test_name(test.param.filter); });
-INSTANTIATE_TEST_SUITE_P(Forgetful, Windows, testing::ValuesIn(kForgetful),
+INSTANTIATE_TEST_SUITE_P(Forgetful, Windows,
+                         testing::ValuesIn(windows(&FilterRow::forgetful_windows)),
                          [](const auto& test) { return test_name(test.param.filter); });
 
 // --- what only some of them have ----------------------------------------------------------------

@@ -12,69 +12,26 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "connectors/files/state_file.hpp"
-#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
 namespace {
 
-struct Golden {
-  const char* file;
-  const char* filter;
-  HashKind hash;
-};
-
-// One a kind, layout and version of filter, each of a few hundred bytes or a few thousand.
-constexpr Golden kGolden[] = {
-    {"none-1.snapshot", "none", HashKind::xxh3},
-    {"exact-1.snapshot", "exact,keys=40", HashKind::highway},
-    {"bloom-1.snapshot", "bloom,layout=classic,bytes=128,probes=5,keys=100,fpr=0.01",
-     HashKind::highway},
-    {"blocked_bloom-1.snapshot", "bloom,layout=blocked,bytes=256,probes=8,keys=100,fpr=0.01",
-     HashKind::xxh3},
-    {"blocked_bloom16-1.snapshot", "bloom,layout=blocked,bytes=512,probes=16,keys=100,fpr=1e-6",
-     HashKind::xxh3},
-    {"counting-1.snapshot", "counting,bytes=512,probes=5,keys=100,fpr=0.01", HashKind::highway},
-    {"dynamic-1.snapshot", "dynamic,keys=12,fpr=0.001,layout=matrix", HashKind::highway},
-    {"dynamic_counted-1.snapshot", "dynamic,keys=12,fpr=0.001,forget=yes", HashKind::xxh3},
-    {"dynamic_tighten-1.snapshot", "dynamic,keys=12,fpr=0.001,tighten=0.5", HashKind::xxh3},
-    {"exact_window-1.snapshot", "exact-window,keys=40,generations=3", HashKind::xxh3},
-    {"timing-1.snapshot", "timing,keys=100,fpr=0.01,generations=6,probes=5", HashKind::highway},
-    {"timer-1.snapshot", "timer,keys=100,fpr=0.01,generations=6,probes=5", HashKind::xxh3},
-    {"apbf-1.snapshot", "apbf,k=7,l=5,bytes=768,keys=250,fpr=0.01", HashKind::xxh3},
-    {"apbbf-1.snapshot", "apbbf,k=2,l=5,block=512,bits=8,bytes=896,keys=200,fpr=0.01",
-     HashKind::highway},
-    {"apbbf_column-1.snapshot",
-     "apbbf,layout=column,k=2,l=5,block=512,bits=4,bytes=448,keys=200,fpr=0.01", HashKind::xxh3},
-    {"apbbf_line-1.snapshot", "apbbf,layout=line,k=5,l=11,bytes=1280,keys=440,fpr=0.02",
-     HashKind::xxh3},
-    {"stable-1.snapshot", "stable,bytes=1024,probes=4,decrements=9,max=3,fpr=0.01,seed=3",
-     HashKind::xxh3},
-    {"stable_independent-1.snapshot",
-     "stable,bytes=512,probes=2,decrements=4,draws=independent,fpr=0.1", HashKind::highway},
-    {"reservoir-1.snapshot", "reservoir,bytes=512,filters=5,resets=2,fpr=0.1,seed=3",
-     HashKind::xxh3},
-    {"reservoir_paper-1.snapshot",
-     "reservoir,bytes=512,filters=3,variant=paper,threshold=0.04,fpr=0.1", HashKind::highway},
-    {"cohort16-1.snapshot", "cohort,slot=16,keys=100,fpr=0.02", HashKind::xxh3},
-    {"cohort24-1.snapshot", "cohort,slot=24,keys=100,fpr=0.01", HashKind::xxh3},
-    {"cohort32-1.snapshot", "cohort,slot=32,keys=100,fpr=0.01", HashKind::highway},
-    {"cohort40-1.snapshot", "cohort,slot=40,keys=100,fpr=0.01", HashKind::xxh3},
-    {"cohort48-1.snapshot", "cohort,slot=48,keys=100,fpr=0.01", HashKind::xxh3},
-    {"growing16-1.snapshot", "growing,slot=16,keys=1,fpr=0.05", HashKind::xxh3},
-    {"growing32-1.snapshot", "growing,slot=32,keys=1", HashKind::highway},
-    {"growing64-1.snapshot", "growing,slot=64,keys=1", HashKind::xxh3},
-    {"sharded-1.snapshot", "sharded,shards=3,of=bloom,layout=blocked,keys=100,fpr=0.01",
-     HashKind::xxh3},
-    {"sharded_window-1.snapshot", "sharded,shards=2,of=cohort,slot=24,keys=100,fpr=0.01",
-     HashKind::highway},
-    {"window-1.snapshot", "window", HashKind::xxh3},
-};
+// Those of the catalogue, and a window over filters.
+std::vector<GoldenSample> samples() {
+  std::vector<GoldenSample> all;
+  for (const FilterInfo& filter : catalogue())
+    all.insert(all.end(), filter.row->golden.begin(), filter.row->golden.end());
+  all.push_back({"window-1", "window"});
+  return all;
+}
 
 constexpr int kKeys = 40;
 
@@ -84,8 +41,8 @@ std::string key(int number) {
 
 const Labels kLabels = {{"format", "json"}, {"key", "/user"}, {"key", "/ad"}};
 
-std::filesystem::path path_of(const Golden& golden) {
-  return std::filesystem::path(SLUICE_GOLDEN_DIR) / golden.file;
+std::filesystem::path path_of(const GoldenSample& golden) {
+  return std::filesystem::path(SLUICE_GOLDEN_DIR) / (std::string(golden.file) + ".snapshot");
 }
 
 std::vector<char> contents(const std::filesystem::path& path) {
@@ -93,8 +50,8 @@ std::vector<char> contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Hasher hasher_of(const Golden& golden) {
-  return Hasher(golden.hash, Secret::from_seed(2024));
+Hasher hasher_of(const GoldenSample& golden) {
+  return Hasher(golden.highway ? HashKind::highway : HashKind::xxh3, Secret::from_seed(2024));
 }
 
 // A time window that had to grow, with keys of many ages, some of them late, and a clock that was
@@ -120,9 +77,9 @@ AnyFilter built_window(const Hasher& hasher) {
   return AnyFilter(std::move(window));
 }
 
-std::vector<char> built_now(const Golden& golden) {
+std::vector<char> built_now(const GoldenSample& golden) {
   const Hasher hasher = hasher_of(golden);
-  const bool is_window = golden.filter == std::string_view("window");
+  const bool is_window = golden.filter == "window";
   AnyFilter filter = is_window ? built_window(hasher) : make_filter(golden.filter, {});
   for (int number = 0; number < kKeys && !is_window; ++number) {
     const Digest digest = hasher.digest(key(number));
@@ -135,9 +92,9 @@ std::vector<char> built_now(const Golden& golden) {
   return bytes;
 }
 
-class GoldenTest : public testing::TestWithParam<Golden> {};
-INSTANTIATE_TEST_SUITE_P(Files, GoldenTest, testing::ValuesIn(kGolden), [](const auto& test) {
-  const std::string name = test.param.file;
+class GoldenTest : public testing::TestWithParam<GoldenSample> {};
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTest, testing::ValuesIn(samples()), [](const auto& test) {
+  const std::string name(test.param.file);
   return name.substr(0, name.find('-'));
 });
 
@@ -159,7 +116,7 @@ TEST_P(GoldenTest, TheSameFilterGivesTheSameBytes) {
 TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
   Snapshot loaded = load_snapshot_file(path_of(GetParam()));
   EXPECT_EQ(loaded.labels, kLabels);
-  EXPECT_EQ(loaded.hasher.kind(), GetParam().hash);
+  EXPECT_EQ(loaded.hasher.kind(), hasher_of(GetParam()).kind());
   EXPECT_TRUE(loaded.hasher.secret() == hasher_of(GetParam()).secret());
 
   const bool forgetful = !loaded.filter.promises().no_false_negatives;
@@ -178,12 +135,16 @@ TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
 }
 
 // A kind without a golden file is a kind whose bytes nobody watches.
-TEST(Golden, EveryFilterOfTheCatalogueHasAFile) {
+TEST(Golden, EveryKindOfTheCatalogueHasAFile) {
   for (const FilterInfo& info : catalogue()) {
-    bool found = false;
-    for (const Golden& golden : kGolden)
-      found |= std::string_view(golden.filter).starts_with(info.name);
-    EXPECT_TRUE(found) << info.name;
+    std::set<FilterKind> kinds;
+    for (const GoldenSample& golden : info.row->golden) {
+      EXPECT_TRUE(golden.filter.starts_with(info.name)) << golden.filter;
+      kinds.insert(make_filter(golden.filter, {}).kind());
+    }
+    for (const KindInfo& kind : info.row->kinds)
+      EXPECT_TRUE(kinds.contains(kind.kind))
+          << info.name << ", a filter of kind " << static_cast<int>(kind.kind);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <cassert>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/bloom/bloom_fields.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/model/bloom.hpp"
 
 namespace sluice {

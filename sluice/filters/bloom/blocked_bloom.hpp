@@ -63,7 +63,7 @@ class BlockedBloom {
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
   static BlockedBloom decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+                             MemoryResource& memory = default_memory());
 
  private:
   BlockedBloom(const Params& params, MemoryResource& memory);

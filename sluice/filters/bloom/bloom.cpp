@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/bloom/bloom_fields.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/kernels/prefetch.hpp"
 #include "sluice/model/bloom.hpp"
 

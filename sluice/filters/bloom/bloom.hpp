@@ -55,8 +55,7 @@ class Bloom {
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  static Bloom decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+  static Bloom decode(Decoder& header, Decoder& payload, MemoryResource& memory = default_memory());
 
  private:
   Bloom(const Params& params, MemoryResource& memory);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/bloom/bloom_sizing.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/filters/dynamic/dynamic.hpp"
 #include "sluice/model/bloom.hpp"
 

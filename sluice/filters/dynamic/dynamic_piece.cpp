@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/bloom/bloom_sizing.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/filters/nibbles.hpp"
 #include "sluice/model/bloom.hpp"
 

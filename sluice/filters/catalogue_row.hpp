@@ -1,0 +1,93 @@
+// One row of the catalogue, with all that the planner, the snapshots and the tests know of a filter
+// by name. Adding a filter is adding a row (HACKING.md): everything else goes through the rows.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice {
+
+// What a snapshot's kind means.
+struct KindInfo {
+  FilterKind kind;
+  std::uint16_t version;
+  AnyFilter (*decode)(Decoder& header, Decoder& payload, MemoryResource& memory);
+};
+
+// What the planner tries a filter for: a set of a known number of keys, one of any number, a
+// window, or a stream without end in memory that is given.
+enum class Role { set, growing_set, window, forgetting };
+
+// A filter and layout. The first of a role is the default, and is taken wherever it is feasible.
+struct PlanFamily {
+  Role role;
+  std::string_view text;
+  bool by_slices = false;  // its slack is several generations: more of them are tried
+
+  bool forgets() const { return role == Role::forgetting; }  // at random: it has false negatives
+};
+
+// A snapshot whose bytes are pinned in tests/golden/FILE.snapshot, and a fuzz seed: one for each
+// kind, layout and version, of a few hundred bytes or a few thousand. FILE ends with the version.
+struct GoldenSample {
+  std::string_view file;
+  std::string_view filter;
+  bool highway = false;  // keys hashed by HighwayHash instead of XXH3
+};
+
+// What bench/guard.tsv keeps the cost of.
+struct GuardSample {
+  std::string_view name;
+  std::string_view filter;
+  double fpr;
+  bool every_level = false;  // has kernels of its own for each instruction set
+  bool uneven = false;       // has work beside its keys': generations that end, a table that grows
+  bool grows = false;        // is measured from empty on
+};
+
+struct FilterRow {
+  std::span<const KindInfo> kinds;
+  std::span<const PlanFamily> families = {};
+  // For tests/conformance: each size and layout, in cache and out of it.
+  std::span<const std::string_view> conformance = {};
+  // Of window filters, each planned for 2000 keys per window or more; and those that may lose keys
+  // on purpose.
+  std::span<const std::string_view> windows = {}, forgetful_windows = {};
+  std::span<const GoldenSample> golden = {};
+  std::span<const GuardSample> guard = {};
+};
+
+// --- For the sources that hold the rows
+
+std::vector<FilterInfo> set_rows();
+std::vector<FilterInfo> window_rows();
+
+template <Filter... F>
+inline constexpr KindInfo kKinds[] = {
+    {F::kKind, F::kVersion, [](Decoder& header, Decoder& payload, MemoryResource& memory) {
+       return AnyFilter(F::decode(header, payload, memory));
+     }}...};
+
+template <Filter F>
+AnyFilter make_from(const Wish& wish, const Settings& settings, MemoryResource& memory) {
+  return AnyFilter(F::make(F::Params::from(wish, settings), memory));
+}
+
+template <Filter F>
+Forecast forecast_of(const Wish& wish, const Settings& settings) {
+  const auto params = F::Params::from(wish, settings);
+  if constexpr (requires { params.brief_forecast(); }) {
+    return wish.brief ? params.brief_forecast() : params.forecast();
+  } else if constexpr (requires { params.forecast(); }) {
+    return params.forecast();
+  } else {
+    if (wish.keys) return params.forecast(static_cast<double>(*wish.keys));
+    // Asked for no distance, tell of the one that it remembers in the mean.
+    return params.forecast(static_cast<double>(params.forecast(1).keys));
+  }
+}
+
+}  // namespace sluice
