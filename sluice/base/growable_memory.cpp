@@ -21,6 +21,7 @@ constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // a multiple of ever
 // touched is given in small ones. The last is in part unused, at most a quarter of the block, and
 // one more may be on its way.
 constexpr std::size_t kHugeFromBytes = std::size_t{8} << 20;
+constexpr std::size_t kFirstPageBytes = std::size_t{4} << 10;
 constexpr std::size_t kFirstReservation = std::size_t{4} << 20;
 // Times what is needed. Addresses cost nothing, and a move of many small pages takes as long as
 // dozens of batches of keys.
@@ -63,17 +64,12 @@ std::uint64_t GrowableMemory::given_for(std::uint64_t bytes) noexcept {
   return with_margin(static_cast<std::size_t>(bytes));
 }
 
-std::uint64_t GrowableMemory::taken() const noexcept {
-  if (maps() || data_ == nullptr) return taken_;
-  return resource_->usable(data_, bytes_, kCacheLineBytes);
-}
-
 void GrowableMemory::grow(std::uint64_t wanted) {
   if (wanted <= bytes_) return;
   // Also keeps the rounding from wrapping.
   if (wanted > std::numeric_limits<std::size_t>::max() / (2 * kReserveAhead)) refuse(wanted);
   const std::size_t bytes = with_margin(static_cast<std::size_t>(wanted));
-  if (!maps()) return grow_plain(bytes);
+  if (!maps()) return grow_pages(static_cast<std::size_t>(wanted));
   wait_for_page();
   const std::size_t more = bytes > taken_ ? bytes - taken_ : 0;
   if (more > 0) {
@@ -99,17 +95,61 @@ void GrowableMemory::grow(std::uint64_t wanted) {
   bytes_ = bytes;
 }
 
-void GrowableMemory::grow_plain(std::size_t bytes) {
-  auto* const larger = static_cast<std::byte*>(resource_->allocate(bytes, kCacheLineBytes));
-  if (bytes_ > 0) std::memcpy(larger, data_, bytes_);
-  std::memset(larger + bytes_, 0, bytes - bytes_);
-  release_plain();
-  data_ = larger;
-  bytes_ = taken_ = bytes;
+// All pages are whole but a first one that is alone.
+std::size_t GrowableMemory::page_bytes(std::size_t page) const noexcept {
+  return page == 0 && pages_.size() == 1 ? bytes_ : kPageBytes;
 }
 
-void GrowableMemory::release_plain() noexcept {
-  if (data_ != nullptr) resource_->deallocate(data_, bytes_, kCacheLineBytes);
+// With what aligns it, a power of two.
+void GrowableMemory::grow_first_page(std::size_t wanted) {
+  std::size_t block = kFirstPageBytes;
+  while (block - kCacheLineBytes < wanted) block *= 2;
+  const std::size_t bytes = block - kCacheLineBytes;
+  pages_.reserve(1);
+  auto* const page = static_cast<std::byte*>(resource_->allocate(bytes, kCacheLineBytes));
+  if (!pages_.empty()) std::memcpy(page, pages_[0], bytes_);
+  drop_pages(0);
+  pages_.push_back(page);
+  taken_ = resource_->usable(page, bytes, kCacheLineBytes);
+  bytes_ = bytes;
+}
+
+void GrowableMemory::grow_pages(std::size_t wanted) {
+  if (bytes_ < kPageBytes) grow_first_page(std::min(wanted, kPageBytes));
+  const std::size_t before = pages_.size();
+  const std::size_t needed = (wanted + kPageBytes - 1) / kPageBytes;
+  if (needed > pages_.capacity()) pages_.reserve(std::max(needed, 2 * pages_.capacity()));
+  try {
+    while (bytes_ < wanted) {
+      auto* const page = static_cast<std::byte*>(resource_->allocate(kPageBytes, kCacheLineBytes));
+      pages_.push_back(page);
+      taken_ += resource_->usable(page, kPageBytes, kCacheLineBytes);
+      bytes_ += kPageBytes;
+    }
+  } catch (...) {
+    drop_pages(before);
+    throw;
+  }
+}
+
+void GrowableMemory::drop_pages(std::size_t keep) noexcept {
+  while (pages_.size() > keep) {
+    const std::size_t bytes = page_bytes(pages_.size() - 1);
+    taken_ -= resource_->usable(pages_.back(), bytes, kCacheLineBytes);
+    resource_->deallocate(pages_.back(), bytes, kCacheLineBytes);
+    pages_.pop_back();
+    bytes_ -= bytes;
+  }
+}
+
+void GrowableMemory::zero(std::uint64_t bytes) noexcept {
+  if (maps()) {
+    if (bytes > 0) std::memset(data_, 0, static_cast<std::size_t>(bytes));
+    return;
+  }
+  for (std::size_t page = 0; page * kPageBytes < bytes; ++page)
+    std::memset(pages_[page], 0,
+                std::min(kPageBytes, static_cast<std::size_t>(bytes) - page * kPageBytes));
 }
 
 void GrowableMemory::advise_huge(std::size_t from, std::size_t until) noexcept {
@@ -187,17 +227,9 @@ void GrowableMemory::reset(std::uint64_t bytes) noexcept {
   const std::size_t keep =
       std::min(bytes_, with_margin(std::min<std::size_t>(static_cast<std::size_t>(bytes), bytes_)));
   if (!maps()) {
-    if (keep < bytes_) {
-      try {
-        GrowableMemory smaller(*resource_);
-        smaller.grow_plain(keep);
-        *this = std::move(smaller);
-        return;
-      } catch (const NoMemory&) {
-        // The large one does.
-      }
-    }
-    std::memset(data_, 0, bytes_);
+    drop_pages(std::max<std::size_t>(
+        1, (static_cast<std::size_t>(bytes) + kPageBytes - 1) / kPageBytes));
+    zero(bytes);
     return;
   }
   if (madvise(data_, taken_, MADV_DONTNEED) != 0) std::memset(data_, 0, taken_);
@@ -208,7 +240,8 @@ void GrowableMemory::reset(std::uint64_t bytes) noexcept {
   }
 }
 
-GrowableMemory::GrowableMemory(GrowableMemory&& other) noexcept : resource_(other.resource_) {
+GrowableMemory::GrowableMemory(GrowableMemory&& other) noexcept
+    : resource_(other.resource_), pages_(*other.resource_) {
   *this = std::move(other);
 }
 
@@ -221,13 +254,14 @@ GrowableMemory& GrowableMemory::operator=(GrowableMemory&& other) noexcept {
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
   std::swap(fetching_, other.fetching_);
+  std::swap(pages_, other.pages_);
   return *this;
 }
 
 GrowableMemory::~GrowableMemory() {
   wait_for_page();
   if (!maps()) {
-    release_plain();
+    drop_pages(0);
   } else if (mapping_ != nullptr) {
     munmap(mapping_, mapping_bytes_);
     resource_->discharge(taken_, taken_ > 0);

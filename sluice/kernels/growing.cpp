@@ -110,12 +110,12 @@ constexpr int kIntoSecondLevel = 2;
 // How far ahead of a split its lines are asked for, in splits.
 constexpr std::size_t kSplitsAhead = 3;
 
-template <class F>
+template <class F, class Lies>
 HWY_INLINE void split_one(GrowingTable& table) {
   GrowingHalf& half = table.halves[table.next()];
-  std::byte* const source = half.lines + half.split * kGrowingBucketBytes;
-  std::byte* const target = half.lines + half.buckets * kGrowingBucketBytes;
-  // The lines of the splits to come: they are a dozen keys apart.
+  std::byte* const source = Lies::at(half, half.split);
+  std::byte* const target = Lies::at(half, half.buckets);
+  // The lines of the splits to come: they are a dozen keys apart. Nearly always in the same page.
   __builtin_prefetch(source + kSplitsAhead * kGrowingBucketBytes, 1);
   __builtin_prefetch(target + kSplitsAhead * kGrowingBucketBytes, 1);
   const std::uint64_t both = split_line<F>(source, target);
@@ -153,7 +153,7 @@ HWY_INLINE void write(const GrowingRing<F>& ring, std::size_t at, std::uint64_t 
 }
 
 // Judges until the end, until it is stuck, or until the other half is the one that is partly split.
-template <class F, class Even, class Odd>
+template <class F, class Lies, class Even, class Odd>
 HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests, std::size_t count,
                                      Verdict* verdicts, bool& stuck) {
   using Ring = GrowingRing<F>;
@@ -198,9 +198,8 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
                         : !table.can_split();
       if (stuck) return i;
       if (room == 0) {
-        const std::byte* const source =
-            table.halves[turn].lines + table.halves[turn].split * kGrowingBucketBytes;
-        split_one<F>(table);
+        const std::byte* const source = Lies::at(table.halves[turn], table.halves[turn].split);
+        split_one<F, Lies>(table);
         if (table.next() != turn) return i;
         evens = Even(table.halves[0]);
         odds = Odd(table.halves[1]);
@@ -222,13 +221,15 @@ HWY_NOINLINE std::size_t observe_run(GrowingTable& table, const Digest* digests,
   return count;
 }
 
-template <class F>
+template <class F, class Lies>
 HWY_INLINE std::size_t observe_all(GrowingTable& table, const Digest* digests, std::size_t count,
                                    Verdict* verdicts) {
   std::size_t done = 0;
   for (bool stuck = false; done < count && !stuck;) {
-    const auto run = table.next() == 0 ? observe_run<F, PartialHalf, WholeHalf>
-                                       : observe_run<F, WholeHalf, PartialHalf>;
+    using Partial = typename Lies::Partial;
+    using Whole = typename Lies::Whole;
+    const auto run = table.next() == 0 ? observe_run<F, Lies, Partial, Whole>
+                                       : observe_run<F, Lies, Whole, Partial>;
     done += run(table, digests + done, count - done, verdicts + done, stuck);
   }
   table.lines_touched += 2 * done;
@@ -238,7 +239,10 @@ HWY_INLINE std::size_t observe_all(GrowingTable& table, const Digest* digests, s
 std::size_t observe(GrowingTable& table, const Digest* digests, std::size_t count,
                     Verdict* verdicts) {
   return with_format(table, [&](auto format) HWY_ATTR {
-    return observe_all<decltype(format)>(table, digests, count, verdicts);
+    using F = decltype(format);
+    if (HWY_UNLIKELY(table.halves[0].pages != nullptr))
+      return observe_all<F, GrowingPaged>(table, digests, count, verdicts);
+    return observe_all<F, GrowingFlat>(table, digests, count, verdicts);
   });
 }
 
@@ -268,17 +272,30 @@ HWY_NOINLINE void ask_run(const GrowingTable& table, const Digest* digests, std:
   }
 }
 
+template <class F, class Lies>
+HWY_INLINE void ask_all(const GrowingTable& table, const Digest* digests, std::size_t count,
+                        Verdict* verdicts) {
+  using Partial = typename Lies::Partial;
+  using Whole = typename Lies::Whole;
+  const auto run = table.next() == 0 ? ask_run<F, Partial, Whole> : ask_run<F, Whole, Partial>;
+  run(table, digests, count, verdicts);
+}
+
 void ask(const GrowingTable& table, const Digest* digests, std::size_t count, Verdict* verdicts) {
   with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
-    const auto run =
-        table.next() == 0 ? ask_run<F, PartialHalf, WholeHalf> : ask_run<F, WholeHalf, PartialHalf>;
-    run(table, digests, count, verdicts);
+    if (HWY_UNLIKELY(table.halves[0].pages != nullptr))
+      return ask_all<F, GrowingPaged>(table, digests, count, verdicts);
+    return ask_all<F, GrowingFlat>(table, digests, count, verdicts);
   });
 }
 
 void split(GrowingTable& table) {
-  with_format(table, [&](auto format) HWY_ATTR { split_one<decltype(format)>(table); });
+  with_format(table, [&](auto format) HWY_ATTR {
+    using F = decltype(format);
+    if (table.halves[0].pages != nullptr) return split_one<F, GrowingPaged>(table);
+    return split_one<F, GrowingFlat>(table);
+  });
 }
 
 }  // namespace sluice::kernels::HWY_NAMESPACE

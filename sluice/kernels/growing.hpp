@@ -36,6 +36,8 @@ namespace sluice::kernels {
 
 inline constexpr std::size_t kGrowingBucketBytes = 64;
 inline constexpr std::size_t kGrowingMostStrays = 64;
+// Of a page, where a half lies in pages: with its alignment a page takes 64 KiB.
+inline constexpr std::uint64_t kGrowingPageBuckets = 1023;
 // Any more would need more hash bits than there are: 33 of the address, 31 of a 64-bit slot.
 inline constexpr std::uint64_t kGrowingMostBuckets = std::uint64_t{1} << 33;
 
@@ -68,7 +70,9 @@ struct GrowingTrace {
 
 // The buckets of even, or of odd, hashes.
 struct GrowingHalf {
+  // One block, or pages of kGrowingPageBuckets each.
   std::byte* lines = nullptr;
+  std::byte* const* pages = nullptr;
   std::uint64_t allocated = 0;  // buckets there is memory for
   std::uint64_t buckets = 0;
   std::uint64_t low_mask = 0;  // 2^L − 1: 2^L ≤ buckets < 2^(L+1)
@@ -79,7 +83,14 @@ struct GrowingHalf {
   // Of a hash that is one of ours.
   std::byte* line(std::uint64_t hash) const noexcept {
     const std::uint64_t far = hash >> 1 & (2 * low_mask + 1), near = hash >> 1 & low_mask;
-    return lines + (far < buckets ? far : near) * kGrowingBucketBytes;
+    return at(far < buckets ? far : near);
+  }
+  // Bucket number `index` of this half.
+  std::byte* at(std::uint64_t index) const noexcept {
+    return pages == nullptr ? lines + index * kGrowingBucketBytes : in_page(index);
+  }
+  std::byte* in_page(std::uint64_t index) const noexcept {
+    return pages[index / kGrowingPageBuckets] + index % kGrowingPageBuckets * kGrowingBucketBytes;
   }
   unsigned level_of(std::uint64_t hash) const noexcept {
     return level + ((hash >> 1 & low_mask) < split);

@@ -95,6 +95,50 @@ class WholeHalf {
   unsigned level_;
 };
 
+// The same two, of halves that lie in pages.
+class PagedPartialHalf {
+ public:
+  explicit PagedPartialHalf(const GrowingHalf& half) noexcept : half_(half) {}
+  template <class Found>
+  [[gnu::always_inline]] void find(std::uint64_t hash, Found found) const noexcept {
+    const std::uint64_t near = hash >> 1 & half_.low_mask;
+    const std::uint64_t split = near < half_.split;
+    const std::uint64_t last = (half_.low_mask + 1) & (std::uint64_t{0} - split);
+    found(half_.in_page(near | (hash >> 1 & last)), half_.level + static_cast<unsigned>(split));
+  }
+
+ private:
+  GrowingHalf half_;
+};
+
+class PagedWholeHalf {
+ public:
+  explicit PagedWholeHalf(const GrowingHalf& half) noexcept : half_(half) {}
+  template <class Found>
+  [[gnu::always_inline]] void find(std::uint64_t hash, Found found) const noexcept {
+    found(half_.in_page(hash >> 1 & half_.low_mask), half_.level);
+  }
+
+ private:
+  GrowingHalf half_;
+};
+
+// How both halves of a table lie in memory: what a loop over them is made of.
+struct GrowingFlat {
+  using Partial = PartialHalf;
+  using Whole = WholeHalf;
+  static std::byte* at(const GrowingHalf& half, std::uint64_t index) noexcept {
+    return half.lines + index * kGrowingBucketBytes;
+  }
+};
+struct GrowingPaged {
+  using Partial = PagedPartialHalf;
+  using Whole = PagedWholeHalf;
+  static std::byte* at(const GrowingHalf& half, std::uint64_t index) noexcept {
+    return half.in_page(index);
+  }
+};
+
 // The places of the keys to come, worked out once when their lines are asked for. Of key i they are
 // at i modulo kKeys, the odd ones kKeys further on.
 template <class F>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -298,6 +299,70 @@ TEST_P(MemoryOf, AgeingAndClearingDoNotFail) {
   EXPECT_EQ(bytes_of(*filter), fresh);
 }
 
+// Of tables beyond what a host gives in one block.
+constexpr const char* kLarge[] = {
+    "growing",
+    "growing,slot=16,fpr=0.05",
+    "growing,slot=64,keys=200k",
+};
+
+class LargeInPages : public ::testing::TestWithParam<const char*> {};
+
+// A host's filter is made of blocks of at most 1 MiB, alignment included, and is the same filter.
+TEST_P(LargeInPages, IsTheSameFilterInSmallBlocks) {
+  static std::size_t largest;
+  largest = 0;
+  HostMemory::Calls calls = malloc_calls();
+  // What is given is not zero, as in a host that has run for a while.
+  calls.allocate = [](std::size_t bytes) {
+    largest = std::max(largest, bytes);
+    void* const block = std::malloc(bytes);
+    std::memset(block, 0xA5, bytes);
+    return block;
+  };
+  HostMemory host(calls);
+  {
+    AnyFilter flat = make_filter(GetParam(), {.fpr = 1e-4});
+    AnyFilter paged = make_filter(GetParam(), {.fpr = 1e-4}, host);
+    std::vector<Digest> digests = random_digests(7, 400'000);
+    std::ranges::copy_n(digests.begin(), 20'000, digests.begin() + 300'000);
+    std::vector<Verdict> one(digests.size()), other(digests.size());
+    ASSERT_EQ(flat.observe(digests, one), digests.size());
+    for (std::size_t at = 0; at < digests.size(); at += 50'000)
+      ASSERT_EQ(paged.observe(std::span(digests).subspan(at, 50'000),
+                              std::span(other).subspan(at, 50'000)),
+                50'000u);
+    EXPECT_GT(paged.bytes(), 1u << 20);
+    EXPECT_EQ(one, other);
+    EXPECT_EQ(bytes_of(paged), bytes_of(flat));
+    EXPECT_EQ(paged.bytes(), host.taken());
+    const std::vector<Digest> strangers = random_digests(8, 50'000);
+    one.resize(strangers.size());
+    other.resize(strangers.size());
+    flat.may_contain(strangers, one);
+    paged.may_contain(strangers, other);
+    EXPECT_EQ(one, other);
+    AnyFilter copy = decoded(flat, host);
+    EXPECT_EQ(bytes_of(copy), bytes_of(flat));
+    if (flat.can_forget())
+      for (std::size_t i = 0; i < 1000; ++i) {
+        ASSERT_EQ(flat.forget(digests[i]), paged.forget(digests[i]));
+      }
+    if (flat.can_merge()) {
+      flat.merge(copy);
+      paged.merge(copy);
+    }
+    EXPECT_EQ(bytes_of(paged), bytes_of(flat));
+    EXPECT_EQ(paged.bytes() + copy.bytes(), host.taken());
+    flat.clear();
+    paged.clear();
+    EXPECT_EQ(bytes_of(paged), bytes_of(flat));
+  }
+  EXPECT_LE(largest, std::size_t{1} << 20);
+  EXPECT_EQ(host.taken(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Filters, LargeInPages, ::testing::ValuesIn(kLarge));
 INSTANTIATE_TEST_SUITE_P(Filters, MemoryOf, ::testing::ValuesIn(kHeld));
 
 }  // namespace

@@ -162,6 +162,10 @@ Growing::Growing(const Params& params, std::uint64_t buckets, MemoryResource& me
   table_.shape = *shape_of(params.slot_bits);
   allocate(buckets);
   table_.set_buckets(buckets);
+  // Pages are as they were given. What is added later is written whole by the split that adds it.
+  for (std::size_t i = 0; i < 2; ++i)
+    if (memory_[i].pages() != nullptr)
+      memory_[i].zero(table_.halves[i].buckets * kernels::kGrowingBucketBytes);
 }
 
 Growing::Growing(Growing&& other) noexcept
@@ -197,8 +201,11 @@ void Growing::allocate(std::uint64_t buckets) {
 }
 
 void Growing::adopt_memory() noexcept {
+  static_assert(GrowableMemory::kPageBytes ==
+                kernels::kGrowingPageBuckets * kernels::kGrowingBucketBytes);
   for (std::size_t i = 0; i < 2; ++i) {
     table_.halves[i].lines = memory_[i].data();
+    table_.halves[i].pages = memory_[i].pages();
     table_.halves[i].allocated = memory_[i].size() / kernels::kGrowingBucketBytes;
   }
 }
@@ -365,7 +372,8 @@ void Growing::merge(const Growing& other) {
   base.adopt_memory();
   for (std::size_t i = 0; i < 2; ++i) {
     const kernels::GrowingHalf& from = other.table_.halves[i];
-    std::memcpy(base.memory_[i].data(), from.lines, from.buckets * kernels::kGrowingBucketBytes);
+    for (std::uint64_t bucket = 0; bucket < from.buckets; ++bucket)
+      std::memcpy(base.table_.halves[i].at(bucket), from.at(bucket), kernels::kGrowingBucketBytes);
   }
   base.keys_ = other.keys_;
   base.forgotten_ = forgotten_;
@@ -392,12 +400,16 @@ void Growing::encode_header(Encoder& to) const {
 // where that has them, and a delta between the two is small.
 template <class Part>
 void Growing::in_order_of_growth(Part part) const {
+  constexpr std::uint64_t kPageBuckets = kernels::kGrowingPageBuckets;
   const auto from_to = [&](std::uint64_t begin, std::uint64_t end) {
     for (const kernels::GrowingHalf& half : table_.halves) {
       const std::uint64_t until = std::min(end, half.buckets);
-      if (begin < until)
-        part(half.lines + begin * kernels::kGrowingBucketBytes,
-             (until - begin) * kernels::kGrowingBucketBytes);
+      for (std::uint64_t from = begin, next; from < until; from = next) {
+        next = half.pages == nullptr
+                   ? until
+                   : std::min(until, (from / kPageBuckets + 1) * kPageBuckets);
+        part(half.at(from), (next - from) * kernels::kGrowingBucketBytes);
+      }
     }
   };
   from_to(0, 1);

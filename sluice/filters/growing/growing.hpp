@@ -6,7 +6,8 @@
 // Cost     observe: two cache lines, and one bucket split a dozen keys; now and then an occupant
 //          moves. 47 bits a key with 32-bit slots, up to 59 where huge pages begin
 //          (docs/filters/growing.md). The table grows at its end, without a copy; an insertion may
-//          ask the system for memory, and from 64 MiB on a short-lived thread to wait for it.
+//          take memory. A host's comes in pages of 64 KiB; where memory is mapped, from 8 MiB on a
+//          short-lived thread waits for it.
 // Errors   `duplicate` may be wrong: model::growing_fpr, which a doubling raises by a constant, and
 //          growing_fpr_bound bounds for all sizes. `distinct` never is.
 // Use it   when the number of keys is not known: it is the default without --expect
