@@ -77,8 +77,8 @@ void* SystemMemory::get(std::size_t bytes, std::size_t alignment) noexcept {
   return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
 }
 
-void SystemMemory::put(void* block, std::size_t bytes, std::size_t alignment) noexcept {
-  ::operator delete(block, bytes, std::align_val_t(alignment));
+void SystemMemory::put(void* block, std::size_t, std::size_t alignment) noexcept {
+  ::operator delete(block, std::align_val_t(alignment));  // clang has none that takes the size
 }
 
 std::size_t HostMemory::usable(const void* block, std::size_t bytes,
