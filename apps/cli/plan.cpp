@@ -141,7 +141,7 @@ void print_text(const PlanFlags& flags, const Planning& planning) {
       left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : "; ", plan.filter,
                               in_flags(plan.why_not));
   if (!left_out.empty()) fmt::print("\nnot feasible: {}\n", left_out);
-  if (!planning.assumed.empty()) fmt::print("\nassumed: {}\n", planning.assumed);
+  if (!planning.assumed.empty()) fmt::print("\nassumed: {}\n", in_flags(planning.assumed));
   fmt::print("\nchosen: {}\n{}\n", in_flags(planning.reason), command_of(flags, planning));
 }
 
@@ -178,7 +178,7 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
   if (planning.chosen)
     json.field("chosen", planning.choice().filter).field("command", command_of(flags, planning));
   json.field("reason", in_flags(planning.reason));
-  if (!planning.assumed.empty()) json.field("assumed", planning.assumed);
+  if (!planning.assumed.empty()) json.field("assumed", in_flags(planning.assumed));
   json.begin_list("filters");
   for (std::size_t i = 0; i < planning.candidates.size(); ++i)
     add_plan_fields(json, planning.candidates[i], planning.request.beside, planning.chosen == i);
@@ -186,8 +186,8 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
   if (!planning.chosen) {
     json.begin_list("nearest");
     for (const NearRequest& near : planning.nearest) {
-      json.begin().field("flag", near.flag).field("value", near.value);
-      if (!near.also.empty()) json.field("also", near.also);
+      json.begin().field("flag", in_flags("`" + near.field + "`")).field("value", near.value);
+      if (!near.also.empty()) json.field("also", in_flags(near.also));
       json.end();
     }
     json.end_list();

@@ -41,7 +41,7 @@ bool can_be_had(const PlanRequest& request) {
   return found;
 }
 
-// 9.31MiB, as a flag takes it: no less than `bytes`.
+// 9.31MiB, as a person writes it: no less than `bytes`.
 std::string size_text(std::uint64_t bytes) {
   static constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
@@ -85,7 +85,7 @@ std::string window_text(const WindowSpec& window) {
 // As it was given, or in bytes.
 std::string given_size(std::uint64_t bytes) {
   const std::string text = size_text(bytes);
-  return parse_size("--memory", text) == bytes ? text : fmt::format("{}", bytes);
+  return parse_size("`memory`", text) == bytes ? text : fmt::format("{}", bytes);
 }
 
 class Search {
@@ -94,19 +94,19 @@ class Search {
 
   std::vector<NearRequest> run() {
     more_memory();
-    larger_share("--fpr", &PlanRequest::fpr, most_fpr(request_));
+    larger_share("fpr", &PlanRequest::fpr, most_fpr(request_));
     fewer_keys();
-    larger_share("--slack", &PlanRequest::slack, kMostShare);
-    larger_share("--npws", &PlanRequest::npws, kMostShare);
-    larger_share("--fnr", &PlanRequest::fnr, kMostShare);
+    larger_share("slack", &PlanRequest::slack, kMostShare);
+    larger_share("npws", &PlanRequest::npws, kMostShare);
+    larger_share("fnr", &PlanRequest::fnr, kMostShare);
     more_lines();
     if (found_.empty()) several();
     return std::move(found_);
   }
 
  private:
-  void add(const char* flag, std::string value, PlanRequest request) {
-    if (can_be_had(request)) found_.push_back({flag, std::move(value), std::move(request), {}});
+  void add(const char* field, std::string value, PlanRequest request) {
+    if (can_be_had(request)) found_.push_back({field, std::move(value), std::move(request), {}});
   }
 
   void more_memory() {
@@ -119,8 +119,8 @@ class Search {
     if (bytes == std::numeric_limits<std::uint64_t>::max()) return;
     const std::string text = size_text(bytes + request_.beside);
     open = request_;
-    open.memory = parse_size("--memory", text);
-    add("--memory", text, open);
+    open.memory = parse_size("`memory`", text);
+    add("memory", text, open);
   }
 
   // The first index above `asked` that can be had, up to `most`. Of most filters all that is asked
@@ -137,7 +137,7 @@ class Search {
     return best;
   }
 
-  void larger_share(const char* flag, std::optional<double> PlanRequest::*member, double most) {
+  void larger_share(const char* field, std::optional<double> PlanRequest::*member, double most) {
     if (!(request_.*member)) return;
     const auto at = [&](int index) {
       PlanRequest open = request_;
@@ -146,7 +146,7 @@ class Search {
     };
     const int asked = index_of_share(*(request_.*member));
     if (const auto found = least(asked, index_of_share(most), at))
-      add(flag, fmt::format("{:g}", share_at(*found)), at(*found));
+      add(field, fmt::format("{:g}", share_at(*found)), at(*found));
   }
 
   void fewer_keys() {
@@ -179,7 +179,7 @@ class Search {
       return open;
     };
     if (const auto found = most_count((request_.window->size + unit - 1) / unit, at))
-      add("--window", text(at(*found).window->size), at(*found));
+      add("window", text(at(*found).window->size), at(*found));
   }
 
   void fewer_expected() {
@@ -189,7 +189,7 @@ class Search {
       return open;
     };
     if (const auto found = most_count(*request_.expect, at))
-      add("--expect", count_text(*at(*found).expect), at(*found));
+      add("expect", count_text(*at(*found).expect), at(*found));
   }
 
   void more_lines() {
@@ -199,7 +199,7 @@ class Search {
     double lines = 1e300;
     for_each_feasible(open, [&](const Plan& plan) { lines = std::min(lines, plan.lines); });
     open.lines = lines;
-    if (lines < 1e300) add("--lines", fmt::format("{:g}", lines), open);
+    if (lines < 1e300) add("lines", fmt::format("{:g}", lines), open);
   }
 
   // All limits but the error give way, as far as what takes the fewest bytes needs.
@@ -216,36 +216,36 @@ class Search {
     if (!least) return;
     open = request_;
     std::string also;
-    const auto give_way = [&](const char* flag, std::optional<double> PlanRequest::*member,
+    const auto give_way = [&](const char* field, std::optional<double> PlanRequest::*member,
                               double needed) {
       if (!(request_.*member) || *(request_.*member) >= needed) return;
       open.*member = needed;
-      join(also, fmt::format("{} {:g}", flag, needed), " ");
+      join(also, fmt::format("`{}` {:g}", field, needed), " ");
     };
-    give_way("--slack", &PlanRequest::slack, ceil3(least->slack));
-    give_way("--npws", &PlanRequest::npws, ceil3(least->npws));
-    give_way("--lines", &PlanRequest::lines, least->lines);
+    give_way("slack", &PlanRequest::slack, ceil3(least->slack));
+    give_way("npws", &PlanRequest::npws, ceil3(least->npws));
+    give_way("lines", &PlanRequest::lines, least->lines);
     if (!request_.memory) return;
     const std::string text = size_text(least->bytes + request_.beside);
-    open.memory = std::max(*request_.memory, parse_size("--memory", text));
-    if (can_be_had(open)) found_.push_back({"--memory", text, open, also});
+    open.memory = std::max(*request_.memory, parse_size("`memory`", text));
+    if (can_be_had(open)) found_.push_back({"memory", text, open, also});
   }
 
   PlanRequest request_;
   std::vector<NearRequest> found_;
 };
 
-std::string in_flags(const PlanRequest& request) {
+std::string in_fields(const PlanRequest& request) {
   std::string text;
-  if (request.window) join(text, "--window " + window_text(*request.window), " ");
-  if (request.rate) join(text, fmt::format("--rate {:g}/s", *request.rate), " ");
-  if (request.expect) join(text, "--expect " + count_text(*request.expect), " ");
+  if (request.window) join(text, "`window` " + window_text(*request.window), " ");
+  if (request.rate) join(text, fmt::format("`rate` {:g}/s", *request.rate), " ");
+  if (request.expect) join(text, "`expect` " + count_text(*request.expect), " ");
   for (const auto& [value, flag] :
-       {std::pair(request.fpr, "--fpr"), std::pair(request.fnr, "--fnr"),
-        std::pair(request.slack, "--slack"), std::pair(request.npws, "--npws"),
-        std::pair(request.lines, "--lines")})
+       {std::pair(request.fpr, "`fpr`"), std::pair(request.fnr, "`fnr`"),
+        std::pair(request.slack, "`slack`"), std::pair(request.npws, "`npws`"),
+        std::pair(request.lines, "`lines`")})
     if (value) join(text, fmt::format("{} {:g}", flag, *value), " ");
-  if (request.memory) join(text, "--memory " + given_size(*request.memory), " ");
+  if (request.memory) join(text, "`memory` " + given_size(*request.memory), " ");
   return text;
 }
 
@@ -256,12 +256,13 @@ std::vector<NearRequest> nearest_to(const PlanRequest& request) {
 }
 
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest) {
-  std::string text = fmt::format("no filter can do {}", in_flags(request));
+  std::string text = fmt::format("no filter can do {}", in_fields(request));
   std::string others;
   for (const NearRequest& near : nearest)
-    join(others,
-         fmt::format("{} {}{}{}", near.flag, near.value, near.also.empty() ? "" : " ", near.also),
-         ", or ");
+    join(
+        others,
+        fmt::format("`{}` {}{}{}", near.field, near.value, near.also.empty() ? "" : " ", near.also),
+        ", or ");
   if (others.empty()) return text + ", and changing one of these does not help";
   return fmt::format("{}; the nearest requests that can be met: {}", text, others);
 }

@@ -7,7 +7,7 @@
 namespace sluice::planning {
 
 std::vector<NearRequest> nearest_to(const PlanRequest& request);
-// "--window 1M at --fpr 1e-06 does not fit into --memory 9MiB; the nearest requests that can be met: …".
+// "`window` 1M at `fpr` 1e-06 does not fit into `memory` 9MiB; the nearest requests that can be met: …".
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest);
 
 }  // namespace sluice::planning

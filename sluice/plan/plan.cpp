@@ -25,8 +25,8 @@ void refuse_if(bool wrong, const char* sentence) {
 
 void check_shares(const PlanRequest& request) {
   for (const auto& [value, flag] :
-       {std::pair(request.fpr, "--fpr"), std::pair(request.fnr, "--fnr"),
-        std::pair(request.slack, "--slack"), std::pair(request.npws, "--npws")})
+       {std::pair(request.fpr, "`fpr`"), std::pair(request.fnr, "`fnr`"),
+        std::pair(request.slack, "`slack`"), std::pair(request.npws, "`npws`")})
     if (value && !(*value > 0 && *value < 1))
       throw BadParameters(fmt::format("{} must lie above 0 and below 1", flag));
 }
@@ -34,39 +34,39 @@ void check_shares(const PlanRequest& request) {
 void check_window(const PlanRequest& request) {
   const bool window = request.window.has_value();
   refuse_if((request.slack || request.npws) && !window,
-            "--slack and --npws say how long past a window keys may be remembered: give --window");
+            "`slack` and `npws` say how long past a window keys may be remembered: give `window`");
   refuse_if(request.rate && !(window && request.window->by_time()),
-            "--rate goes with a window of time: give --window 10m or the like");
+            "`rate` goes with a window of time: give `window` 10m or the like");
   if (!window) return;
   refuse_if(request.window->size == 0, "a window must be longer than nothing");
   refuse_if(!request.window->by_time() && request.expect,
-            "--expect goes without a window of records: --window says how many are remembered");
+            "`expect` goes without a window of records: `window` says how many are remembered");
   refuse_if(request.rate && request.expect,
-            "--rate and --expect say the same twice: give one of them");
-  refuse_if(request.rate && !(*request.rate > 0), "--rate must be more than nothing");
+            "`rate` and `expect` say the same twice: give one of them");
+  refuse_if(request.rate && !(*request.rate > 0), "`rate` must be more than nothing");
   refuse_if(request.rate &&
                 *request.rate * static_cast<double>(request.window->size) * 1e-9 > kMostWindowKeys,
-            "--rate times --window is more than 10^13 keys: ask for less");
+            "`rate` times `window` is more than 10^13 keys: ask for less");
   refuse_if(request.memory && request.window->by_time() && !request.rate && !request.expect,
-            "--memory for a window of time needs --rate, the distinct keys to expect: 50k/s");
+            "`memory` for a window of time needs `rate`, the distinct keys to expect: 50k/s");
 }
 
 void check(const PlanRequest& request) {
   check_shares(request);
   check_window(request);
-  refuse_if(request.expect == std::uint64_t{0}, "--expect 0 leaves nothing to do: give 1 or more");
-  refuse_if(request.lines && !(*request.lines > 0), "--lines must be more than nothing");
+  refuse_if(request.expect == std::uint64_t{0}, "`expect` 0 leaves nothing to do: give 1 or more");
+  refuse_if(request.lines && !(*request.lines > 0), "`lines` must be more than nothing");
   refuse_if(request.fnr && !request.window && !request.expect && !request.memory,
-            "--fnr allows what forgets at random: say what is to be remembered with --window, "
-            "--expect or --memory");
+            "`fnr` allows what forgets at random: say what is to be remembered with `window`, "
+            "`expect` or `memory`");
   if (!request.memory) return;
   const std::uint64_t least = request.beside + kLeastFilterBytes;
   if (memory_alone(request) && *request.memory < least)
     throw BadParameters(
-        fmt::format("--memory {} is too little: the process alone takes {}; give {} or more",
+        fmt::format("`memory` {} is too little: the process alone takes {}; give {} or more",
                     *request.memory, format_size(request.beside), format_size(least)));
   if (*request.memory > kMostMemory)
-    throw BadParameters(fmt::format("--memory {} is more than any filter takes: give {} or less",
+    throw BadParameters(fmt::format("`memory` {} is more than any filter takes: give {} or less",
                                     format_size(*request.memory), format_size(kMostMemory)));
 }
 
@@ -221,10 +221,10 @@ void put_in_order(Planning& planning) {
 
 std::string assumed_in(const PlanRequest& request) {
   if (request.window && request.window->by_time() && !request.rate && !request.expect)
-    return fmt::format("no --rate: planned for {} keys in a window, and grows with what comes",
+    return fmt::format("no `rate`: planned for {} keys in a window, and grows with what comes",
                        format_count(Window::kFirstKeys));
   if (!request.window && !request.expect && !request.memory)
-    return fmt::format("no --expect: sizes are those with {} keys, and grow with what comes",
+    return fmt::format("no `expect`: sizes are those with {} keys, and grow with what comes",
                        format_count(kStandardCapacity));
   return {};
 }
@@ -270,7 +270,7 @@ Planning plan(const PlanRequest& request, PlanScope scope) {
     else if (scope == PlanScope::all)
       for (const Family& family : planning::families_for(Role::forgetting))
         planning.candidates.push_back({.filter = std::string(family.text),
-                                       .why_not = "lets some duplicates through: needs --fnr"});
+                                       .why_not = "lets some duplicates through: needs `fnr`"});
     const std::size_t chosen = choose(request, planning.candidates);
     if (chosen < planning.candidates.size()) {
       planning.reason = reason_for(request, planning.candidates, chosen);

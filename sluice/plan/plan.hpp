@@ -1,6 +1,6 @@
 // What a person wants → which filter, how large, erring how, and why.
 //
-//   const Planning planning = plan({.window = parse_window("--window", "1M"), .fpr = 1e-6});
+//   const Planning planning = plan({.window = parse_window("window", "1M"), .fpr = 1e-6});
 //   if (planning.chosen) AnyFilter filter = planning.choice().make();
 //
 // Whatever is left out of a request is open: without an error it is 10⁻⁶, or, where memory is
@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,8 +41,8 @@ struct Plan {
   std::string filter;  // name and layout: for make_filter, or the stages of a window
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<std::uint64_t> keys = {};  // --expect; of a window of time: in a window
-  double target_fpr = 0;                   // --fpr
+  std::optional<std::uint64_t> keys = {};  // expected; of a window of time: in a window
+  double target_fpr = 0;                   // the error that it is made for
   std::string table = {};  // settings of a table that is larger than this takes in the mean
   std::optional<unsigned> generations = {};  // of a window; the filter's own choice if none
 
@@ -67,10 +68,10 @@ struct Plan {
 
 // A request that can be met, since one thing of it was given up, or as few as will do.
 struct NearRequest {
-  std::string flag;   // "--memory"
-  std::string value;  // "9.3MiB": as the flag takes it
+  std::string field;  // of the request: "memory"
+  std::string value;  // "9.3MiB": as a person writes it
   PlanRequest request;
-  std::string also = {};  // "--slack 0.09": more flags, where one alone will not do
+  std::string also = {};  // "`slack` 0.09": more fields, where one alone will not do
 };
 
 struct Planning {
@@ -89,6 +90,13 @@ enum class PlanScope : std::uint8_t { all, choice };
 
 // Throws BadParameters for requests that make no sense.
 Planning plan(const PlanRequest& request, PlanScope scope = PlanScope::all);
+
+// The same, remembered: the last kPlansKept requests of the process are answered without planning and
+// without a copy. For hosts that plan on a thread that must not wait. Any thread may call it: the
+// lock is held only to look up and to keep, never while planning.
+inline constexpr std::size_t kPlansKept = 64;
+std::shared_ptr<const Planning> planned(const PlanRequest& request,
+                                        PlanScope scope = PlanScope::all);
 
 // All that the chosen plan promises, as a request. There must be one.
 PlanRequest promised(const Planning& planning);

@@ -147,8 +147,8 @@ TEST(Plan, KeepsWindowsOfDeliveriesGoing) {
 }
 
 TEST(Plan, SaysWhatItAssumed) {
-  EXPECT_NE(plan({.window = seconds(600)}).assumed.find("--rate"), std::string::npos);
-  EXPECT_NE(plan({}).assumed.find("--expect"), std::string::npos);
+  EXPECT_NE(plan({.window = seconds(600)}).assumed.find("`rate`"), std::string::npos);
+  EXPECT_NE(plan({}).assumed.find("`expect`"), std::string::npos);
   EXPECT_TRUE(plan({.expect = 10}).assumed.empty());
 }
 
@@ -166,6 +166,35 @@ TEST(Plan, RoundsToWhatIsPrinted) {
     EXPECT_EQ(floor3(share), share);
     EXPECT_EQ(ceil3(share), share);
   }
+}
+
+// --- the cache ----------------------------------------------------------------------------------
+
+TEST(PlanCache, AnswersTheSameRequestWithTheSamePlan) {
+  const PlanRequest request{.window = last(4321), .fpr = 1e-5};
+  const auto first = planned(request);
+  EXPECT_EQ(planned(request), first) << "planned again, or copied";
+  EXPECT_EQ(first->choice().settings, plan(request).choice().settings);
+  EXPECT_NE(planned(request, PlanScope::choice), first);
+  PlanRequest other = request;
+  other.anchor = Anchor::refreshed;
+  EXPECT_NE(planned(other), first);
+  EXPECT_EQ(planned(request), first);
+}
+
+TEST(PlanCache, IsBounded) {
+  const auto first = planned({.expect = 1});
+  const auto kept = planned({.expect = 2});
+  for (std::uint64_t i = 0; i < kPlansKept - 1; ++i) {
+    planned({.expect = 1000 + i});
+    planned({.expect = 2});  // asked for again and again, so it stays
+  }
+  EXPECT_EQ(planned({.expect = 2}), kept);
+  EXPECT_NE(planned({.expect = 1}), first) << "the oldest makes room";
+}
+
+TEST(PlanCache, RefusesNonsenseEveryTime) {
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(planned({.expect = 0}), BadParameters);
 }
 
 }  // namespace

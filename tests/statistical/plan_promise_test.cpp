@@ -107,8 +107,8 @@ TEST(PlanPromiseError, NamesTheNearestThatCanBeHad) {
     EXPECT_FALSE(planning.chosen);
     EXPECT_FALSE(planning.nearest.empty());
     for (const NearRequest& near : planning.nearest) {
-      EXPECT_TRUE(plan(near.request, PlanScope::choice).chosen) << near.flag << near.value;
-      EXPECT_NE(planning.reason.find(near.flag + " " + near.value), std::string::npos)
+      EXPECT_TRUE(plan(near.request, PlanScope::choice).chosen) << near.field << near.value;
+      EXPECT_NE(planning.reason.find("`" + near.field + "` " + near.value), std::string::npos)
           << planning.reason;
     }
   }
@@ -117,17 +117,17 @@ TEST(PlanPromiseError, NamesTheNearestThatCanBeHad) {
 TEST(PlanPromiseError, GivesUpNoMoreThanItMust) {
   const PlanRequest request{.window = last(1'000'000), .fpr = 1e-6, .memory = 4 * kMiB};
   const Planning planning = plan(request);
-  const auto near = [&](std::string_view flag) {
-    return std::ranges::find(planning.nearest, flag, &NearRequest::flag)->request;
+  const auto near = [&](std::string_view field) {
+    return std::ranges::find(planning.nearest, field, &NearRequest::field)->request;
   };
   // A hundredth less would not do; sizes are told in quarters.
-  PlanRequest less = near("--memory");
+  PlanRequest less = near("memory");
   *less.memory -= kMiB / 2;
   EXPECT_FALSE(plan(less, PlanScope::choice).chosen);
-  less = near("--fpr");
+  less = near("fpr");
   *less.fpr *= 0.99;
   EXPECT_FALSE(plan(less, PlanScope::choice).chosen);
-  less = near("--window");
+  less = near("window");
   less.window->size += less.window->size / 100 + 1;
   EXPECT_FALSE(plan(less, PlanScope::choice).chosen);
 }

@@ -11,7 +11,7 @@ need_instructions() {
 
 # instructions_in FUNCTION PROGRAM ARG...: how many PROGRAM executes in a function, with all that it
 # calls; a pattern such as 'sluice::Dedup::run*'. Vectors are 256 bits wide at most: valgrind knows
-# no wider ones. The program's standard output and error are dropped.
+# no wider ones. The program's standard output and error are dropped; it may exit with 1.
 instructions_in() {
   local function=$1 counted
   shift
