@@ -71,7 +71,7 @@ Rest rest_of(const Trace& stable, const Trace& reservoir, double after) {
   const double ours = difference_between(reservoir, after, 1);
   const double early = difference_between(stable, 0.1, 0.3);
   return {ours<theirs / 5, theirs> early / 2,
-          fmt::format("after {:.3g} records {:.2g} bits a step; stable {:.2g} at the end",
+          fmt::format("after {:.3g} records {:.2g} bits per step; stable {:.2g} at the end",
                       after * all, ours, theirs)};
 }
 

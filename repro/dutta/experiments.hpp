@@ -1,4 +1,4 @@
-// The experiments of Dutta et al. 2012, one function a table or figure.
+// The experiments of Dutta et al. 2012, one function per table or figure.
 #pragma once
 
 #include "repro/experiment.hpp"

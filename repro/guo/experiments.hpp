@@ -1,4 +1,4 @@
-// The experiments of Guo et al. 2010, one function a table or figure.
+// The experiments of Guo et al. 2010, one function per table or figure.
 #pragma once
 
 #include "repro/experiment.hpp"

@@ -1,4 +1,4 @@
-// The experiments of Koloniari et al. 2011, one function a figure or table.
+// The experiments of Koloniari et al. 2011, one function per figure or table.
 #pragma once
 
 #include "repro/experiment.hpp"

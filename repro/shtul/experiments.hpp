@@ -1,4 +1,4 @@
-// The experiments of Shtul, Baquero & Almeida 2020, one function a table or figure.
+// The experiments of Shtul, Baquero & Almeida 2020, one function per table or figure.
 #pragma once
 
 #include "repro/experiment.hpp"

@@ -16,7 +16,7 @@
 // A sample cannot see errors much rarer than one in its own size. Ghosts can: random digests that
 // were never inserted, asked between batches, and as many more as the caller has time for.
 //
-// Cost     about two instructions a key; 24 bytes and some room for each key of the
+// Cost     about two instructions per key; 24 bytes and some room for each key of the
 //          sample. When the memory given is used up, half of the sample is dropped, and what was
 //          counted so far has half the weight: rates stay those of the whole run.
 #pragma once

@@ -48,7 +48,7 @@ void expect_once(const std::vector<unsigned>& wins) {
   EXPECT_EQ(std::ranges::count(wins, 1u), static_cast<std::ptrdiff_t>(kKeys));
 }
 
-// 600 bits a key: a false positive would be a key that nobody wins, and there is none.
+// 600 bits per key: a false positive would be a key that nobody wins, and there is none.
 constexpr std::uint64_t kBits = kKeys * 600;
 
 Memories memories_for(const SliceParams& params) {

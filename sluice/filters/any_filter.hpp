@@ -1,4 +1,4 @@
-// Any filter behind one type. The virtual call is paid once a batch.
+// Any filter behind one type. The virtual call is paid once per batch.
 //
 // The filter lies in a block of its own resource, its *holder*, which bytes() counts: an AnyFilter
 // is all that it holds of the resource, down to the object.

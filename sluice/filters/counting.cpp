@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 constexpr std::uint64_t kWord = 16;  // counters a word
 
-// As in bloom.cpp: each key brings a line a probe.
+// As in bloom.cpp: each key brings a line per probe.
 constexpr std::size_t kKeysAhead = 3;
 
 constexpr ParameterInfo kKnown[] = {

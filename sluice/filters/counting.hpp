@@ -3,8 +3,8 @@
 // Source   Fan, Cao, Almeida, Broder 2000, as used by Guo et al. 2010. Positions as in bloom.hpp.
 // Differs  insert asks first and writes a key only once. A key counted twice would have to be
 //          forgotten twice.
-// Cost     observe: one cache line a probe; no allocation. Four times the bits of bloom.hpp:
-//          5.8 log₂(1/fpr) bits a key.
+// Cost     observe: one cache line per probe; no allocation. Four times the bits of bloom.hpp:
+//          5.8 log₂(1/fpr) bits per key.
 // Errors   `duplicate` may be wrong (model::bloom_fpr); `distinct` never is, as long as only keys
 //          are forgotten that were judged distinct. Forgetting one that was never written may erase
 //          another key's trace, at the rate of a false positive. Two probes of a key that meet in

@@ -12,7 +12,7 @@
 namespace sluice {
 namespace {
 
-// As in bloom.cpp: each key brings a line a probe.
+// As in bloom.cpp: each key brings a line per probe.
 constexpr std::size_t kKeysAhead = 3;
 constexpr unsigned kWordsALine = kCacheLineBytes / 8;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;

@@ -3,7 +3,7 @@
 // Source   Deng & Rafiei 2006; as the baseline of Dutta et al. 2012, §6.
 // Differs  The cells that a record reduces are neighbours by default, as in that paper's practice
 //          and not in its analysis; both err alike (docs/filters/stable.md).
-// Cost     observe: a cache line a probe and one for the run of cells to reduce, no allocation.
+// Cost     observe: a cache line per probe and one for the run of cells to reduce, no allocation.
 //          With draws=independent a line for each of these.
 // Errors   `duplicate` may be wrong (model::stable_fpr), and so may `distinct`: a key is remembered
 //          for a random time (model::stable_caught).

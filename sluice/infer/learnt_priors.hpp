@@ -3,7 +3,7 @@
 // What a verdict needs is the chance that an arrival's key is in the window. It is counted rather
 // than modelled:
 //
-//   sketch   8-bit counters, two a key, each halved once a window, say how often a key came of
+//   sketch   8-bit counters, two per key, each halved once per window, say how often a key came of
 //            late. Arrivals fall into classes by the power of two of that number.
 //   shadow   of a sample of the key space it is known exactly when each key was last written. For
 //            each class, the share of sampled arrivals whose key was in the window is the prior of

@@ -1,4 +1,4 @@
-// Priors of known keys, by digest: 24 bytes a slot, at most three quarters of them full.
+// Priors of known keys, by digest: 24 bytes per slot, at most three quarters of them full.
 #pragma once
 
 #include <cstddef>

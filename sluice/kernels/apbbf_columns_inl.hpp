@@ -1,4 +1,4 @@
-// Blocks of apbbf's segments as vectors, and whole columns of them. Compiled once a target.
+// Blocks of apbbf's segments as vectors, and whole columns of them. Compiled once per target.
 // clang-format off
 #if defined(SLUICE_KERNELS_APBBF_COLUMNS) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_APBBF_COLUMNS
@@ -184,4 +184,4 @@ HWY_NOINLINE std::uint64_t admit_columns(const ApbbfTable& table, const Digest* 
 }  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // once a target
+#endif  // once per target

@@ -1,4 +1,4 @@
-// Where the keys of a batch lie in a cohort table, computed ahead. Compiled once a target.
+// Where the keys of a batch lie in a cohort table, computed ahead. Compiled once per target.
 // clang-format off
 #if defined(SLUICE_KERNELS_COHORT_PLACES) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_COHORT_PLACES
@@ -188,4 +188,4 @@ HWY_INLINE std::size_t for_each_key(const CohortTable& table, const Digest* dige
 }  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // once a target
+#endif  // once per target

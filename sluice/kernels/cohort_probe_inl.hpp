@@ -1,4 +1,4 @@
-// One bucket of a cohort table, and two: who matches, who is free. Compiled once a target.
+// One bucket of a cohort table, and two: who matches, who is free. Compiled once per target.
 // clang-format off
 #if defined(SLUICE_KERNELS_COHORT_PROBE) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_COHORT_PROBE
@@ -310,4 +310,4 @@ HWY_INLINE CohortPair probe_pair(const CohortTable& table, const CohortAges<F>& 
 }  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // once a target
+#endif  // once per target

@@ -1,7 +1,7 @@
 // Where the bytes that matter stand in a record, as bits: bit i of word w is byte 64 w + i. What
 // reads fields looks at these words instead of at bytes.
 //
-// Cost     64 bytes a step, a compare and a mask for each kind of byte. The instruction set is
+// Cost     64 bytes per step, a compare and a mask for each kind of byte. The instruction set is
 //          chosen at run time.
 //
 // All of them read whole steps: up to 63 bytes behind the record, which kPaddingBytes of a read
@@ -31,7 +31,7 @@ struct JsonBytes {
 using MarkJson = JsonBytes (*)(const char* data, std::size_t size, std::uint64_t* quotes,
                                std::uint64_t* digits);
 
-// Those of the instruction set in use. To be asked for once a batch: that costs as much as a short
+// Those of the instruction set in use. To be asked for once per batch: that costs as much as a short
 // record.
 MarkNeedles needle_marker() noexcept;
 MarkJson json_marker() noexcept;

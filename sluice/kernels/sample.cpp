@@ -35,7 +35,7 @@ std::size_t next_sampled(std::span<const Digest> digests, std::size_t from,
   const Digest* const begin = digests.data();
   while (from < digests.size()) {
     for (; from + lanes <= digests.size(); from += lanes) {
-      // Four words of 32 bits a key: the first is the low half of `lo`, the third that of `hi`.
+      // Four words of 32 bits per key: the first is the low half of `lo`, the third that of `hi`.
       const auto* words = reinterpret_cast<const std::uint32_t*>(begin + from);
       const auto a = hn::LoadU(d, words);
       const auto b = hn::LoadU(d, words + lanes);

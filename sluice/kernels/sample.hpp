@@ -1,6 +1,6 @@
 // Finds the keys of a sample among many: those whose sample word is at most a threshold.
 //
-// Cost     about two instructions a key with vectors of 256 bits, which look at 8 keys a step.
+// Cost     about two instructions per key with vectors of 256 bits, which look at 8 keys per step.
 #pragma once
 
 #include <cstddef>

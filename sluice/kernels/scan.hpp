@@ -1,6 +1,6 @@
 // Finds every place of one byte, or of two, in a range: what cuts a buffer into records.
 //
-// Cost     64 bytes a step: two compares, a mask, and one count-trailing-zeros for each hit; no
+// Cost     64 bytes per step: two compares, a mask, and one count-trailing-zeros for each hit; no
 //          branch depends on a single byte. The instruction set is chosen at run time.
 #pragma once
 

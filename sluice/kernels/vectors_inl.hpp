@@ -1,4 +1,4 @@
-// What Highway leaves out, or does in more steps than it takes. Compiled once a target.
+// What Highway leaves out, or does in more steps than it takes. Compiled once per target.
 // clang-format off
 #if defined(SLUICE_KERNELS_VECTORS) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_VECTORS
@@ -62,4 +62,4 @@ HWY_INLINE bool is_zero(D d, hn::Vec<D> v) {
 }  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // once a target
+#endif  // once per target

@@ -13,7 +13,7 @@
 //
 // Digests are collected to chunks of kChunk, and each filter judges a whole chunk in batches of
 // kBatch before the next filter does: its time is that of `observe` alone, with its table as warm
-// as a chunk makes it. The truth takes 48 to 96 bytes a key, and so do the deliveries of each
+// as a chunk makes it. The truth takes 48 to 96 bytes per key, and so do the deliveries of each
 // window filter; the points double their distance whenever there are too many: no other memory
 // grows with the stream.
 #pragma once

@@ -1,7 +1,7 @@
 // What a stream's duplicates really are: when each key was last delivered, for as many keys as
 // come.
 //
-// 24 bytes a slot, of which at most half are taken: 48 to 96 bytes a key.
+// 24 bytes per slot, of which at most half are taken: 48 to 96 bytes per key.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace sluice::model {
 namespace {
 
 TEST(BloomModel, KnownPoints) {
-  // 10 bits a key and 7 probes: (1 − e^{−0.7})^7 = .00819, the figure every text gives.
+  // 10 bits per key and 7 probes: (1 − e^{−0.7})^7 = .00819, the figure every text gives.
   EXPECT_NEAR(bloom_fpr(1e7, 7, 1e6), 0.00819, 1e-5);
   EXPECT_EQ(bloom_probes(1e7, 1e6), 7u);
   EXPECT_EQ(bloom_fpr(1000, 7, 0), 0);

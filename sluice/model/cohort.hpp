@@ -6,7 +6,7 @@
 namespace sluice::model {
 
 // Chance that a key never seen meets its fingerprint among the live slots of its two buckets, at
-// `load` live slots a slot: 1 − (1 − slots · load / 2^f)². Within a bucket no fingerprint stands
+// `load` live slots per slot: 1 − (1 − slots · load / 2^f)². Within a bucket no fingerprint stands
 // twice, since the second key would have been taken for the first: so a bucket's chance is a plain
 // share.
 double cohort_fpr(unsigned slots_a_bucket, unsigned fingerprint_bits, double load);

@@ -13,7 +13,7 @@ namespace sluice::model {
 double growing_fpr(unsigned tag_bits, std::span<const std::uint64_t> by_bits);
 
 // The most that it can be after growth from `first_buckets` to `buckets`, at `load` of `slots`
-// slots a bucket: keys written to a bucket of level l know l + hash_bits bits.
+// slots per bucket: keys written to a bucket of level l know l + hash_bits bits.
 double growing_fpr_bound(unsigned slots, double load, unsigned tag_bits, unsigned hash_bits,
                          double first_buckets, double buckets);
 

@@ -1,9 +1,9 @@
-// What no filter can do better than, to compare bits a key with.
+// What no filter can do better than, to compare bits per key with.
 #pragma once
 
 namespace sluice::model {
 
-// A set with false positives (Carter et al. 1978): log₂(1/ε) bits a key.
+// A set with false positives (Carter et al. 1978): log₂(1/ε) bits per key.
 double set_lower_bound_bits(double fpr);
 
 // A window with slack (Naor & Yogev 2013): log₂(1/ε) + max(log₂ log₂(1/ε), log₂(window/slack)) bits

@@ -66,7 +66,7 @@ TEST(SlicedModel, BinomialLoadByInclusionAndExclusion) {
   }
 }
 
-// Proposition 1: as filters grow, with as many bits a key and as many slices, all of them come to
+// Proposition 1: as filters grow, with as many bits per key and as many slices, all of them come to
 // the error of the filter in one piece. The distance falls with the bits.
 TEST(SlicedModel, Proposition1) {
   SplitMix64 random(1);

@@ -15,7 +15,7 @@ struct TimingShape {
 // Bits of a timer that go with `probes`, where nothing else decides: max(k, 3).
 unsigned timing_bits(unsigned probes);
 
-// How many timers a window has at `bits_per_key`: ⌊w · bits a key / bits a timer⌋.
+// How many timers a window has at `bits_per_key`: ⌊w · bits per key / bits per timer⌋.
 std::uint64_t timing_timers(std::uint64_t window, double bits_per_key, unsigned timer_bits);
 
 // The padding with which at most `probes` timers are looked at a key: max(0, ⌈m/(kB)⌉ − 1).

@@ -1,7 +1,7 @@
 // What flows: records in a read buffer, the shape of their format, and their keys.
 //
 // A batch is a few hundred records cut from one buffer. Records and keys are views: nothing is
-// copied on the way from the reader to the writer. Virtual calls are paid once a batch.
+// copied on the way from the reader to the writer. Virtual calls are paid once per batch.
 #pragma once
 
 #include <cstddef>

@@ -185,7 +185,7 @@ Errors errors_on_zipf(const std::string& layout, unsigned equal, std::uint64_t s
   return {false_positive / all_new, false_negative / all_old};
 }
 
-// Which events share timers is drawn once a table, so tables differ: the mean of several.
+// Which events share timers is drawn once per table, so tables differ: the mean of several.
 struct MeasuredErrors {
   Measured positives, negatives;
 };

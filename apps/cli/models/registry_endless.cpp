@@ -131,7 +131,7 @@ constexpr ModelParameter kGrowingTakes[] = {
     {"buckets", "buckets now", Takes::number, "1M", 1, 1e15},
     {"fpr", "the error of the series that it is compared with", Takes::chance, "1e-6"}};
 constexpr ModelOutput kGrowingTells[] = {
-    {"slots", "slots a bucket of 512 bits"},
+    {"slots", "slots per bucket of 512 bits"},
     {"keys", "slots · load · buckets"},
     {"fpr_bound", "the most that it errs after growing so far"},
     {"fpr_bound_doubled", "the same a doubling later"},

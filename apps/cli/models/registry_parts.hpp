@@ -1,4 +1,4 @@
-// The parts that the registry is put together from, one source a family, and parameters that
+// The parts that the registry is put together from, one source per family, and parameters that
 // several models share.
 #pragma once
 

@@ -88,7 +88,7 @@ constexpr ModelParameter kCohortTakes[] = {
     {"load", "live slots per slot", Takes::chance, "as planned for the slot", 0, 0, {}, true},
 };
 constexpr ModelOutput kCohortTells[] = {
-    {"slots", "slots a bucket of 512 bits"},
+    {"slots", "slots per bucket of 512 bits"},
     {"fingerprint", "bits of a slot that are fingerprint"},
     {"planned_load", "the load that tables of this slot are planned for"},
     {"fpr", "1 − (1 − slots · load/2^fingerprint)²"},

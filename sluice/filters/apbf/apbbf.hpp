@@ -1,4 +1,4 @@
-// Age-partitioned blocked Bloom filter: a sliding window in bits, few cache lines a key.
+// Age-partitioned blocked Bloom filter: a sliding window in bits, few cache lines per key.
 //
 // Source   Shtul, Baquero & Almeida 2020, §6 (layout `segment`); `column` and `line` are ours.
 // Differs  `column` puts a key's blocks of all segments side by side, `line` makes all segments
@@ -32,7 +32,7 @@ struct ApbbfParams {
   unsigned k = 0;              // segments a key is written in
   unsigned l = 0;              // generations a key stays beyond its own
   unsigned block = 512;        // B: bits of a block; of a line's lane 512 / (k + l)
-  unsigned bits = 8;           // b: bits a key in a block; in a line's lane 32 / (k + l)
+  unsigned bits = 8;           // b: bits per key in a block; in a line's lane 32 / (k + l)
   std::uint64_t blocks = 0;    // a segment; columns; lines
   std::uint64_t capacity = 0;  // w: keys a window holds
   double target_fpr = 0;       // the error it is planned for

@@ -6,7 +6,7 @@
 //          emptied line by line as it is written again, not all at once
 //          (kernels/age_partition.hpp).
 // Cost     observe of a new key: k lines written and about 2 to 10 asked
-//          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits a key, and a bit a
+//          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits per key, and a bit per
 //          line of one slice.
 // Errors   `duplicate` may be wrong (model::apbf_fpr with exact fills); `distinct` never is for a
 //          key written in the present generation or the l before it. Keys fade out over the k

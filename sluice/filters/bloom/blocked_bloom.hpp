@@ -4,7 +4,7 @@
 //          Of the layouts measured (docs/filters/bloom.md) 8 lanes of 64 bits take the fewest
 //          bits above an error of 1.6·10⁻⁴, and 16 of 32 below.
 // Differs  Blocks of a whole cache line rather than half of one: uneven loads cost less.
-//          At 10⁻⁶: 39 bits a key, where half-line blocks need 65, a classical filter 29.
+//          At 10⁻⁶: 39 bits per key, where half-line blocks need 65, a classical filter 29.
 // Cost     observe: one cache line, no allocation.
 // Errors   `duplicate` may be wrong (model::blocked_bloom_fpr); `distinct` never is.
 // Use it   when the number of keys is known: it is the default with --expect.

@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// Each key brings a line a probe: this many keys ahead fill the processor's queue of misses.
+// Each key brings a line per probe: this many keys ahead fill the processor's queue of misses.
 constexpr std::size_t kKeysAhead = 3;
 
 const char* what_is_wrong(const Bloom::Params& params) {

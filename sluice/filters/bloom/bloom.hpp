@@ -2,7 +2,7 @@
 //
 // Source   Bloom 1970. Positions: one fold-multiply of the digest a probe, scaled to the table.
 //          (Double hashing, h1 + i·h2, has a floor of false positives that we do not want.)
-// Cost     observe: one cache line a probe, 20 at 10⁻⁶; no allocation. 1.44 log₂(1/fpr) bits a key.
+// Cost     observe: one cache line per probe, 20 at 10⁻⁶; no allocation. 1.44 log₂(1/fpr) bits per key.
 // Errors   `duplicate` may be wrong (model::bloom_fpr); `distinct` never is.
 // Use it   when memory is dearer than time: two thirds of the blocked layout's bits at 10⁻⁶.
 // Avoid    when speed matters: see blocked_bloom.hpp, which the name `bloom` means unless

@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// As in bloom.cpp: each key brings a line a probe.
+// As in bloom.cpp: each key brings a line per probe.
 constexpr std::size_t kKeysAhead = 3;
 constexpr unsigned kFewProbes = 8;
 

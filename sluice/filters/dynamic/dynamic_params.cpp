@@ -18,7 +18,7 @@ constexpr unsigned kMostGrowth = 16;
 constexpr std::uint64_t kMostForecast = 4096;
 constexpr double kLeastTighten = 0.1;
 constexpr double kMostTighten = 0.99;
-// No filter is made stricter than this: it would take ever more bits a key, and a thousand such
+// No filter is made stricter than this: it would take ever more bits per key, and a thousand such
 // errors together are still nothing.
 constexpr double kStrictest = 1e-30;
 

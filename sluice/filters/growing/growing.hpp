@@ -4,7 +4,7 @@
 //          that expand, the fingerprint that gives up a bit a doubling while new keys get whole
 //          ones; from cuckoo filters the two buckets of a fingerprint.
 // Cost     observe: two cache lines, and one bucket split a dozen keys; now and then an occupant
-//          moves. 47 bits a key with 32-bit slots, up to 59 where huge pages begin
+//          moves. 47 bits per key with 32-bit slots, up to 59 where huge pages begin
 //          (docs/filters/growing.md). The table grows at its end, without a copy; an insertion may
 //          take memory. A host's comes in pages of 64 KiB; where memory is mapped, from 8 MiB on a
 //          short-lived thread waits for it.

@@ -3,7 +3,7 @@
 //
 // Source   Horizontal shards as in Koloniari et al. 2011, §3, within one process.
 // Cost     What the shards cost, and that each thread looks at all digests for those of its shards:
-//          0.7 ns a digest, and twice that where another core has just written it. Batches of fewer
+//          0.7 ns per digest, and twice that where another core has just written it. Batches of fewer
 //          than 512 keys are judged on the caller's thread. Threads start with the first larger
 //          batch, sleep when there is nothing to do, and end with the filter.
 // Errors   Those of the shards: a key has to do with one of them only. Each is made for its share

@@ -16,7 +16,7 @@ namespace {
 // Cells are read and written as part of a word that begins at their first byte.
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
-// Each key brings a line a probe: as many keys ahead as fill the processor's queue of misses.
+// Each key brings a line per probe: as many keys ahead as fill the processor's queue of misses.
 std::size_t keys_ahead(unsigned probes) {
   return std::clamp<std::size_t>(32 / probes, 3, 16);
 }

@@ -6,8 +6,8 @@
 //          counters would touch every cell at every tick. Numbers wrap, and a sweep makes that
 //          exactly equal to absolute times. Each probe of a vertical filter has a part of the table
 //          of its own.
-// Cost     observe: one cache line a probe, no allocation. 8 or 16 bits a timer, 1.44·log₂(1/fpr)
-//          timers a key: 80 bits a key at 1 %.
+// Cost     observe: one cache line per probe, no allocation. 8 or 16 bits per timer, 1.44·log₂(1/fpr)
+//          timers per key: 80 bits per key at 1 %.
 // Errors   `duplicate` may be wrong (model::timer_window_fpr). `distinct` never is within the
 //          window and equal=0. With equal=x a duplicate needs x equal timers: fewer false positives
 //          (model::timer_equal_fpr) for some false negatives (model::timer_equal_fnr), mostly of

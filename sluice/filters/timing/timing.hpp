@@ -6,8 +6,8 @@
 //          model/timing.hpp.
 // Differs  Who rotates ends a block, so a block may also be a span of time. What an early rotation
 //          leaves unmarked is marked by it. Positions are independent mixes of the digest.
-// Cost     observe: one cache line a probe and at most a timer looked at a probe; no allocation.
-//          1.44·log₂(1/fpr) timers a key: 60 bits a key at 1 % with 24 generations.
+// Cost     observe: one cache line per probe and at most a timer looked at a probe; no allocation.
+//          1.44·log₂(1/fpr) timers per key: 60 bits per key at 1 % with 24 generations.
 // Errors   `duplicate` may be wrong (model::timing_window_fpr). `distinct` never is for a key
 //          written in the present generation or the `generations` before it. A key stays up to one
 //          generation too long.
