@@ -146,7 +146,7 @@ double duplicated_fpr(const ApbfParams& params, const Duplicates& duplicates) {
   std::vector<double> matches;
   for (unsigned i = 0; i < params.k + params.l; ++i)
     matches.push_back(-std::expm1(duplicates.distinct(std::min(i + 1, params.k) * g) *
-                                  std::log1p(-1 / static_cast<double>(params.slice_bits))));
+                                  std::log1p(-1 / static_cast<double>(params.part_bits))));
   return model::run_of_matches(matches, params.k);
 }
 

@@ -11,11 +11,11 @@ ApbfParams apbf_of(unsigned k, unsigned l, std::uint64_t keys, unsigned slices) 
   ApbfParams params;
   params.k = k;
   params.l = l;
-  params.slices = slices;
+  params.parts = slices;
   const double a_slice = static_cast<double>(keys) / std::max(1u, l) * k / std::numbers::ln2;
-  params.slice_bits =
-      kernels::kSliceUnitBits *
-      static_cast<std::uint64_t>(std::ceil(a_slice / static_cast<double>(kernels::kSliceUnitBits)));
+  params.part_bits =
+      kernels::kPartUnitBits *
+      static_cast<std::uint64_t>(std::ceil(a_slice / static_cast<double>(kernels::kPartUnitBits)));
   params.capacity = std::max<std::uint64_t>(1, l * params.generation_keys());
   params.target_fpr = model::apbf_fpr(k, l, model::Fills::exact, slices);
   return params;
@@ -43,16 +43,16 @@ std::vector<double> slice_fills(const Apbf& filter, unsigned shifts) {
   BytesEncoder payload;
   filter.encode_payload(payload);
   const unsigned segments = params.k + params.l;
-  const std::size_t slice_bytes = params.slice_bits / 8;
+  const std::size_t slice_bytes = params.part_bits / 8;
   std::vector<double> fills;
   for (unsigned age = 0; age < segments; ++age) {
     const unsigned place = (age + segments - shifts % segments) % segments;
-    for (unsigned slice = 0; slice < params.slices; ++slice) {
+    for (unsigned slice = 0; slice < params.parts; ++slice) {
       unsigned long set = 0;
       for (const std::byte byte : payload.written().subspan(
-               (std::size_t{place} * params.slices + slice) * slice_bytes, slice_bytes))
+               (std::size_t{place} * params.parts + slice) * slice_bytes, slice_bytes))
         set += static_cast<unsigned>(std::popcount(std::to_integer<unsigned>(byte)));
-      fills.push_back(static_cast<double>(set) / static_cast<double>(params.slice_bits));
+      fills.push_back(static_cast<double>(set) / static_cast<double>(params.part_bits));
     }
   }
   return fills;

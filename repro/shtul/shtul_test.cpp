@@ -59,7 +59,7 @@ TEST(ReproShtul, FiltersHoldTheWindowTheyWereAskedFor) {
   for (const Cut& cut : kTable2) {
     ApbfParams params = apbf_of(cut.k, cut.l, 1000);
     EXPECT_GE(params.capacity, 1000 - cut.l);
-    params.slice_bits -= kernels::kSliceUnitBits;  // one cache line less would not hold it
+    params.part_bits -= kernels::kPartUnitBits;  // one cache line less would not hold it
     EXPECT_LT(cut.l * params.generation_keys(), 1000u) << cut.k << ',' << cut.l;
   }
   for (const BlockCut& cut : kTable3)

@@ -137,7 +137,7 @@ FilterInfo apbf_row() {
       "apbf,keys=200k,l=14",
       "apbf,keys=60k,k=4,l=3",
       "apbf,keys=1M",
-      "apbf,keys=100k,k=3,l=5,slices=4",
+      "apbf,keys=100k,k=3,l=5,parts=4",
   };
   static constexpr GoldenSample kGolden[] = {
       {"apbf-1", "apbf,k=7,l=5,bytes=768,keys=250,fpr=0.01"},
@@ -287,7 +287,7 @@ FilterInfo sharded_row() {
       "sharded,shards=4,of=cohort,keys=300k,slot=24",
       "sharded,shards=3,of=exact-window,generations=5",
       "sharded,of=apbf,keys=200k,l=14",
-      "sharded,shards=3,of=apbf,keys=100k,k=3,l=5,of.slices=4",
+      "sharded,shards=3,of=apbf,keys=100k,k=3,l=5,of.parts=4",
       "sharded,of=apbbf,layout=column,keys=70k,k=2,l=5,block=512,bits=4",
       "sharded,of=timer,keys=14k,layout=horizontal,of.slices=7,fpr=0.01,timer=16",
   };

@@ -55,25 +55,25 @@ class StaleUnits {
   std::uint64_t* words_;
 };
 
-// Most slices (parts of segments) that a filter may have: there is a pair of salts for each.
-inline constexpr unsigned kMostSlices = 256;
+// Most parts that all segments of a filter may have together: there is a pair of salts for each.
+inline constexpr unsigned kMostParts = 256;
 
-struct SliceSalts {
-  std::uint64_t lo[kMostSlices], hi[kMostSlices];
-  constexpr SliceSalts() noexcept : lo(), hi() {
+struct PartSalts {
+  std::uint64_t lo[kMostParts], hi[kMostParts];
+  constexpr PartSalts() noexcept : lo(), hi() {
     SplitMix64 random(0x536C757463654167ULL);
-    for (unsigned i = 0; i < kMostSlices; ++i) {
+    for (unsigned i = 0; i < kMostParts; ++i) {
       lo[i] = random.next();
       hi[i] = random.next();
     }
   }
 };
-inline constexpr SliceSalts kSliceSalts{};
+inline constexpr PartSalts kPartSalts{};
 
-// The hash of one physical slice. All of the digest is mixed anew for each: steps of two hashes
+// The hash of one physical part. All of the digest is mixed anew for each: steps of two hashes
 // (h1 + i·h2) would leave a floor of false positives of about window / bits².
-inline std::uint64_t slice_hash(const Digest& digest, unsigned slice) noexcept {
-  return fold_multiply(digest.lo ^ kSliceSalts.lo[slice], digest.hi ^ kSliceSalts.hi[slice]);
+inline std::uint64_t part_hash(const Digest& digest, unsigned part) noexcept {
+  return fold_multiply(digest.lo ^ kPartSalts.lo[part], digest.hi ^ kPartSalts.hi[part]);
 }
 
 // What is asked of a batch, and what came of it.

@@ -76,7 +76,7 @@ class BlockSegments {
 
   static constexpr unsigned parts() noexcept { return 1; }
   Place place(const Digest& digest, unsigned physical, unsigned) const noexcept {
-    const std::uint64_t hash = slice_hash(digest, physical);
+    const std::uint64_t hash = part_hash(digest, physical);
     if constexpr (kColumn) {
       const std::uint64_t column = scale_to(digest.lo, blocks_);
       return {words_ + (column * segments_ + physical) * kWords, column, hash};

@@ -23,7 +23,7 @@ using testing_support::copy_of;
 constexpr const char* kFilters[] = {
     "apbf,k=4,l=3,keys=900",
     "apbf,k=7,l=5,keys=1500",
-    "apbf,k=2,l=9,slices=3,keys=1800",
+    "apbf,k=2,l=9,parts=3,keys=1800",
     "apbf,k=3,l=0,keys=300",
     "apbf,k=5,l=1,keys=300",
     "apbbf,k=2,l=5,block=512,bits=8,keys=1500",
@@ -298,8 +298,8 @@ TEST(AgePartitionSizes, TheErrorAskedForIsPlanned) {
 
 TEST(AgePartitionSizes, ErrorsSayWhatWouldBeRight) {
   EXPECT_NE(error_of("apbf,k=2,fpr=1e-6").find("cannot reach"), std::string::npos);
-  EXPECT_NE(error_of("apbf,k=60,l=200").find("256 slices"), std::string::npos);
-  EXPECT_NE(error_of("apbf,k=4,l=3,bytes=64").find("64 bytes per slice"), std::string::npos);
+  EXPECT_NE(error_of("apbf,k=60,l=200").find("256 parts"), std::string::npos);
+  EXPECT_NE(error_of("apbf,k=4,l=3,bytes=64").find("64 bytes per part"), std::string::npos);
   EXPECT_NE(error_of("apbbf,block=128").find("64 or 512"), std::string::npos);
   EXPECT_NE(error_of("apbbf,bits=5,k=2,l=5").find("bits"), std::string::npos);
   EXPECT_NE(error_of("apbbf,layout=line,k=5,l=5").find("8, 16 or 32"), std::string::npos);

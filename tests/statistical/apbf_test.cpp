@@ -89,16 +89,16 @@ class Stream {
 
 struct Case {
   unsigned k, l;
-  unsigned slices = 1;  // of apbf
-  BlockShape shape{};   // of apbbf
+  unsigned parts = 1;  // of apbf
+  BlockShape shape{};  // of apbbf
   const char* layout = "";
 };
 
-// A table of 64 Ki bits per slice, or as many blocks, and as many keys as that holds.
+// A table of 64 Ki bits per part, or as many blocks, and as many keys as that holds.
 std::string settings_of(const Case& it) {
   const std::string cut = ",k=" + std::to_string(it.k) + ",l=" + std::to_string(it.l) +
-                          ",bytes=" + std::to_string((it.k + it.l) * it.slices * 8192);
-  if (*it.layout == '\0') return "apbf" + cut + ",slices=" + std::to_string(it.slices);
+                          ",bytes=" + std::to_string((it.k + it.l) * it.parts * 8192);
+  if (*it.layout == '\0') return "apbf" + cut + ",parts=" + std::to_string(it.parts);
   const std::string blocked = "apbbf,layout=" + std::string(it.layout) + cut;
   if (std::string(it.layout) == "line") return blocked;
   return blocked + ",block=" + std::to_string(it.shape.block) +
@@ -110,7 +110,7 @@ void PrintTo(const Case& it, std::ostream* out) {
 }
 
 double expected_fpr(const Case& it) {
-  if (*it.layout == '\0') return model::apbf_fpr(it.k, it.l, Fills::exact, it.slices);
+  if (*it.layout == '\0') return model::apbf_fpr(it.k, it.l, Fills::exact, it.parts);
   if (std::string(it.layout) == "segment") return model::apbbf_fpr(it.k, it.l, it.shape);
   const unsigned segments = it.k + it.l;
   const bool line = std::string(it.layout) == "line";

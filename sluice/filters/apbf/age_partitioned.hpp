@@ -111,10 +111,10 @@ class AgePartitioned {
 
   Params params_;
   kernels::AgeRing ring_;
-  std::uint64_t live_keys_ = 0;         // written in generations of age 0 to l
-  std::uint64_t swept_words_ = 0;       // of stale_: nothing below is stale
-  Vector<std::uint64_t> written_;       // keys by generation, at the physical number of the segment
-                                        // that was the youngest in it
+  std::uint64_t live_keys_ = 0;    // written in generations of age 0 to l
+  std::uint64_t swept_words_ = 0;  // of stale_: nothing below is stale
+  Vector<std::uint64_t> written_;  // keys by generation, at the physical number of the segment
+                                   // that was the youngest in it
   Memory memory_;
   Memory stale_;  // a bit a unit
 };

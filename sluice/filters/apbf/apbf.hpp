@@ -1,24 +1,24 @@
 // Age-partitioned Bloom filter: a sliding window in plain bits.
 //
-// Source   Shtul, Baquero & Almeida 2020, §5; several slices a segment as in §6.
-// Differs  Every slice has a hash of its own over the whole digest, where the paper endorses double
-//          hashing: at (17,13) and 1,000 keys that errs 25 times as often as it should. A slice is
+// Source   Shtul, Baquero & Almeida 2020, §5; several parts (the paper's slices) per segment as in §6.
+// Differs  Every part has a hash of its own over the whole digest, where the paper endorses double
+//          hashing: at (17,13) and 1,000 keys that errs 25 times as often as it should. A part is
 //          emptied line by line as it is written again, not all at once
 //          (kernels/age_partition.hpp).
 // Cost     observe of a new key: k lines written and about 2 to 10 asked
 //          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits per key, and a bit per
-//          line of one slice.
+//          line of one part.
 // Errors   `duplicate` may be wrong (model::apbf_fpr with exact fills); `distinct` never is for a
 //          key written in the present generation or the l before it. Keys fade out over the k
 //          generations after, each halving what is still reported.
-// Use it   when a window must be kept in bits that can be split over sites, slice by slice.
+// Use it   when a window must be kept in bits that can be split over sites, part by part.
 // Avoid    otherwise: cohort is faster and smaller with less slack, apbbf faster.
 // Format   snapshot kind 18, version 1.
 #pragma once
 
 #include "sluice/filters/apbf/age_partitioned.hpp"
 #include "sluice/filters/forecast.hpp"
-#include "sluice/kernels/slices.hpp"
+#include "sluice/kernels/bit_segments.hpp"
 
 namespace sluice {
 
@@ -27,12 +27,12 @@ struct ApbfParams {
   static constexpr std::uint16_t kVersion = 1;
   static constexpr std::string_view kName = "apbf";
 
-  unsigned k = 0;                // segments a key is written in
-  unsigned l = 0;                // generations a key stays beyond its own
-  unsigned slices = 1;           // a segment
-  std::uint64_t slice_bits = 0;  // m: whole cache lines
-  std::uint64_t capacity = 0;    // w: keys a window holds
-  double target_fpr = 0;         // the error it is planned for
+  unsigned k = 0;               // segments a key is written in
+  unsigned l = 0;               // generations a key stays beyond its own
+  unsigned parts = 1;           // per segment
+  std::uint64_t part_bits = 0;  // m: whole cache lines
+  std::uint64_t capacity = 0;   // w: keys a window holds
+  double target_fpr = 0;        // the error it is planned for
 
   static ApbfParams from(const Wish& wish, const Settings& settings);
   static std::span<const ParameterInfo> known();
@@ -41,8 +41,8 @@ struct ApbfParams {
   Forecast brief_forecast() const;  // without lines and settings, which take most of the time
   friend bool operator==(const ApbfParams&, const ApbfParams&) = default;
 
-  std::uint64_t table_bytes() const noexcept { return slice_bits / 8 * slices * (k + l); }
-  std::uint64_t units() const noexcept { return slice_bits / kernels::kSliceUnitBits * slices; }
+  std::uint64_t table_bytes() const noexcept { return part_bits / 8 * parts * (k + l); }
+  std::uint64_t units() const noexcept { return part_bits / kernels::kPartUnitBits * parts; }
   std::uint64_t generation_keys() const noexcept;  // g = ⌊m ln 2 / k⌋
   const char* what_is_wrong() const;
   double predicted_fpr(std::span<const double> generations) const;
@@ -50,8 +50,8 @@ struct ApbfParams {
   static ApbfParams decode(Decoder& from);
 
   struct Table {
-    kernels::AgePartition<kernels::SliceSegments> partition;
-    kernels::SliceSegments segments;
+    kernels::AgePartition<kernels::BitSegments> partition;
+    kernels::BitSegments segments;
     unsigned youngest;
     std::uint64_t bytes;
     std::size_t admit(kernels::AgeBatch& batch) const noexcept;
@@ -61,7 +61,7 @@ struct ApbfParams {
     void empty(std::uint64_t unit) const noexcept { segments.empty(youngest, unit); }
   };
   Table table(std::byte* bytes, std::uint64_t* stale, unsigned youngest) const noexcept {
-    const kernels::SliceSegments segments(bytes, slice_bits, slices);
+    const kernels::BitSegments segments(bytes, part_bits, parts);
     return {{segments, {k, l, youngest}, stale}, segments, youngest, table_bytes()};
   }
 };

@@ -182,7 +182,7 @@ TEST(Sharded, ItsSettingsMakeItAgain) {
        {"sharded", "sharded,bytes=1000,fpr=0.1", "sharded,shards=64,of=exact",
         "sharded,shards=5,of=growing,slot=32", "sharded,of=dynamic,keys=7,fpr=0.1",
         "sharded,of=reservoir,bytes=10000,fpr=0.1", "sharded,of=stable,bytes=10000,fpr=0.1",
-        "sharded,shards=3,of=apbf,keys=5000,fpr=0.01,of.slices=4", "sharded,of=none",
+        "sharded,shards=3,of=apbf,keys=5000,fpr=0.01,of.parts=4", "sharded,of=none",
         "sharded,shards=3,of=timer,keys=5000,layout=horizontal,of.slices=7,fpr=0.01",
         "sharded,shards=3,of=cohort,bytes=100000", "sharded,of=counting,bytes=4096,probes=1"}) {
     const AnyFilter made = make_filter(filter, {});
