@@ -22,14 +22,13 @@ constexpr unsigned kSteps = 5;      // up to half of the sites
 
 struct Cut {
   Slicing slicing;
-  model::Slicing model;
   unsigned inner;  // of diced slicings, how many sites a slice is cut into
 };
 constexpr Cut kCuts[] = {
-    {Slicing::horizontal, model::Slicing::horizontal, 1},
-    {Slicing::vertical, model::Slicing::vertical, 1},
-    {Slicing::horizontal_vertical, model::Slicing::horizontal_vertical, 8},
-    {Slicing::vertical_horizontal, model::Slicing::vertical_horizontal, 4},
+    {Slicing::horizontal, 1},
+    {Slicing::vertical, 1},
+    {Slicing::horizontal_vertical, 8},
+    {Slicing::vertical_horizontal, 4},
 };
 
 struct Errors {
@@ -91,8 +90,8 @@ Result run_eq7(const Context& context) {
   double done = 0;
   for (const Cut& cut : kCuts) {
     const SliceParams params{cut.slicing, bits, k, sites / cut.inner, cut.inner, 1};
-    const model::SlicedFilter filter{cut.model, static_cast<double>(bits), k,
-                                     n,         sites / cut.inner,         cut.inner};
+    const model::SlicedFilter filter{cut.slicing, static_cast<double>(bits), k,
+                                     n,           sites / cut.inner,         cut.inner};
     const std::string name(cluster::name_of(cut.slicing));
     Curve positives{name, Curve::Style::line, {}, colour}, negatives = positives;
     Curve positive_model{name + ", model", Curve::Style::model, {}, colour};

@@ -78,8 +78,7 @@ Result run_fig5d(const Context& context) {
   const std::uint64_t bits = bits_for(n, k, context.number("P"));
   const std::vector<Errors> found = measure(context, keys, bits);
 
-  const model::SlicedFilter filter{
-      model::Slicing::vertical, static_cast<double>(bits), k, n, slices, 1};
+  const model::SlicedFilter filter{Slicing::vertical, static_cast<double>(bits), k, n, slices, 1};
   Curve fpr{"false positives", Curve::Style::line, {}, 0u},
       fnr{"false negatives", Curve::Style::line, {}, 1u};
   Curve by_event{"false negatives, by event", Curve::Style::line, {}, 2u};

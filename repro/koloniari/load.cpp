@@ -190,7 +190,7 @@ Result run_fig7c(const Context& context) {
   std::ranges::sort(counts);
   for (const unsigned slices : counts)
     all.points.push_back({static_cast<double>(slices),
-                          model::sites_of_key({model::Slicing::vertical, 1e6, k, 1, slices, 1})});
+                          model::sites_of_key({Slicing::vertical, 1e6, k, 1, slices, 1})});
   double done = 0, saved[3] = {}, without = 0;
   std::size_t stream_number = 0;
   for (const int percent : {80, 50, 20}) {
@@ -213,7 +213,7 @@ Result run_fig7c(const Context& context) {
       if (slices == mark) {
         result.rows.value(fmt::format("fig7c.{}", percent), messages);
         saved[stream_number] = messages;
-        const model::SlicedFilter filter{model::Slicing::vertical,
+        const model::SlicedFilter filter{Slicing::vertical,
                                          static_cast<double>(bits),
                                          k,
                                          static_cast<double>(stream.distinct()),
@@ -231,7 +231,7 @@ Result run_fig7c(const Context& context) {
     panel.curves.push_back(curve);
     ++stream_number;
   }
-  without = model::sites_of_key({model::Slicing::vertical, 1e6, k, 1, mark, 1});
+  without = model::sites_of_key({Slicing::vertical, 1e6, k, 1, mark, 1});
   result.rows.value("fig7c.all", without);
   result.rows.claim("claim.pipelining",
                     saved[0] < saved[1] && saved[1] < saved[2] && saved[2] < without,

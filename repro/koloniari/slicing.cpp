@@ -48,13 +48,9 @@ Errors measure(const SliceParams& params, const std::vector<CountedKey>& keys, s
 
 model::SlicedFilter model_of(const SliceParams& params, double keys) {
   const cluster::SliceMap map(params);
-  return {
-      params.slicing == Slicing::vertical ? model::Slicing::vertical : model::Slicing::horizontal,
-      static_cast<double>(map.site_bits() * map.sites()),
-      params.probes,
-      keys,
-      params.slices,
-      1};
+  return {params.slicing, static_cast<double>(map.site_bits() * map.sites()),
+          params.probes,  keys,
+          params.slices,  1};
 }
 
 // Slices of fewer than four bits would be nothing to measure.
@@ -213,7 +209,7 @@ Result run_prop2(const Context& context) {
               {}};
   double best = 1;
   const double whole =
-      model::sliced_fpr_even({model::Slicing::vertical, static_cast<double>(bits), k, n, 1, 1});
+      model::sliced_fpr_even({Slicing::vertical, static_cast<double>(bits), k, n, 1, 1});
   const auto add = [&](const std::string& name, const SliceParams& params, double model) {
     const double x = static_cast<double>(panel.x.classes.size());
     const double ours = measure(params, keys, context.seed()).full;
@@ -232,9 +228,9 @@ Result run_prop2(const Context& context) {
   const unsigned inner = 4;
   const unsigned outer = std::max(1u, slices / inner);
   add("h-v diced", {Slicing::horizontal_vertical, bits, k, outer, inner, 1},
-      model::sliced_fpr({model::Slicing::horizontal_vertical, m, k, n, outer, inner}));
+      model::sliced_fpr({Slicing::horizontal_vertical, m, k, n, outer, inner}));
   add("v-h diced", {Slicing::vertical_horizontal, bits, k, outer, inner, 1},
-      model::sliced_fpr({model::Slicing::vertical_horizontal, m, k, n, outer, inner}));
+      model::sliced_fpr({Slicing::vertical_horizontal, m, k, n, outer, inner}));
   panel.curves = {measured, predicted};
   panel.x.from = -0.6, panel.x.to = static_cast<double>(panel.x.classes.size()) - 0.4;
   result.rows.claim(

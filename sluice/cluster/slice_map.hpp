@@ -12,16 +12,11 @@
 #include <string_view>
 
 #include "sluice/hash/digest.hpp"
+#include "sluice/model/sliced.hpp"
 
 namespace sluice::cluster {
 
-enum class Slicing : std::uint8_t {
-  horizontal,           // a key's slice is chosen by a hash; all its bits are there
-  vertical,             // a key's bits are anywhere in the filter, so on up to k sites
-  horizontal_vertical,  // horizontal, each slice cut vertically into `inner` sites
-  vertical_horizontal,  // vertical, each slice cut horizontally into `inner` sites
-  general,              // slices_per_key different slices, the same number of bits in each
-};
+using model::Slicing;
 std::string_view name_of(Slicing slicing) noexcept;
 
 struct SliceParams {

@@ -14,8 +14,10 @@ enum class Slicing : std::uint8_t {
   vertical,             // a key's bits are anywhere in the filter, so on up to k slices
   horizontal_vertical,  // h-v diced: horizontal, each of its slices cut vertically
   vertical_horizontal,  // v-h diced: vertical, each of its slices cut horizontally
+  general,              // some different slices per key, as many bits in each: GeneralSlicing
 };
 
+// Not of the general slicing, which has functions of its own.
 struct SlicedFilter {
   Slicing slicing = Slicing::vertical;
   double bits = 0;      // m, in all

@@ -57,15 +57,9 @@ double share(Slices& slices, const std::vector<Digest>& keys, Verdict verdict) {
 
 model::SlicedFilter model_of(const SliceMap& map) {
   const SliceParams& params = map.params();
-  constexpr model::Slicing kSame[] = {model::Slicing::horizontal, model::Slicing::vertical,
-                                      model::Slicing::horizontal_vertical,
-                                      model::Slicing::vertical_horizontal};
-  return {kSame[static_cast<int>(params.slicing)],
-          static_cast<double>(map.site_bits() * map.sites()),
-          params.probes,
-          static_cast<double>(kKeys),
-          params.slices,
-          params.inner};
+  return {params.slicing, static_cast<double>(map.site_bits() * map.sites()),
+          params.probes,  static_cast<double>(kKeys),
+          params.slices,  params.inner};
 }
 
 // What a mean of few draws may be off by when all of them had no error: three events in all.
