@@ -4,7 +4,7 @@
 // Source   Koloniari et al. 2011, §3: horizontal and vertical slices, h-v and v-h diced ones, and
 //          the general slicing of Proposition 2.
 // Differs  Positions come from one digest by multiply-shift, each probe from a word of its own.
-//          Sizes are rounded up to whole bits a site.
+//          Sizes are rounded up to whole bits per site.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class SliceMap {
   unsigned sites() const noexcept { return sites_; }
   std::uint64_t site_bits() const noexcept { return site_bits_; }
 
-  // One a probe.
+  // One per probe.
   void places(const Digest& digest, std::span<Place> out) const noexcept;
   // All of a key's bits are at one site, whatever the key.
   bool one_site_per_key() const noexcept;

@@ -90,7 +90,7 @@ class Slices {
     std::vector<std::uint8_t> answers;
   };
   struct Requests {
-    std::vector<Request> of;  // one a site
+    std::vector<Request> of;  // one per site
     std::vector<std::uint32_t> busy;
     void add(std::uint32_t site, std::uint64_t position, std::size_t whose);
   };

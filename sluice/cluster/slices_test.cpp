@@ -104,13 +104,13 @@ TEST(Slices, CountMessages) {
     all.observe(digest);
     some.observe(digest);
   }
-  // 40(1 − (39/40)^4) = 3.85 sites a key; nearly the first answer decides in an empty filter.
+  // 40(1 − (39/40)^4) = 3.85 sites per key; nearly the first answer decides in an empty filter.
   EXPECT_NEAR(static_cast<double>(all.traffic().lookups) / 1000, 3.85, 0.05);
   EXPECT_LT(some.traffic().lookups, 1200u);
   EXPECT_EQ(some.traffic().sets, all.traffic().sets);
   const auto load = all.load();
   EXPECT_EQ(std::accumulate(load.begin(), load.end(), std::uint64_t{0}), all.traffic().lookups);
-  // A batch shares its requests: one a site to test, one to set.
+  // A batch shares its requests: one per site to test, one to set.
   Slices batched = slices_on(memories_for(params), {.slices = params});
   std::vector<Verdict> verdicts(500);
   batched.observe(keys(0, 500), verdicts);

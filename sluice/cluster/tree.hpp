@@ -48,7 +48,7 @@ class Tree {
     std::uint64_t refuted = 0;   // hits that it did not believe
   };
 
-  // A producer's view: one filter a node, all of the same bits and probes, each on one site or
+  // A producer's view: one filter per node, all of the same bits and probes, each on one site or
   // sliced over several. Throws BadParameters.
   Tree(TreeShape shape, const Options& options, std::vector<std::unique_ptr<Slices>> nodes);
 

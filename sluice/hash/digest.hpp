@@ -1,4 +1,4 @@
-// A key's digest: 128 uniform bits under the filter's secret. One a key; every position,
+// A key's digest: 128 uniform bits under the filter's secret. One per key; every position,
 // fingerprint and sample is taken from it.
 #pragma once
 

@@ -78,7 +78,7 @@ struct Eights {
                                      Bytes);
     }
   }
-  // A bit a slot.
+  // A bit per slot.
   static HWY_INLINE std::uint32_t bits(const std::uint64_t (&eights)[kCount]) {
     std::uint64_t all = 0;
     // Byte j goes to bit 56 + j, and nothing else goes there.

@@ -1,4 +1,4 @@
-// Two buckets a key, both full: which occupants must move, and where to, so that there is room.
+// Two buckets per key, both full: which occupants must move, and where to, so that there is room.
 #pragma once
 
 #include <algorithm>

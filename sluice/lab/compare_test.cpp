@@ -220,7 +220,7 @@ struct TimedStream {
   std::vector<Nanoseconds> times;
 };
 
-// Twenty records a second, some late, and now and then a wild clock.
+// Twenty records per second, some late, and now and then a wild clock.
 TimedStream timed_stream(std::size_t records) {
   TimedStream stream{stream_of(StreamShape::uniform, records), {}};
   SplitMix64 random(9);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kShapes = {StreamShape::uniform, StreamShape::zipf, StreamShape::power,
                                 StreamShape::bursty};
 
-// Keys by the order in which they first came: 0, 1, …; `chunk` records a call.
+// Keys by the order in which they first came: 0, 1, …; `chunk` records per call.
 std::vector<std::uint64_t> keys_of(const SyntheticOptions& options, std::size_t chunk = 1000) {
   SyntheticStream stream(options);
   std::vector<Digest> digests(chunk);

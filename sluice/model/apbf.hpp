@@ -60,7 +60,7 @@ double negative_accesses(std::span<const double> matches, unsigned k);
 double apbf_slack(unsigned k, unsigned l);
 double apbf_npws(unsigned k, unsigned l, double full = 0.5);
 
-// Bits a key of the window, and the memory of a plain Bloom filter of the same error against it.
+// Bits per key of the window, and the memory of a plain Bloom filter of the same error against it.
 double apbf_bits(unsigned k, unsigned l, unsigned slices = 1);
 double apbf_efficiency(unsigned k, unsigned l, double fpr);
 
@@ -76,7 +76,7 @@ struct BlockShape {
 // Keys that fill half of a block: ln 2 / −ln(1 − 1/lane).
 double block_capacity(const BlockShape& shape);
 
-// Error of a blocked filter with `mean` keys a block: E[(1 − (1 − 1/lane)^X)^bits], X Poisson.
+// Error of a blocked filter with `mean` keys per block: E[(1 − (1 − 1/lane)^X)^bits], X Poisson.
 double block_match(const BlockShape& shape, double mean);
 
 // Match chances of all k + l segments just before a shift: segment i holds min(i+1, k)/k of what

@@ -86,7 +86,7 @@ TEST(ApbfModel, SegmentsHoldTheGenerationsThatSetThem) {
   EXPECT_EQ(keys_in_segments(generations, 1), (std::vector<double>{1, 2, 4, 8, 16}));
 }
 
-// One segment a key: a column is a block, and there is nothing to correlate. With more, crowding
+// One segment per key: a column is a block, and there is nothing to correlate. With more, crowding
 // costs.
 TEST(ApbfModel, ColumnsErrLikeBlocksOrMore) {
   const BlockShape shape{512, 4};

@@ -13,7 +13,7 @@ TEST(BloomModel, KnownPoints) {
   EXPECT_NEAR(bloom_fpr(1e7, 7, 1e6), 0.00819, 1e-5);
   EXPECT_EQ(bloom_probes(1e7, 1e6), 7u);
   EXPECT_EQ(bloom_fpr(1000, 7, 0), 0);
-  // A direct double sum for one small case: 4 keys a block of 8 lanes of 64 bits, Poisson.
+  // A direct double sum for one small case: 4 keys per block of 8 lanes of 64 bits, Poisson.
   double sum = 0;
   double poisson = std::exp(-4.0);
   for (int x = 1; x < 60; ++x) {

@@ -16,7 +16,7 @@
 namespace sluice::model {
 namespace {
 
-// Bits a key of the best standard filter: ln ε / ln .6185, where .6185 is e^{−(ln 2)²}. The paper
+// Bits per key of the best standard filter: ln ε / ln .6185, where .6185 is e^{−(ln 2)²}. The paper
 // also prints .61285, a misprint.
 double ideal_bits_per_key(double fpr) {
   return -std::log(fpr) / (std::numbers::ln2 * std::numbers::ln2);

@@ -13,7 +13,7 @@ namespace {
 // The filter of the paper's experiments.
 constexpr DynamicShape kPaper{.bits = 1280, .probes = 7, .capacity = 133};
 
-// As simple as can be: one filter's error, then one product a line.
+// As simple as can be: one filter's error, then one product per line.
 double one(double keys) {
   return std::pow(1 - std::exp(-7 * keys / 1280), 7);
 }
@@ -256,7 +256,7 @@ TEST(DynamicModel, CompressedShapes) {
   EXPECT_EQ(compressed_bits(1000, 0), 0);
   EXPECT_EQ(compressed_bits(1000, 1), 0);
   EXPECT_NEAR(compressed_bits(1000, 0.11), 499.9, 0.1);
-  // Known points at 8 bits a key sent: 14 in memory with two probes, 92 with one; .0216 plain.
+  // Known points at 8 bits per key sent: 14 in memory with two probes, 92 with one; .0216 plain.
   const CompressedShape two = compressed_shape(7.923, 2);
   EXPECT_NEAR(two.bits_per_key, 14, 0.01);
   EXPECT_NEAR(two.fpr, 0.0177, 1e-4);

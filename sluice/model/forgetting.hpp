@@ -11,7 +11,7 @@
 namespace sluice::model {
 
 struct ForgettingPlan {
-  unsigned filters = 0;      // bits or cells a key
+  unsigned filters = 0;      // bits or cells per key
   double fpr = 0;            // the lasting error, on keys that are all new
   double mean_distance = 0;  // keys after which one is forgotten, on average
   double half_distance = 0;  // keys after which half of them are forgotten

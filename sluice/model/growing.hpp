@@ -17,10 +17,10 @@ double growing_fpr(unsigned tag_bits, std::span<const std::uint64_t> by_bits);
 double growing_fpr_bound(unsigned slots, double load, unsigned tag_bits, unsigned hash_bits,
                          double first_buckets, double buckets);
 
-// Bits a key of a table as full as it is kept.
+// Bits per key of a table as full as it is kept.
 double growing_bits_per_key(unsigned slot_bits, double load);
 
-// Bits a key of a series of blocked Bloom filters that starts at `first_keys`, each `factor` times
+// Bits per key of a series of blocked Bloom filters that starts at `first_keys`, each `factor` times
 // as large as the one before and planned for `tighten` times its error, all together for `fpr`;
 // when it holds `keys`. What the growing filter is compared with.
 double tightening_series_bits_per_key(double first_keys, double factor, double tighten, double fpr,

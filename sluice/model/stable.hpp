@@ -27,7 +27,7 @@ double stable_fpr(const StableShape& shape);
 unsigned stable_decrements(StableShape shape, double fpr);
 
 // Chance that a key is judged duplicate when it repeats after `distance` records. A cell is reduced
-// with rate P/m and set anew with rate K/m a record, so what counts is when it was last set.
+// with rate P/m and set anew with rate K/m per record, so what counts is when it was last set.
 double stable_caught(const StableShape& shape, double distance);
 
 // How far back it remembers.

@@ -15,7 +15,7 @@ struct TimerTable {
 
 // Chance that a key never seen finds all its timers live among `keys` live ones. Vertical:
 // (1 − (1 − k/m)^n)^k. Horizontal: slices fill unevenly, so the mean of a plain filter's error over
-// a binomial number of keys a slice; the usual formula, with n/S keys in each, is too low.
+// a binomial number of keys per slice; the usual formula, with n/S keys in each, is too low.
 double timer_fpr(const TimerTable& table, double keys);
 
 // The same for a window as it runs, where a key that is taken for a duplicate is not written (see

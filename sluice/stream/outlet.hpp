@@ -27,7 +27,7 @@ class Outlet {
   // Several adjacent records at once; `open_end`: the last one has no terminator.
   void write_run(std::string_view run, bool open_end);
 
-  // Copies records[i] where keep(i), adjacent records of one buffer, without a branch a record:
+  // Copies records[i] where keep(i), adjacent records of one buffer, without a branch per record:
   // short ones are copied whether kept or not, and only the position depends on it. Records must be
   // readable kPaddingBytes past their end.
   template <class Keep>
