@@ -109,7 +109,7 @@ struct CompressedShape {
 // With so many probes, the size in memory that compresses to `transfer_per_key` bits per key.
 CompressedShape compressed_shape(double transfer_per_key, unsigned probes);
 // Of all numbers of probes, the one with the least error that sends at most `transfer_per_key` and
-// keeps to `most_bits_per_key` in memory, which is at least as much. A single probe is the best where
+// keeps to `most_bits_per_key` in memory, at least as much. A single probe is the best where
 // its large filter fits.
 CompressedShape best_compressed_shape(double transfer_per_key, double most_bits_per_key);
 

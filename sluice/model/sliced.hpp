@@ -47,7 +47,7 @@ double sliced_fpr(const SlicedFilter& filter);
 // Share of set bits of a filter that errs so often: ρ = p^{1/k}.
 double sliced_density(const SlicedFilter& filter);
 
-// --- Proposition 2: k₁ slices per key, k₂ bits in each ---------------------------------------------
+// --- Proposition 2: k₁ slices per key, k₂ bits in each -------------------------------------------
 
 struct GeneralSlicing {
   double bits = 0;
