@@ -23,7 +23,7 @@ constexpr ModelOutput kDynamicTells[] = {
     {"filters", "s = ⌈n/c⌉"},
     {"filter_fpr", "error of one full filter (eq. 1)"},
     {"fpr", "error of the series (eq. 3)"},
-    {"fpr_full", "the same with the last filter taken for full (eq. 12)"},
+    {"fpr_full", "the same with the last filter counted as full (eq. 12)"},
     {"union_fpr", "error of the union with --other keys (eq. 4)"},
     {"several_early", "chance that a key of an earlier filter is in another too (eq. 9, mended)"},
     {"several_last", "the same for a key of the last filter (eq. 10)"},
@@ -160,7 +160,7 @@ std::vector<double> tightening(const ModelArguments& in) {
 constexpr ModelInfo kModels[] = {
     {"dynamic", "a series of equal Bloom filters (Guo et al. 2010, §3 and §4.1)", kDynamicTakes,
      kDynamicTells, dynamic},
-    {"dynamic-sizing", "a series of the least memory for a known bound (Guo et al. 2010, §4.2)",
+    {"dynamic-sizing", "the series with the least memory for a known bound (Guo et al. 2010, §4.2)",
      kSizingTakes, kSizingTells, sizing},
     {"intersection", "the AND of two Bloom filters (Guo et al. 2010, §2.2)", kIntersectionTakes,
      kIntersectionTells, intersection},

@@ -233,7 +233,7 @@ constexpr ModelOutput kAgeTells[] = {
     {"renewal_mean", "the expected age"},
     {"renewal_density", "chance of each age below the hold: p/(1 + hold·p)"},
     {"cycle", "ticks from a delivery of the key to the next: hold + 1/p"},
-    {"distinct", "D(w): different keys of a window of deliveries, which is all of them"}};
+    {"distinct", "D(w): distinct keys of a window of deliveries, which is all of them"}};
 std::vector<double> ages(const ModelArguments& in) {
   const double p = in.number("p"), window = in.number("window");
   const double hold = in.given("hold") ? in.number("hold") : window;
@@ -256,9 +256,9 @@ constexpr ModelParameter kDistinctTakes[] = {
     {"j", "arrivals", Takes::number, "", 1, 1e12},
     kUniverse,
     {"j1", "interpolated: arrivals of a point that was counted", Takes::number, "1k", 1, 1e12},
-    {"d1", "different keys among those", Takes::number, "800", 1, 1e12},
+    {"d1", "distinct keys among those", Takes::number, "800", 1, 1e12},
     {"j2", "the next point", Takes::number, "1M", 1, 1e12},
-    {"d2", "different keys among those", Takes::number, "100k", 1, 1e12}};
+    {"d2", "distinct keys among those", Takes::number, "100k", 1, 1e12}};
 constexpr ModelOutput kDistinctTells[] = {
     {"uniform", "keys of a uniform stream: U (1 − (1 − 1/U)^j) (eqs. 15, 16)"},
     {"power_law", "of p_x = 1/(x H): the sum of eq. 15"},
@@ -286,9 +286,9 @@ constexpr ModelInfo kModels[] = {
      "a timing filter's trace, by Theorems 2 to 5 (Dautrich & Ravishankar 2013, §3), and ours",
      kTimingTakes, kTimingTells, timing},
     {"posterior-cohort", "a cohort filter's slot (ours)", kCohortTakes, kCohortTells, cohort},
-    {"distinct-keys", "D(j): different keys among j arrivals (Dautrich & Ravishankar 2013, §2.5)",
+    {"distinct-keys", "D(j): distinct keys among j arrivals (Dautrich & Ravishankar 2013, §2.5)",
      kDistinctTakes, kDistinctTells, distinct_keys},
-    {"least-cost", "the verdict that is expected to cost least (Dautrich & Ravishankar 2013, §2.6)",
+    {"least-cost", "the verdict with the lowest expected cost (Dautrich & Ravishankar 2013, §2.6)",
      kLeastCostTakes, kLeastCostTells, least_cost},
 };
 

@@ -21,7 +21,7 @@ constexpr ModelOutput kBloomTells[] = {
     {"fpr_exact", "the mean over how many bits happen to be set"},
     {"density", "share of set bits"},
     {"bits_per_key", "m/n"},
-    {"best_k", "the probes with the least error"},
+    {"best_k", "the number of probes with the lowest error"},
     {"best_fpr", "the error with those"},
     {"bits_for_fpr", "the fewest bits for n keys at --fpr"},
     {"keys_for_fpr", "the most keys at --fpr: the growth threshold by cardinality"},
@@ -84,8 +84,15 @@ std::vector<double> counting(const ModelArguments& in) {
 
 constexpr ModelParameter kCohortTakes[] = {
     {"slot", "bits of a slot", Takes::choice, "24", 0, 0, "16 24 32 40 48"},
-    {"generations", "generations a window is cut into; 0: no window", Takes::whole, "24", 0, 61},
-    {"load", "live slots per slot", Takes::chance, "as planned for the slot", 0, 0, {}, true},
+    {"generations", "number of generations in a window; 0: no window", Takes::whole, "24", 0, 61},
+    {"load",
+     "share of slots that are live",
+     Takes::chance,
+     "as planned for the slot",
+     0,
+     0,
+     {},
+     true},
 };
 constexpr ModelOutput kCohortTells[] = {
     {"slots", "slots per bucket of 512 bits"},
@@ -95,7 +102,7 @@ constexpr ModelOutput kCohortTells[] = {
     {"bits_per_key", "512/(slots · load), the slack's keys not counted"},
     {"window_bits_per_key", "bits per key of the window, the slack's generation included"},
     {"slack", "one generation, as a share of the window"},
-    {"lower_bound", "bits per key below which no filter of this error and slack is"},
+    {"lower_bound", "theoretical minimum of bits per key for this error and slack"},
 };
 std::vector<double> cohort(const ModelArguments& in) {
   const unsigned slot = in.whole("slot"), generations = in.whole("generations");
@@ -119,14 +126,14 @@ std::vector<double> cohort(const ModelArguments& in) {
 
 constexpr ModelParameter kBoundTakes[] = {
     {"fpr", "the error", Takes::chance, ""},
-    {"slack", "how far past the window a key may be remembered, as a share of it", Takes::number,
-     "0.04", 1e-12, 1},
+    {"slack", "how far past the window a key may still be remembered, as a share of it",
+     Takes::number, "0.04", 1e-12, 1},
     {"bits", "bits per key, for the inverse", Takes::number, "16", 1, 1024}};
 constexpr ModelOutput kBoundTells[] = {
     {"set_bits", "log2(1/fpr) bits per key, without a window"},
     {"window_bits", "log2(1/fpr) + max(log2 log2(1/fpr), log2(1/slack)), up to a constant"},
-    {"set_fpr", "the least error at --bits, without a window"},
-    {"window_fpr", "the least error at --bits and --slack; at most 1/2"}};
+    {"set_fpr", "the lowest error at --bits, without a window"},
+    {"window_fpr", "the lowest error at --bits and --slack; at most 1/2"}};
 std::vector<double> lower_bound(const ModelArguments& in) {
   const double fpr = in.number("fpr"), slack = in.number("slack"), bits = in.number("bits");
   return {set_lower_bound_bits(fpr), window_lower_bound_bits(fpr, slack), set_lower_bound_fpr(bits),
@@ -142,7 +149,7 @@ constexpr ModelInfo kModels[] = {
      kCountingTells, counting},
     {"cohort", "fingerprints with a generation in buckets, two choices (ours)", kCohortTakes,
      kCohortTells, cohort},
-    {"lower-bound", "what no filter can do better than (Naor & Yogev 2013)", kBoundTakes,
+    {"lower-bound", "the theoretical minimum of bits per key (Naor & Yogev 2013)", kBoundTakes,
      kBoundTells, lower_bound},
 };
 

@@ -127,7 +127,7 @@ constexpr ModelOutput kLoadTells[] = {
     {"fairness", "Jain's: 1/(1 + (S − 1) Σp²/k), 1 when all loads are equal"},
     {"concentration", "Σp²: chance that two records have the same key"},
     {"highest_load", "share of the slice with the highest load, at best 1/S; drawn, ±2 %"},
-    {"highest_load_deviation", "its standard deviation: what one run may differ by"}};
+    {"highest_load_deviation", "its standard deviation: the variation between runs"}};
 std::vector<double> load(const ModelArguments& in) {
   const double concentration = zipf_concentration(in.number("n"), in.number("skew"));
   const unsigned slices = in.whole("slices"), k = in.whole("k");
@@ -169,11 +169,12 @@ std::vector<double> growth(const ModelArguments& in) {
 constexpr ModelInfo kModels[] = {
     {"sliced", "a Bloom filter over many sites, some of which failed (Koloniari et al. 2011, §3)",
      kSlicedTakes, kSlicedTells, sliced},
-    {"slicing", "any way to cut a Bloom filter: k1 slices per key, k2 bits in each (Prop. 2)",
+    {"slicing", "any way to slice a Bloom filter: k1 slices per key, k2 bits in each (Prop. 2)",
      kSlicingTakes, kSlicingTells, slicing},
     {"load", "how evenly slices are asked on a skewed stream (Koloniari et al. 2011, §7)",
      kLoadTakes, kLoadTells, load},
-    {"growth", "when a filter is full, and what several live ones err (Koloniari et al. 2011, §5)",
+    {"growth",
+     "when a filter is full, and the error of several live ones (Koloniari et al. 2011, §5)",
      kGrowthTakes, kGrowthTells, growth},
 };
 

@@ -28,8 +28,8 @@ std::vector<double> slices(const ModelArguments& in) {
 }
 
 // Accesses take up to (k + l)·k² steps for each of l generations.
-constexpr ModelParameter kAgeK{"k", "segments a key is in", Takes::whole, "", 1, 64};
-constexpr ModelParameter kAgeL{"l", "generations a window is cut into", Takes::whole, "", 1, 256};
+constexpr ModelParameter kAgeK{"k", "segments that hold a key", Takes::whole, "", 1, 64};
+constexpr ModelParameter kAgeL{"l", "number of generations in a window", Takes::whole, "", 1, 256};
 
 constexpr ModelParameter kApbfTakes[] = {
     kAgeK,
@@ -47,12 +47,12 @@ constexpr ModelOutput kApbfTells[] = {
     {"accesses_window_exact", "as accesses_window, with the true fills"},
     {"accesses_positive_exact", "as accesses_positive, with the true fills"},
     {"accesses_negative_exact", "as accesses_negative, with the true fills"},
-    {"slack", "how far past the window a key may be remembered, as a share of it: k/l"},
-    {"npws", "expected share of such keys at the most (peak NPWS)"},
+    {"slack", "how far past the window a key may still be remembered, as a share of it: k/l"},
+    {"npws", "NPWS: peak share of expired keys still remembered"},
     {"efficiency", "memory of a plain Bloom filter of the same error against it, linear fills"},
     {"efficiency_exact", "the same with the true fills"},
     {"bits_per_key", "bits per key of the window"},
-    {"lower_bound", "bits per key below which no filter of this error and slack is"},
+    {"lower_bound", "theoretical minimum of bits per key for this error and slack"},
     {"generation", "keys of a generation"},
     {"slice_bits", "bits of a slice"},
     {"bytes", "bytes of all slices"},
@@ -95,7 +95,7 @@ constexpr ModelOutput kApbbfTells[] = {
     {"fpr", "worst-case error of the block model: what is measured"},
     {"fpr_slices", "that of k·bits + l·bits slices, linear fills"},
     {"fpr_slices_exact", "the same with the true fills"},
-    {"fpr_column", "where a key's blocks stand side by side; drawn, ±2 % at 1e-4"},
+    {"fpr_column", "with a key's blocks side by side; simulated, ±2 % at 1e-4"},
     {"lane", "bits of a lane"},
     {"block_capacity", "keys that fill half of a block"},
     {"capacity_share", "those of lane · ln 2, which slices would hold"},
@@ -103,11 +103,11 @@ constexpr ModelOutput kApbbfTells[] = {
     {"accesses_window", "segments looked at for a key in the window"},
     {"accesses_positive", "for a key never written, when the query says duplicate"},
     {"accesses_negative", "the same, when it says distinct"},
-    {"slack", "how far past the window a key may be remembered, as a share of it: k/l"},
-    {"npws", "expected share of such keys at the most (peak NPWS)"},
+    {"slack", "how far past the window a key may still be remembered, as a share of it: k/l"},
+    {"npws", "NPWS: peak share of expired keys still remembered"},
     {"efficiency", "memory of a plain Bloom filter of the same error against it"},
     {"bits_per_key", "bits per key of the window"},
-    {"lower_bound", "bits per key below which no filter of this error and slack is"}};
+    {"lower_bound", "theoretical minimum of bits per key for this error and slack"}};
 std::vector<double> apbbf(const ModelArguments& in) {
   const unsigned k = in.whole("k"), l = in.whole("l");
   const BlockShape shape{in.whole("block"), in.whole("bits")};
@@ -148,8 +148,8 @@ constexpr ModelOutput kTimingTells[] = {
     {"generations", "⌈w/B⌉"},
     {"padding", "P: timestamps beyond the fewest, so that marking can be spread"},
     {"slack", "one block, as a share of the window"},
-    {"fpr", "when every key is written: that of a Bloom filter with as many bits as timers"},
-    {"window_fpr", "as a window runs: what is taken for a duplicate is not written"},
+    {"fpr", "when every key is written: the error of a Bloom filter with as many bits as timers"},
+    {"window_fpr", "as a window runs: a key judged a duplicate is not written"},
     {"timers_for_fpr", "the fewest timers for --fpr as a window runs"}};
 std::vector<double> timing(const ModelArguments& in) {
   const auto window = static_cast<std::uint64_t>(in.number("window"));
@@ -183,7 +183,7 @@ constexpr ModelParameter kTimerTakes[] = {
     kTarget};
 constexpr ModelOutput kTimerTells[] = {
     {"fpr", "without the test of equal timers, every key written"},
-    {"window_fpr", "the same as a window runs: what is taken for a duplicate is not written"},
+    {"window_fpr", "the same as a window runs: a key judged a duplicate is not written"},
     {"equal_fpr", "false positives with the test"},
     {"equal_fnr", "false negatives with it, of a key of any age; on a stream: timer-stream"},
     {"equal_bound", "the paper's error of it, mended: n · (1 − e^(−k/m))^x C(k,x) ρ^(k−x)"},
@@ -228,7 +228,7 @@ constexpr ModelParameter kTimerStreamTakes[] = {
     {"skew", "the key of rank r comes in proportion to 1/r^skew", Takes::number, "1", 0, 8}};
 constexpr ModelOutput kTimerStreamTells[] = {
     {"live", "keys in the window: Σ wp/(1 + wp)"},
-    {"fpr", "of arrivals outside the window: frequent keys are mistaken again and again"},
+    {"fpr", "of arrivals outside the window: a frequent key is mistaken repeatedly"},
     {"fnr", "of arrivals inside it: a key that is lost is written anew when it comes"},
     {"fpr_once", "chance that one arrival of a key never seen is mistaken (model timer)"},
     {"fnr_any_age", "chance that a key of any age is lost (model timer)"}};
