@@ -8,11 +8,10 @@ namespace {
 
 constexpr std::string_view kHead = R"(# The papers, reproduced
 
-Written by `sluice repro`: each table and figure of the papers, run again on this code. Values in
-parentheses are not printed in the paper or are misprinted there: they follow from its own formulas or
-text, as the reason or the notes below each paper say. Values in brackets are what our models
-(`sluice model`) say of the same experiment, where the paper has no number. A row that is not within its
-tolerance says why.
+Written by `sluice repro`, which reruns each table and figure of the papers with this code. Values in
+parentheses are not printed in the paper, or are misprinted there; they follow from its own formulas or
+text, as the reason or the notes on that paper explain. Values in brackets are predictions of our models
+(`sluice model`) where the paper has no number. A row that is not within its tolerance says why.
 
 )";
 
