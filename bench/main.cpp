@@ -1,6 +1,6 @@
 // sluice_bench [PART…] [--short] [--out DIR]
 // sluice_bench probe-lines|probe-json FILE
-// sluice_bench guard-lines|guard-growth|guard-instructions
+// sluice_bench guard-lines|guard-growth|guard-calls|guard-instructions
 #include <fmt/format.h>
 
 #include <cctype>
@@ -69,6 +69,10 @@ int run(std::span<char*> arguments) {
   }
   if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-growth") {
     guard_growth();
+    return 0;
+  }
+  if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-calls") {
+    guard_calls();
     return 0;
   }
   if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-instructions") {

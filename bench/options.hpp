@@ -17,9 +17,10 @@ struct Options {
 void split_and_copy(const char* file);
 void parse_json(const char* file);
 
-// `guard-lines` and `guard-instructions`: what tests compare with guard.tsv.
+// `guard-lines`, `guard-instructions` and their kin: what tests compare with guard.tsv.
 void guard_lines();
 void guard_growth();
+void guard_calls();
 void guard_instructions();
 
 void run_limits(const Options& options, Report& report);

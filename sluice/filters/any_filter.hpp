@@ -39,6 +39,12 @@ class AnyFilter {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
     holder_->may_contain(digests, verdicts);
   }
+  // The same of a window filter as it will be so many generations later, without changing it.
+  // Throws NoMemory where a copy has to be asked.
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   unsigned later) const {
+    holder_->may_contain(digests, verdicts, later);
+  }
   std::size_t insert(std::span<const Digest> digests) { return holder_->insert(digests); }
   void clear() noexcept { holder_->clear(); }
 
@@ -100,6 +106,8 @@ class AnyFilter {
     virtual Verdict observe(const Digest& digest) = 0;
     virtual void may_contain(std::span<const Digest> digests,
                              std::span<Verdict> verdicts) const = 0;
+    virtual void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                             unsigned later) const = 0;
     virtual std::size_t insert(std::span<const Digest> digests) = 0;
     virtual void clear() noexcept = 0;
     virtual bool ages() const noexcept = 0;
@@ -146,6 +154,23 @@ class AnyFilter {
     Verdict observe(const Digest& digest) override { return filter.observe(digest); }
     void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const override {
       filter.may_contain(digests, verdicts);
+    }
+    void may_contain([[maybe_unused]] std::span<const Digest> digests,
+                     [[maybe_unused]] std::span<Verdict> verdicts,
+                     [[maybe_unused]] unsigned later) const override {
+      if constexpr (requires { filter.may_contain(digests, verdicts, later); }) {
+        filter.may_contain(digests, verdicts, later);
+      } else if constexpr (WindowFilter<F>) {
+        BytesEncoder header, payload;
+        filter.encode_header(header);
+        filter.encode_payload(payload);
+        BytesDecoder fields(header.written()), table(payload.written());
+        F copy = F::decode(fields, table, filter.memory());
+        for (; later > 0; --later) copy.rotate();
+        copy.may_contain(digests, verdicts);
+      } else {
+        not_a_window(0);
+      }
     }
     std::size_t insert(std::span<const Digest> digests) override { return filter.insert(digests); }
     void clear() noexcept override { filter.clear(); }

@@ -10,7 +10,8 @@
 //   live_keys     keys written in generations that are still remembered
 //
 // One that is full by count also tells its room(): so many keys can be written before it is full in
-// the present generation.
+// the present generation. One that can tell what it will contain some generations later has a
+// may_contain() with that number; of others a copy is asked.
 #pragma once
 
 #include <optional>

@@ -105,7 +105,7 @@ CohortMatch cohort_probe(const CohortTable& table, std::uint64_t bucket,
 struct CohortStray {
   std::uint64_t bucket;  // the first
   std::uint64_t fingerprint;
-  unsigned generation;
+  std::uint64_t tick;  // of its owner: in which it was written
 };
 
 struct CohortBatch {

@@ -74,6 +74,12 @@ void Growth::start_again() noexcept {
   ++changes_;
 }
 
+void Growth::expire() {
+  if (newest().kind() != FilterKind::cohort) return start_again();
+  const unsigned all = generations() + 1;
+  for (unsigned step = 0; step < all; ++step) rotate();
+}
+
 void Growth::clear() noexcept {
   try {
     start();
@@ -177,13 +183,18 @@ std::size_t Growth::admit_with_older(std::span<const Digest> digests, std::span<
 
 // verdicts[i]: whether any of the stages may contain digests[i].
 void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
-                 std::span<Verdict> verdicts) const {
+                 std::span<Verdict> verdicts, unsigned later) const {
   std::ranges::fill(verdicts, Verdict::distinct);
   std::array<Verdict, 512> answers;
   for (std::size_t at = 0; at < digests.size(); at += answers.size()) {
     const std::size_t count = std::min(answers.size(), digests.size() - at);
     for (const Stage& stage : stages) {
-      stage.filter.may_contain(digests.subspan(at, count), std::span(answers).first(count));
+      const auto some = digests.subspan(at, count);
+      const auto known = std::span(answers).first(count);
+      if (later == 0)
+        stage.filter.may_contain(some, known);
+      else
+        stage.filter.may_contain(some, known, later);
       for (std::size_t i = 0; i < count; ++i)
         if (answers[i] == Verdict::duplicate) verdicts[at + i] = Verdict::duplicate;
     }
@@ -209,8 +220,9 @@ std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, An
   }
 }
 
-void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
-  ask(stages_, digests, verdicts);
+void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                         unsigned later) const {
+  ask(stages_, digests, verdicts, later);
 }
 
 void Growth::rotate() {

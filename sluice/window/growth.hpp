@@ -42,6 +42,9 @@ class Growth {
   // Forgets everything. Unlike start() it cannot fail: where a small stage cannot be had, the
   // newest is cleared and kept.
   void start_again() noexcept;
+  // After more generations than a window has: nothing is left. Filters that age without work are
+  // kept, since clearing takes longer.
+  void expire();
   // The same, as new: what was counted is forgotten too.
   void clear() noexcept;
   void set_make(Make make) { make_ = std::move(make); }
@@ -52,7 +55,9 @@ class Growth {
                     std::uint64_t& budget, Anchor anchor);
   // Nothing is returned when there is no memory for a successor.
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor);
-  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
+  // As it will be so many generations later.
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   unsigned later = 0) const;
   void rotate();
   // Where anchors restart or clocks are corrected, a key may have a trace in several stages: all
   // are told. Only where every stage can.
@@ -90,7 +95,7 @@ class Growth {
   std::uint64_t next_keys() const;
   std::uint64_t smaller_keys(std::uint64_t at_this_rate) const;
   void ask(std::span<const Stage> stages, std::span<const Digest> digests,
-           std::span<Verdict> verdicts) const;
+           std::span<Verdict> verdicts, unsigned later = 0) const;
   std::size_t admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                std::uint64_t& budget, Anchor anchor);
   std::uint64_t room(const Stage& stage) const;

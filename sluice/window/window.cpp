@@ -202,7 +202,7 @@ void Window::advance_to(std::int64_t tick) {
   set_tick(tick);
   // After a gap of more than a window nothing is left to age.
   if (steps > static_cast<std::int64_t>(generations())) {
-    growth_->start_again();
+    growth_->expire();
     return;
   }
   for (std::int64_t step = 0; step < steps; ++step) growth_->rotate();
@@ -351,6 +351,23 @@ bool Window::may_contain(const Digest& digest) const noexcept {
 
 void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
   growth_->may_contain(digests, verdicts);
+}
+
+bool Window::may_contain(const Digest& digest, Nanoseconds now) const {
+  Verdict verdict = Verdict::distinct;
+  may_contain(std::span(&digest, 1), std::span(&verdict, 1), now);
+  return verdict == Verdict::duplicate;
+}
+
+// A clock that is set back makes nothing older or younger.
+void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                         Nanoseconds now) const {
+  const bool ages = params_.spec.by_time() && clock_.started() && now > clock_.now();
+  const std::int64_t later = ages ? tick_of(now) - tick_ : 0;
+  if (later > static_cast<std::int64_t>(generations()))
+    std::ranges::fill(verdicts, Verdict::distinct);
+  else
+    growth_->may_contain(digests, verdicts, static_cast<unsigned>(later));
 }
 
 std::size_t Window::insert(std::span<const Digest> digests) {

@@ -87,6 +87,11 @@ class Window {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
+  // As arrive(now) and may_contain would answer, without changing anything. Throws NoMemory where
+  // the filter has to be copied for it, which is all but `cohort`.
+  bool may_contain(const Digest& digest, Nanoseconds now) const;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   Nanoseconds now) const;
   // Where the stages' filter can.
   bool can_forget() const noexcept { return growth_->can_forget(); }
   bool forget(const Digest& digest) noexcept;

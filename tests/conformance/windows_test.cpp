@@ -299,6 +299,7 @@ TEST_P(Windows, BatchesEqualOneByOne) {
       other.resize(judged);
       ASSERT_EQ(one, other);
       ASSERT_EQ(batched.live_keys(), single.live_keys());
+      ASSERT_EQ(bytes_of(batched), bytes_of(single));
     }
   }
 }

@@ -57,3 +57,10 @@ setup_file() {
   echo "$output"
   [[ $status -eq 0 ]]
 }
+
+@test "no call touches many more lines than another, after idle time and in bursts" {
+  [[ -x $bench ]] || skip "the benchmarks are not built"
+  run "$bench" guard-calls
+  echo "$output"
+  [[ $status -eq 0 ]]
+}

@@ -9,6 +9,7 @@
 
 #include "sluice/base/codec.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/window/window.hpp"
 
 namespace sluice::testing_support {
 
@@ -28,8 +29,10 @@ inline AnyFilter copy_of(const AnyFilter& filter) {
   filter.encode_payload(payload);
   const std::vector<std::byte> header_bytes = header.take(), payload_bytes = payload.take();
   BytesDecoder from_header(header_bytes), from_payload(payload_bytes);
-  AnyFilter copy = decode_filter(static_cast<std::uint16_t>(filter.kind()), filter.version(),
-                                 from_header, from_payload);
+  AnyFilter copy = filter.window() != nullptr
+                       ? AnyFilter(Window::decode(from_header, from_payload))
+                       : decode_filter(static_cast<std::uint16_t>(filter.kind()), filter.version(),
+                                       from_header, from_payload);
   EXPECT_EQ(from_header.remaining(), 0u) << "the decoder left header bytes unread";
   EXPECT_EQ(from_payload.remaining(), 0u) << "the decoder left payload bytes unread";
   return copy;

@@ -26,66 +26,106 @@ Cohort Cohort::make(const Params& params, MemoryResource& memory) {
   return Cohort(params, memory);
 }
 
-// All zero is generation 0, and the first present one is the first for which that is dead: a new
-// table needs no writing.
+// All zero is number 0, and the first youngest one is the first for which that is dead: a new table
+// needs no writing. The generations before have numbers too, for keys that come late.
 Cohort::Cohort(const Params& params, MemoryResource& memory)
-    : params_(params),
-      now_(params.generations + 1),
-      strays_(memory),
-      memory_(params.buckets * kernels::kBucketBytes, memory) {
-  sweep_due_ = sweep_share();
+    : params_(params), strays_(memory), memory_(params.buckets * kernels::kBucketBytes, memory) {
   strays_.reserve(kMostStrays);
+  reset();
 }
 
+void Cohort::reset() noexcept {
+  tick_ = now_ = params_.generations + 1;
+  live_numbers_ = params_.generations + 1;
+  used_ = false;
+  live_keys_ = swept_ = swept_now_ = moves_ = forgotten_ = forget_misses_ = 0;
+  written_.fill(0);
+  born_.fill(0);
+  for (unsigned back = 0; back < live_numbers_; ++back) born_[number(back)] = tick_ - back;
+  strays_.clear();
+}
+
+// Nothing is live while no number is: callers that ask look first.
 CohortTable Cohort::table() const noexcept {
   return {const_cast<std::byte*>(memory_.data()),
           params_.buckets,
           params_.slot_bits,
           params_.generation_bits,
-          params_.generations,
+          live_numbers_ == 0 ? 0 : live_numbers_ - 1,
           now_};
 }
 
-unsigned Cohort::age_of_generation(unsigned generation) const noexcept {
-  return (now_ - generation) & table().generation_mask();
+std::optional<unsigned> Cohort::number_of(std::uint64_t tick) const noexcept {
+  for (unsigned back = 0; back < live_numbers_; ++back)
+    if (born_[number(back)] <= tick)
+      return born_[number(back)] == tick ? std::optional(number(back)) : std::nullopt;
+  return std::nullopt;
 }
 
-// A number is dead for 2^bits − generations − 1 rotations before it becomes the present one; within
-// all but one of them the sweep must have been everywhere.
+std::uint64_t Cohort::keys_aged(unsigned age) const noexcept {
+  const auto its = number_of(tick_ - age);
+  const auto strays = std::ranges::count(strays_, tick_ - age, &CohortStray::tick);
+  return (its ? written_[*its] : 0) + static_cast<std::uint64_t>(strays);
+}
+
+// A number is dead for 2^bits − generations − 1 others before it comes round; within all but one of
+// them the sweep must have been everywhere.
 std::uint64_t Cohort::sweep_share() const noexcept {
-  const std::uint64_t rotations =
+  const std::uint64_t numbers =
       (std::uint64_t{1} << params_.generation_bits) - params_.generations - 2;
-  return (params_.buckets + rotations - 1) / rotations;
+  return (params_.buckets + numbers - 1) / numbers;
 }
 
-void Cohort::sweep(std::uint64_t buckets) noexcept {
-  std::uint64_t left = std::min(buckets, sweep_due_);
-  sweep_due_ -= left;
-  while (left > 0) {
-    const std::uint64_t run = std::min(left, params_.buckets - swept_);
+void Cohort::sweep(std::uint64_t until) noexcept {
+  while (swept_now_ < until) {
+    const std::uint64_t run = std::min(until - swept_now_, params_.buckets - swept_);
     kernels::cohort_sweep(table(), swept_, run);
     swept_ = swept_ + run == params_.buckets ? 0 : swept_ + run;
-    left -= run;
+    swept_now_ += run;
   }
 }
 
-void Cohort::rotate() noexcept {
-  sweep(sweep_due_);
-  now_ = (now_ + 1) & table().generation_mask();
-  // What had this age before the number came round has left, and so has what is now a generation
-  // too old.
-  const unsigned left = (now_ - params_.generations - 1) & table().generation_mask();
-  live_keys_ -= written_[left];
-  written_[left] = 0;
-  std::erase_if(strays_, [&](const CohortStray& stray) {
-    return age_of_generation(stray.generation) > params_.generations;
-  });
-  sweep_due_ = sweep_share();
+// Early in a generation, so that one with few keys leaves little for the first key of the next, but
+// no more at once than keys touch themselves within a few calls.
+void Cohort::keep_pace() noexcept {
+  constexpr std::uint64_t kBucketsPerKey = 14;
+  const std::uint64_t share = sweep_share();
+  if (swept_now_ == share) return;
+  const std::uint64_t planned =
+      std::max<std::uint64_t>(1, params_.capacity / std::max(1u, params_.generations));
+  const std::uint64_t pace = std::max(kBucketsPerKey, (share + planned - 1) / planned);
+  sweep(written_[now_] >= share ? share : std::min(share, written_[now_] * pace));
 }
 
-void Cohort::note_written(unsigned generation, std::uint64_t keys) noexcept {
-  written_[generation] += keys;
+// What is then too old has left. The present generation takes a number when it has a key.
+void Cohort::rotate() noexcept {
+  ++tick_;
+  while (live_numbers_ > 0 && age(born_[number(live_numbers_ - 1)]) > params_.generations) {
+    const unsigned left = number(--live_numbers_);
+    live_keys_ -= written_[left];
+    written_[left] = 0;
+  }
+  live_keys_ -= std::erase_if(
+      strays_, [&](const CohortStray& stray) { return age(stray.tick) > params_.generations; });
+}
+
+// Gives the generation a number. It is later than all that have one.
+void Cohort::begin_generation(std::uint64_t tick) noexcept {
+  if (used_) {
+    sweep(sweep_share());
+    now_ = (now_ + 1) & table().generation_mask();
+    ++live_numbers_;
+    used_ = false;
+    swept_now_ = 0;
+  }
+  live_numbers_ = std::max(1u, live_numbers_);
+  born_[now_] = tick;
+}
+
+void Cohort::note_written(unsigned number, std::uint64_t keys) noexcept {
+  written_[number] += keys;
   live_keys_ += keys;
+  used_ |= number == now_ && keys > 0;
 }
 
 kernels::CohortBatch Cohort::ask(std::span<const Digest> digests,
@@ -103,17 +143,16 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
                           std::uint64_t& budget, Anchor anchor) noexcept {
   assert(digests.size() == verdicts.size());
   const bool refresh = anchor == Anchor::refreshed;
-  std::array<std::uint64_t, kMostGenerations> refreshed_from{};
+  std::array<std::uint64_t, kMostNumbers> refreshed_from{};
   std::size_t judged = 0;
   const std::size_t most =
       refresh ? static_cast<std::size_t>(std::min<std::uint64_t>(digests.size(), budget))
               : digests.size();
+  if (most > 0 && (live_numbers_ == 0 || born_[now_] != tick_)) begin_generation(tick_);
   while (judged < most) {
-    const std::uint64_t room =
-        params_.live_capacity() - std::min(params_.live_capacity(), live_keys_);
     kernels::CohortBatch batch =
         ask(digests.subspan(judged, most - judged), verdicts.subspan(judged));
-    batch.budget = refresh ? room : std::min(room, budget);
+    batch.budget = refresh ? room() : std::min(room(), budget);
     batch.refresh = refresh;
     batch.refreshed_from = refreshed_from.data();
     batch.owner = this;
@@ -128,49 +167,55 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
     if (judged == most) break;
     if (budget == 0 || live_keys_ >= params_.live_capacity()) break;
     // There is no room but in the stash, or a stray is refreshed: the rare ways.
-    if (!judge_one(digests[judged], verdicts[judged], anchor)) break;
+    const std::optional<Verdict> verdict = admit_aged(digests[judged], 0, anchor);
+    if (!verdict) break;
+    verdicts[judged] = *verdict;
     budget -= refresh || verdicts[judged] == Verdict::distinct;
     ++judged;
   }
   if (refresh) {
     // Summed up apart: one sum in memory would make each step wait for the one before.
     std::uint64_t refreshed = 0;
-    for (unsigned generation = 0; generation < kMostGenerations; ++generation) {
-      written_[generation] -= refreshed_from[generation];
-      refreshed += refreshed_from[generation];
+    for (unsigned number = 0; number < kMostNumbers; ++number) {
+      written_[number] -= refreshed_from[number];
+      refreshed += refreshed_from[number];
     }
     written_[now_] += refreshed;
+    used_ |= refreshed > 0;
   }
-  // The sweep keeps pace with the writing: done when a generation of the planned size is.
-  const std::uint64_t planned =
-      std::max<std::uint64_t>(1, params_.capacity / std::max(1u, params_.generations));
-  sweep(sweep_share() * judged / planned + 1);
+  keep_pace();
   return judged;
-}
-
-// One key by the plain way, moving others if need be. Returns 0 when there is no room at all.
-std::size_t Cohort::judge_one(const Digest& digest, Verdict& verdict, Anchor anchor) noexcept {
-  const std::optional<Verdict> judged = admit_aged(digest, 0, anchor);
-  if (!judged) return 0;
-  verdict = *judged;
-  return 1;
 }
 
 std::optional<Verdict> Cohort::admit_aged(const Digest& digest, unsigned age,
                                           Anchor anchor) noexcept {
   assert(age <= params_.generations);
-  const unsigned generation = (now_ - age) & table().generation_mask();
+  const std::uint64_t tick = tick_ - age;
   const CohortPlace where = kernels::place_of(table(), digest);
-  if (const std::optional<Trace> trace = find(digest)) {
-    if (anchor == Anchor::refreshed && age < age_of_generation(trace->generation)) {
-      stamp(*trace, where.fingerprint, generation);
-      --written_[trace->generation];
-      ++written_[generation];
+  const std::optional<Trace> trace = find(digest);
+  if (trace && (anchor == Anchor::delivered || trace->tick >= tick)) return Verdict::duplicate;
+  if (live_numbers_ == 0 || tick > born_[now_]) begin_generation(tick);
+  const std::optional<unsigned> number = number_of(tick);
+  if (trace) {
+    if (trace->stray < kMostStrays) {
+      strays_[trace->stray].tick = tick;
+    } else if (number) {
+      kernels::cohort_put(table(), trace->bucket, trace->slot, {where.fingerprint, *number});
+      --written_[trace->number];
+      --live_keys_;
+      note_written(*number, 1);
+    } else if (stash(where, tick)) {
+      take_out(*trace);
     }
     return Verdict::duplicate;
   }
-  if (live_keys_ >= params_.live_capacity() || !place(where, generation)) return std::nullopt;
-  note_written(generation, 1);
+  if (live_keys_ >= params_.live_capacity()) return std::nullopt;
+  if (number && place(where, *number)) {
+    note_written(*number, 1);
+    keep_pace();
+    return Verdict::distinct;
+  }
+  if (!stash(where, tick)) return std::nullopt;
   return Verdict::distinct;
 }
 
@@ -179,50 +224,54 @@ std::optional<Cohort::Trace> Cohort::find(const Digest& digest) const noexcept {
   const CohortPlace where = kernels::place_of(table(), digest);
   std::optional<Trace> found;
   const auto consider = [&](const Trace& trace) {
-    if (!found || age_of_generation(trace.generation) < age_of_generation(found->generation))
-      found = trace;
+    if (!found || trace.tick > found->tick) found = trace;
   };
-  for (const std::uint64_t bucket : {where.first, where.second}) {
-    std::uint32_t match = kernels::cohort_probe(table(), bucket, where.fingerprint).match;
-    for (; match != 0; match &= match - 1) {
-      const auto slot = static_cast<unsigned>(__builtin_ctz(match));
-      consider({.bucket = bucket,
-                .slot = slot,
-                .generation = kernels::cohort_get(table(), bucket, slot).generation});
+  if (live_numbers_ > 0) {
+    for (const std::uint64_t bucket : {where.first, where.second}) {
+      std::uint32_t match = kernels::cohort_probe(table(), bucket, where.fingerprint).match;
+      for (; match != 0; match &= match - 1) {
+        const auto slot = static_cast<unsigned>(__builtin_ctz(match));
+        const unsigned number = kernels::cohort_get(table(), bucket, slot).generation;
+        consider({.bucket = bucket, .slot = slot, .number = number, .tick = born_[number]});
+      }
     }
   }
   for (std::size_t i = 0; i < strays_.size(); ++i)
     if (strays_[i].bucket == where.first && strays_[i].fingerprint == where.fingerprint)
-      consider({.stray = i, .generation = strays_[i].generation});
+      consider({.stray = i, .tick = strays_[i].tick});
   return found;
 }
 
-void Cohort::stamp(const Trace& trace, std::uint64_t fingerprint, unsigned generation) noexcept {
-  if (trace.stray < kMostStrays)
-    strays_[trace.stray].generation = generation;
-  else
-    kernels::cohort_put(table(), trace.bucket, trace.slot, {fingerprint, generation});
-}
-
-// In the emptier bucket; by moving others; in the stash. False: nowhere.
-bool Cohort::place(const CohortPlace& where, unsigned generation) noexcept {
+// In the emptier bucket, or by moving others. False: nowhere.
+bool Cohort::place(const CohortPlace& where, unsigned number) noexcept {
   const std::uint32_t first = kernels::cohort_probe(table(), where.first, 0).free;
   const std::uint32_t second = kernels::cohort_probe(table(), where.second, 0).free;
   const bool to_first = __builtin_popcount(first) >= __builtin_popcount(second);
   const std::uint32_t free = to_first ? first : second;
-  if (free != 0) {
-    kernels::cohort_put(table(), to_first ? where.first : where.second,
-                        static_cast<unsigned>(__builtin_ctz(free)),
-                        {where.fingerprint, generation});
-    return true;
-  }
-  if (make_room(where, generation)) return true;
-  if (strays_.size() == kMostStrays) return false;
-  strays_.push_back({where.first, where.fingerprint, generation});
+  if (free == 0) return make_room(where, number);
+  kernels::cohort_put(table(), to_first ? where.first : where.second,
+                      static_cast<unsigned>(__builtin_ctz(free)), {where.fingerprint, number});
   return true;
 }
 
-bool Cohort::make_room(const CohortPlace& where, unsigned generation) noexcept {
+bool Cohort::stash(const CohortPlace& where, std::uint64_t tick) noexcept {
+  if (strays_.size() == kMostStrays) return false;
+  strays_.push_back({where.first, where.fingerprint, tick});
+  ++live_keys_;
+  return true;
+}
+
+void Cohort::take_out(const Trace& trace) noexcept {
+  --live_keys_;
+  if (trace.stray < kMostStrays) {
+    strays_.erase(strays_.begin() + static_cast<std::ptrdiff_t>(trace.stray));
+  } else {
+    --written_[trace.number];
+    kernels::cohort_put(table(), trace.bucket, trace.slot, {0, number(live_numbers_)});
+  }
+}
+
+bool Cohort::make_room(const CohortPlace& where, unsigned number) noexcept {
   const unsigned slots = kernels::cohort_slots(params_.slot_bits);
   const auto room = kernels::search_room(
       where.first, where.second,
@@ -247,41 +296,39 @@ bool Cohort::make_room(const CohortPlace& where, unsigned generation) noexcept {
         ++moves_;
       });
   if (!room) return false;
-  kernels::cohort_put(table(), room->bucket, room->slot, {where.fingerprint, generation});
+  kernels::cohort_put(table(), room->bucket, room->slot, {where.fingerprint, number});
   return true;
 }
 
 std::optional<unsigned> Cohort::age_of(const Digest& digest) const noexcept {
   const std::optional<Trace> trace = find(digest);
   if (!trace) return std::nullopt;
-  return age_of_generation(trace->generation);
+  return age(trace->tick);
 }
 
 void Cohort::ages_of(std::span<const Digest> digests, std::span<std::uint8_t> ages) const noexcept {
   assert(digests.size() == ages.size());
-  kernels::cohort_ages(table(), digests.data(), digests.size(), ages.data());
+  if (live_numbers_ == 0)
+    std::ranges::fill(ages, kernels::kNoAge);
+  else
+    kernels::cohort_ages(table(), digests.data(), digests.size(), ages.data());
+  // From numbers to generations.
+  for (std::uint8_t& found : ages)
+    if (found != kernels::kNoAge) found = static_cast<std::uint8_t>(age(born_[number(found)]));
   if (strays_.empty()) return;
   for (std::size_t i = 0; i < digests.size(); ++i) {
     const CohortPlace where = kernels::place_of(table(), digests[i]);
     for (const CohortStray& stray : strays_)
       if (stray.bucket == where.first && stray.fingerprint == where.fingerprint)
-        ages[i] = std::min(ages[i], static_cast<std::uint8_t>(age_of_generation(stray.generation)));
+        ages[i] = std::min(ages[i], static_cast<std::uint8_t>(age(stray.tick)));
   }
 }
 
 bool Cohort::forget(const Digest& digest) noexcept {
   const std::optional<Trace> trace = find(digest);
   ++(trace ? forgotten_ : forget_misses_);
-  if (!trace) return false;
-  --written_[trace->generation];
-  --live_keys_;
-  if (trace->stray < kMostStrays) {
-    strays_.erase(strays_.begin() + static_cast<std::ptrdiff_t>(trace->stray));
-  } else {
-    const unsigned dead = (now_ - params_.generations - 1) & table().generation_mask();
-    kernels::cohort_put(table(), trace->bucket, trace->slot, {0, dead});
-  }
-  return true;
+  if (trace) take_out(*trace);
+  return trace.has_value();
 }
 
 Verdict Cohort::observe(const Digest& digest) {
@@ -304,7 +351,24 @@ bool Cohort::may_contain(const Digest& digest) const noexcept {
 void Cohort::may_contain(std::span<const Digest> digests,
                          std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
+  if (live_keys_ == 0) return std::ranges::fill(verdicts, Verdict::distinct), void();
   kernels::cohort_may_contain(table(), ask(digests, verdicts));
+}
+
+void Cohort::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                         unsigned later) const noexcept {
+  const auto stays = [&](std::uint64_t tick) { return age(tick) + later <= params_.generations; };
+  unsigned numbers = live_numbers_;
+  while (numbers > 0 && !stays(born_[number(numbers - 1)])) --numbers;
+  if (numbers == 0) return std::ranges::fill(verdicts, Verdict::distinct), void();
+  std::array<CohortStray, kMostStrays> strays;
+  const auto end = std::ranges::copy_if(strays_, strays.begin(), stays, &CohortStray::tick).out;
+  CohortTable then = table();
+  then.live = numbers - 1;
+  kernels::CohortBatch batch = ask(digests, verdicts);
+  batch.strays = strays.data();
+  batch.stray_count = static_cast<std::size_t>(end - strays.begin());
+  kernels::cohort_may_contain(then, batch);
 }
 
 std::size_t Cohort::insert(std::span<const Digest> digests) {
@@ -313,12 +377,7 @@ std::size_t Cohort::insert(std::span<const Digest> digests) {
 
 void Cohort::clear() noexcept {
   memory_.clear();
-  now_ = params_.generations + 1;
-  live_keys_ = swept_ = moves_ = 0;
-  forgotten_ = forget_misses_ = 0;
-  sweep_due_ = sweep_share();
-  written_.fill(0);
-  strays_.clear();
+  reset();
 }
 
 FilterStats Cohort::stats() const {

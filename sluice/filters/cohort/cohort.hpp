@@ -13,13 +13,16 @@
 //          cannot.
 // Format   snapshot kind 17, version 1.
 //
-// A slot whose generation has left the window is free; nothing is ever erased. Generation numbers
-// wrap, so each insertion also sweeps its share of the table: free slots get the number of the
-// generation that has just left, and no number comes round while a dead slot still carries it. When
-// both buckets of a key are full, a free slot is searched breadth-first among the places where
-// their occupants could go, and only then does anything move; when there is none, the key goes to a
-// small stash; when that is full, so is the filter, and it says so. It never forgets a key inside
-// the window.
+// A slot whose generation has left the window is free; nothing is ever erased. Slots carry a number
+// of few bits for the generation that wrote them. A generation takes the next number when its first
+// key is written, so that generations without keys take none and cost nothing, however many pass.
+// Numbers wrap: keys also sweep the table, and free slots get the number that left last, so that no
+// number comes round while a dead slot still carries it. How far the sweep is depends on the keys
+// written in the generation alone, and not on how calls were cut. When both buckets of a key are
+// full, a free slot is searched breadth-first among the places where their occupants could go, and
+// only then does anything move; when there is none, the key goes to a small stash; when that is
+// full, so is the filter, and it says so. The stash also takes keys that come late from a
+// generation that has no number. It never forgets a key inside the window.
 #pragma once
 
 #include <algorithm>
@@ -69,6 +72,9 @@ class Cohort {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
+  // As it will be so many generations later.
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   unsigned later) const noexcept;
 
   unsigned generations() const noexcept { return params_.generations; }
   void rotate() noexcept;
@@ -86,9 +92,7 @@ class Cohort {
   // The same for many: kernels::kNoAge for keys that are not remembered.
   void ages_of(std::span<const Digest> digests, std::span<std::uint8_t> ages) const noexcept;
   // Keys last written `age` generations ago, at most generations().
-  std::uint64_t keys_aged(unsigned age) const noexcept {
-    return written_[(now_ - age) & ((1u << params_.generation_bits) - 1)];
-  }
+  std::uint64_t keys_aged(unsigned age) const noexcept;
   // Takes a key back. Forgetting one that was never written may erase another's trace, at the rate
   // of a false positive. Returns whether there was a trace.
   bool forget(const Digest& digest) noexcept;
@@ -106,19 +110,28 @@ class Cohort {
                        MemoryResource& memory = default_memory());
 
  private:
-  static constexpr std::size_t kMostGenerations = 64;
+  static constexpr std::size_t kMostNumbers = 64;
 
   Cohort(const Params& params, MemoryResource& memory);
+  void reset() noexcept;
   kernels::CohortTable table() const noexcept;
   kernels::CohortBatch ask(std::span<const Digest> digests,
                            std::span<Verdict> verdicts) const noexcept;
-  unsigned age_of_generation(unsigned generation) const noexcept;
-  bool place(const kernels::CohortPlace& place, unsigned generation) noexcept;
-  bool make_room(const kernels::CohortPlace& place, unsigned generation) noexcept;
-  std::size_t judge_one(const Digest& digest, Verdict& verdict, Anchor anchor) noexcept;
-  void note_written(unsigned generation, std::uint64_t keys) noexcept;
-  void sweep(std::uint64_t buckets) noexcept;
+  // The number of which `back` others are younger.
+  unsigned number(unsigned back) const noexcept {
+    return (now_ - back) & ((1u << params_.generation_bits) - 1);
+  }
+  std::optional<unsigned> number_of(std::uint64_t tick) const noexcept;
+  unsigned age(std::uint64_t tick) const noexcept { return static_cast<unsigned>(tick_ - tick); }
+  void begin_generation(std::uint64_t tick) noexcept;
+  bool place(const kernels::CohortPlace& place, unsigned number) noexcept;
+  bool make_room(const kernels::CohortPlace& place, unsigned number) noexcept;
+  bool stash(const kernels::CohortPlace& place, std::uint64_t tick) noexcept;
+  void note_written(unsigned number, std::uint64_t keys) noexcept;
+  void keep_pace() noexcept;
+  void sweep(std::uint64_t until) noexcept;
   std::uint64_t sweep_share() const noexcept;
+  void decode_state(Decoder& from);
   bool is_sound() const;
 
   // A live trace of a key: a slot of a bucket, or a stray.
@@ -126,19 +139,24 @@ class Cohort {
     std::uint64_t bucket = 0;
     unsigned slot = 0;
     std::size_t stray = kMostStrays;
-    unsigned generation = 0;
+    unsigned number = 0;  // of the slot
+    std::uint64_t tick = 0;
   };
   std::optional<Trace> find(const Digest& digest) const noexcept;
-  void stamp(const Trace& trace, std::uint64_t fingerprint, unsigned generation) noexcept;
+  void take_out(const Trace& trace) noexcept;
 
   Params params_;
-  unsigned now_ = 0;             // the present generation, modulo 2^generation_bits
-  std::uint64_t live_keys_ = 0;  // sum of written_ over the live generations
+  std::uint64_t tick_ = 0;       // the present generation, counted on for ever
+  unsigned now_ = 0;             // the youngest number, modulo 2^generation_bits
+  unsigned live_numbers_ = 0;    // so many up to that one belong to live generations
+  bool used_ = false;            // whether a slot may carry the youngest number
+  std::uint64_t live_keys_ = 0;  // sum of written_, and strays
   std::uint64_t swept_ = 0;      // the next bucket to sweep
-  std::uint64_t sweep_due_ = 0;  // buckets still to be swept in this generation
+  std::uint64_t swept_now_ = 0;  // buckets swept since the youngest number began
   std::uint64_t moves_ = 0;      // occupants moved so far
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
-  std::array<std::uint64_t, kMostGenerations> written_{};  // live keys by generation
+  std::array<std::uint64_t, kMostNumbers> born_{};     // by number: the generation that took it
+  std::array<std::uint64_t, kMostNumbers> written_{};  // by number: slots of live generations
   Vector<kernels::CohortStray> strays_;
   Memory memory_;
 };

@@ -11,16 +11,22 @@ void Cohort::encode_header(Encoder& to) const {
   to.u64(params_.buckets);
   to.u64(params_.capacity);
   to.f64(params_.target_fpr);
-  to.u32(now_);
+  to.u64(tick_);
+  to.u8(static_cast<std::uint8_t>(now_));
+  to.u8(static_cast<std::uint8_t>(live_numbers_));
+  to.u8(used_);
   to.u64(swept_);
-  to.u64(sweep_due_);
+  to.u64(swept_now_);
   to.u64(moves_);
-  for (const std::uint64_t written : written_) to.u64(written);
+  for (unsigned back = 0; back < live_numbers_; ++back) {
+    to.u64(born_[number(back)]);
+    to.u64(written_[number(back)]);
+  }
   to.u32(static_cast<std::uint32_t>(strays_.size()));
   for (const kernels::CohortStray& stray : strays_) {
     to.u64(stray.bucket);
     to.u64(stray.fingerprint);
-    to.u32(stray.generation);
+    to.u64(stray.tick);
   }
 }
 
@@ -42,57 +48,71 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   if (const char* wrong = params.what_is_wrong()) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.buckets * kernels::kBucketBytes, "the table of filter 'cohort'");
   Cohort filter(params, memory);
-  const unsigned mask = filter.table().generation_mask();
-  filter.now_ = header.u32();
-  filter.swept_ = header.u64();
-  filter.sweep_due_ = header.u64();
-  filter.moves_ = header.u64();
-  refuse(filter.now_ > mask || filter.swept_ >= params.buckets ||
-         filter.sweep_due_ > filter.sweep_share());
-  for (unsigned generation = 0; generation < kMostGenerations; ++generation) {
-    filter.written_[generation] = header.u64();
-    const bool live =
-        generation <= mask && filter.age_of_generation(generation) <= params.generations;
-    refuse(filter.written_[generation] > (live ? params.live_capacity() : 0));
-    filter.live_keys_ += filter.written_[generation];
-  }
-  refuse(filter.live_keys_ > params.live_capacity());
-  const std::uint32_t strays = header.u32();
-  refuse(strays > kMostStrays);
-  for (std::uint32_t i = 0; i < strays; ++i) {
-    kernels::CohortStray stray{header.u64(), header.u64(), header.u32()};
-    refuse(stray.bucket >= params.buckets || stray.generation > mask ||
-           stray.fingerprint >> (params.slot_bits - params.generation_bits) != 0);
-    filter.strays_.push_back(stray);
-  }
+  filter.decode_state(header);
   payload.bytes(filter.memory_.bytes());
   refuse(!filter.is_sound());
   return filter;
 }
 
+// What every cohort filter keeps to, whatever its table holds.
+void Cohort::decode_state(Decoder& from) {
+  const auto refuse = [](bool wrong) {
+    if (wrong) throw CorruptSnapshot("no filter 'cohort' is in such a state");
+  };
+  tick_ = from.u64();
+  now_ = from.u8();
+  live_numbers_ = from.u8();
+  const std::uint8_t used = from.u8();
+  swept_ = from.u64();
+  swept_now_ = from.u64();
+  moves_ = from.u64();
+  constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 62;
+  refuse(tick_ <= params_.generations || tick_ > kMostTicks || now_ > table().generation_mask() ||
+         live_numbers_ > params_.generations + 1 || used > 1 || swept_ >= params_.buckets ||
+         swept_now_ > sweep_share());
+  used_ = used == 1;
+  // Younger numbers are those of later generations.
+  std::uint64_t before = tick_ + 1;
+  for (unsigned back = 0; back < live_numbers_; ++back) {
+    const std::uint64_t born = born_[number(back)] = from.u64();
+    const std::uint64_t written = written_[number(back)] = from.u64();
+    refuse(born >= before || tick_ - born > params_.generations ||
+           written > params_.live_capacity() - live_keys_);
+    before = born;
+    live_keys_ += written;
+  }
+  refuse(!used_ && written_[now_] > 0);
+  const std::uint32_t strays = from.u32();
+  refuse(strays > kMostStrays || strays > params_.live_capacity() - live_keys_);
+  for (std::uint32_t i = 0; i < strays; ++i) {
+    const std::uint64_t bucket = from.u64(), fingerprint = from.u64(), tick = from.u64();
+    refuse(bucket >= params_.buckets || live_numbers_ == 0 || tick > born_[now_] ||
+           tick_ - tick > params_.generations ||
+           fingerprint >> (params_.slot_bits - params_.generation_bits) != 0);
+    strays_.push_back({bucket, fingerprint, tick});
+  }
+  live_keys_ += strays;
+}
+
 // Counts that do not match the table would run below zero as its keys age, and a dead slot that the
 // sweep does not reach in time would come back to life when its number comes round.
 bool Cohort::is_sound() const {
-  std::array<std::uint64_t, kMostGenerations> live{};
+  std::array<std::uint64_t, kMostNumbers> live{};
   const std::uint64_t share = sweep_share();
-  const std::uint64_t swept_now = share - sweep_due_;
   const unsigned slots = kernels::cohort_slots(params_.slot_bits);
   for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket) {
-    // How many generations ago the sweep was here: what was dead then has been dead no longer.
+    // How many numbers ago the sweep was here: what was dead then has been dead no longer.
     const std::uint64_t back = (swept_ + 2 * params_.buckets - 1 - bucket) % params_.buckets;
-    const std::uint64_t ago = back < swept_now ? 0 : 1 + (back - swept_now) / share;
+    const std::uint64_t ago = back < swept_now_ ? 0 : 1 + (back - swept_now_) / share;
     for (unsigned slot = 0; slot < slots; ++slot) {
-      const unsigned generation = kernels::cohort_get(table(), bucket, slot).generation;
-      const unsigned age = age_of_generation(generation);
-      if (age <= params_.generations)
-        ++live[generation];
-      else if (age - params_.generations - 1 > ago)
+      const unsigned held = kernels::cohort_get(table(), bucket, slot).generation;
+      const unsigned younger = number(held);
+      if (younger == 0 && !used_) return false;
+      if (younger < live_numbers_)
+        ++live[held];
+      else if (younger > params_.generations + 1 + ago)
         return false;
     }
-  }
-  for (const kernels::CohortStray& stray : strays_) {
-    if (age_of_generation(stray.generation) > params_.generations) return false;
-    ++live[stray.generation];
   }
   return live == written_;
 }
