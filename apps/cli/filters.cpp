@@ -19,8 +19,7 @@ void print_text() {
     fmt::print("{}: {}\n", filter.name, filter.summary);
     for (const ParameterInfo& parameter : filter.parameters) {
       fmt::print("  {:<8} {}\n", parameter.name, parameter.meaning);
-      fmt::print("  {:<8} {}; default: {}\n", "", parameter.range,
-                 in_flags(parameter.standard));
+      fmt::print("  {:<8} {}; default: {}\n", "", parameter.range, in_flags(parameter.standard));
     }
     fmt::print("\n");
   }

@@ -227,8 +227,8 @@ void GrowableMemory::reset(std::uint64_t bytes) noexcept {
   const std::size_t keep =
       std::min(bytes_, with_margin(std::min<std::size_t>(static_cast<std::size_t>(bytes), bytes_)));
   if (!maps()) {
-    drop_pages(std::max<std::size_t>(
-        1, (static_cast<std::size_t>(bytes) + kPageBytes - 1) / kPageBytes));
+    drop_pages(
+        std::max<std::size_t>(1, (static_cast<std::size_t>(bytes) + kPageBytes - 1) / kPageBytes));
     zero(bytes);
     return;
   }

@@ -70,8 +70,8 @@ TEST(Memory, MoreThanThereCanBeIsRefused) {
       Memory memory(bytes);
       FAIL() << bytes << " bytes were given";
     } catch (const BadParameters& error) {
-      EXPECT_TRUE(std::string(error.what())
-                      .find(std::to_string(bytes) + " bytes") != std::string::npos)
+      EXPECT_TRUE(std::string(error.what()).find(std::to_string(bytes) + " bytes") !=
+                  std::string::npos)
           << error.what();
     }
   }

@@ -405,9 +405,8 @@ void Growing::in_order_of_growth(Part part) const {
     for (const kernels::GrowingHalf& half : table_.halves) {
       const std::uint64_t until = std::min(end, half.buckets);
       for (std::uint64_t from = begin, next; from < until; from = next) {
-        next = half.pages == nullptr
-                   ? until
-                   : std::min(until, (from / kPageBuckets + 1) * kPageBuckets);
+        next = half.pages == nullptr ? until
+                                     : std::min(until, (from / kPageBuckets + 1) * kPageBuckets);
         part(half.at(from), (next - from) * kernels::kGrowingBucketBytes);
       }
     }

@@ -66,8 +66,7 @@ class Timer : public StampedWindow {
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const { encode_tables(to); }
-  static Timer decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+  static Timer decode(Decoder& header, Decoder& payload, MemoryResource& memory = default_memory());
 
  private:
   Timer(const Params& params, MemoryResource& memory);

@@ -54,7 +54,7 @@ class Timing : public StampedWindow {
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const { encode_tables(to); }
   static Timing decode(Decoder& header, Decoder& payload,
-                      MemoryResource& memory = default_memory());
+                       MemoryResource& memory = default_memory());
 
  private:
   Timing(const Params& params, MemoryResource& memory);
