@@ -20,11 +20,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Two words at a time, for which the baseline has a register.
 using Words = std::uint64_t __attribute__((vector_size(16), may_alias));
 
-template <unsigned kProbes, bool kRemember>
+template <unsigned kProbes, bool kRemember, bool kPaged>
 bool judge_one(const BlockedTable& table, const Digest digest) {
   // As a constant, the number of probes turns block_mask into straight code.
-  const BlockedTable fixed{table.words, table.blocks, kProbes};
-  auto* const block = reinterpret_cast<Words*>(block_of(fixed, digest));
+  const BlockedTable fixed{table.words, table.blocks, kProbes, table.pages};
+  auto* const block = reinterpret_cast<Words*>(kPaged ? block_in_pages<kRemember>(fixed, digest)
+                                                      : block_of(fixed, digest));
   Words missing = {};
   for (unsigned i = 0; i < kBlockWords / 2; ++i) {
     const Words mask = {block_mask(fixed, digest, 2 * i), block_mask(fixed, digest, 2 * i + 1)};
@@ -67,10 +68,11 @@ HWY_INLINE hn::Vec<Tag64> mask16(const Digest& digest, std::uint64_t second, std
 }
 
 // All is read before anything is written: a load behind a store to who knows where would wait.
-template <unsigned kProbes, bool kRemember>
+template <unsigned kProbes, bool kRemember, bool kPaged>
 HWY_INLINE bool judge_one(const BlockedTable& table, const Digest digest) {
   const Tag64 d;
-  std::uint64_t* block = block_of(table, digest);
+  std::uint64_t* block =
+      kPaged ? block_in_pages<kRemember>(table, digest) : block_of(table, digest);
   const std::uint64_t second = kProbes == 16 ? second_word(digest) : 0;
   hn::Vec<Tag64> filled[kParts];
   auto missing = hn::Zero(d);
@@ -88,16 +90,22 @@ HWY_INLINE bool judge_one(const BlockedTable& table, const Digest digest) {
 
 #endif
 
-template <unsigned kProbes, bool kRemember>
+template <unsigned kProbes, bool kRemember, bool kPaged>
 std::size_t judge_all(const BlockedTable& given, const Digest* digests, std::size_t count,
                       Verdict* verdicts) {
   // A copy that nothing else can point at stays in registers while blocks are written.
   const BlockedTable table = given;
   std::size_t duplicates = 0;
   with_prefetch(
-      count, table.blocks * kBlockBytes, [&](std::size_t i) { return block_of(table, digests[i]); },
+      count, table.blocks * kBlockBytes,
+      [&](std::size_t i) {
+        if constexpr (kPaged)
+          return static_cast<const void*>(table.pages.at(scale_to(digests[i].lo, table.blocks)));
+        else
+          return block_of(table, digests[i]);
+      },
       [&](std::size_t i) HWY_ATTR {
-        const bool duplicate = judge_one<kProbes, kRemember>(table, digests[i]);
+        const bool duplicate = judge_one<kProbes, kRemember, kPaged>(table, digests[i]);
         verdicts[i] = static_cast<Verdict>(duplicate);
         duplicates += duplicate;
       });
@@ -107,8 +115,11 @@ std::size_t judge_all(const BlockedTable& given, const Digest* digests, std::siz
 template <bool kRemember>
 std::size_t judge(const BlockedTable& table, const Digest* digests, std::size_t count,
                   Verdict* verdicts) {
-  return table.probes == 8 ? judge_all<8, kRemember>(table, digests, count, verdicts)
-                           : judge_all<16, kRemember>(table, digests, count, verdicts);
+  if (table.pages)
+    return table.probes == 8 ? judge_all<8, kRemember, true>(table, digests, count, verdicts)
+                             : judge_all<16, kRemember, true>(table, digests, count, verdicts);
+  return table.probes == 8 ? judge_all<8, kRemember, false>(table, digests, count, verdicts)
+                           : judge_all<16, kRemember, false>(table, digests, count, verdicts);
 }
 
 std::size_t observe(const BlockedTable& table, const Digest* digests, std::size_t count,

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "sluice/base/bits.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/base/verdict.hpp"
 #include "sluice/hash/digest.hpp"
 
@@ -25,13 +26,26 @@ inline constexpr std::size_t kBlockBytes = 64;
 inline constexpr std::size_t kBlockWords = kBlockBytes / sizeof(std::uint64_t);
 
 struct BlockedTable {
-  std::uint64_t* words;  // blocks × 8, aligned to a cache line
+  std::uint64_t* words;  // blocks × 8, aligned to a cache line; null where there are pages
   std::uint64_t blocks;
   unsigned probes;  // 8 or 16
+  LinePages pages = {};
 };
 
 inline std::uint64_t* block_of(const BlockedTable& table, const Digest& digest) noexcept {
   return table.words + scale_to(digest.lo, table.blocks) * kBlockWords;
+}
+
+// The same in either form of table: to ask, or to write.
+template <bool kRemember>
+std::uint64_t* block_in_pages(const BlockedTable& table, const Digest& digest) noexcept {
+  const std::uint64_t block = scale_to(digest.lo, table.blocks);
+  if constexpr (kRemember) return reinterpret_cast<std::uint64_t*>(table.pages.to_write(block));
+  return reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(table.pages.to_read(block)));
+}
+template <bool kRemember>
+std::uint64_t* any_block_of(const BlockedTable& table, const Digest& digest) noexcept {
+  return table.pages ? block_in_pages<kRemember>(table, digest) : block_of(table, digest);
 }
 
 // A second word of in-block bits. The block's number is the low word's top bits, so what is left of
@@ -68,7 +82,7 @@ void blocked_may_contain(const BlockedTable& table, const Digest* digests, std::
 // The portable forms, for single keys and as the tests' oracle.
 inline Verdict blocked_observe_one(const BlockedTable& table, const Digest& given) noexcept {
   const Digest digest = given;  // which no word of the table can be
-  std::uint64_t* block = block_of(table, digest);
+  std::uint64_t* block = any_block_of<true>(table, digest);
   std::uint64_t missing = 0;
   for (unsigned i = 0; i < kBlockWords; ++i) {
     const std::uint64_t mask = block_mask(table, digest, i);
@@ -79,7 +93,7 @@ inline Verdict blocked_observe_one(const BlockedTable& table, const Digest& give
 }
 
 inline Verdict blocked_may_contain_one(const BlockedTable& table, const Digest& digest) noexcept {
-  const std::uint64_t* block = block_of(table, digest);
+  const std::uint64_t* block = any_block_of<false>(table, digest);
   std::uint64_t missing = 0;
   for (unsigned i = 0; i < kBlockWords; ++i) missing |= block_mask(table, digest, i) & ~block[i];
   return missing == 0 ? Verdict::duplicate : Verdict::distinct;

@@ -43,7 +43,7 @@ HWY_NOINLINE std::size_t admit_run(const CohortTable& given, const CohortBatch& 
   // A copy that nothing else can point at stays in registers while slots are written.
   const CohortTable table = given;
   const CohortAges<F> ages(table);
-  return for_each_key < F, kFetch,
+  return for_each_key < F, kFetch, true,
          !kGeneral &&
              kOften < F >>
                  (
@@ -118,7 +118,7 @@ template <class F>
 HWY_NOINLINE void ask_all(const CohortTable& given, const CohortBatch& batch) {
   const CohortTable table = given;
   const CohortAges<F> ages(table);
-  for_each_key<F, true, false>(
+  for_each_key<F, true, false, false>(
       table, batch.digests, batch.count,
       [&](const auto& places, std::size_t i, std::size_t j) HWY_ATTR {
         const CohortKey key = places.get(j);
@@ -156,7 +156,7 @@ HWY_NOINLINE void ages_of(const CohortTable& given, const Digest* digests, std::
                           std::uint8_t* found) {
   const CohortTable table = given;
   const CohortAges<F> shared(table);
-  for_each_key<F, true, false>(
+  for_each_key<F, true, false, false>(
       table, digests, count, [&](const auto& places, std::size_t i, std::size_t j) HWY_ATTR {
         const CohortKey key = places.get(j);
         const std::byte *const first = key.first, *const second = key.second;
@@ -191,14 +191,15 @@ void sweep(const CohortTable& table, std::uint64_t bucket, std::uint64_t count) 
     using F = decltype(format);
     const CohortAges<F> ages(table);
     for (std::uint64_t i = 0; i < count; ++i)
-      sweep_line<F>(table, ages, line_of(table, bucket + i));
+      sweep_line<F>(table, ages, cleared_line_of(table, bucket + i));
   });
 }
 
 CohortMatch probe_one(const CohortTable& table, std::uint64_t bucket, std::uint64_t fingerprint) {
   return with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
-    return probe<F>(table, CohortAges<F>(table), line_of(table, bucket), fingerprint);
+    return probe<F>(table, CohortAges<F>(table), cleared_line_of<false>(table, bucket),
+                    fingerprint);
   });
 }
 
@@ -238,14 +239,15 @@ CohortMatch cohort_probe(const CohortTable& table, std::uint64_t bucket,
 
 CohortSlot cohort_get(const CohortTable& table, std::uint64_t bucket, unsigned slot) noexcept {
   return with_format(table, [&](auto format) {
-    return get<decltype(format)>(table, line_of(table, bucket), slot);
+    return get<decltype(format)>(table, cleared_line_of<false>(table, bucket), slot);
   });
 }
 
 void cohort_put(const CohortTable& table, std::uint64_t bucket, unsigned slot,
                 const CohortSlot& value) noexcept {
   with_format(table, [&](auto format) {
-    put<decltype(format)>(table, line_of(table, bucket), slot, value.fingerprint, value.generation);
+    put<decltype(format)>(table, cleared_line_of(table, bucket), slot, value.fingerprint,
+                          value.generation);
   });
 }
 

@@ -21,6 +21,7 @@
 #include <cstring>
 
 #include "sluice/base/bits.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/base/verdict.hpp"
 #include "sluice/hash/digest.hpp"
 
@@ -29,12 +30,13 @@ namespace sluice::kernels {
 inline constexpr std::size_t kBucketBytes = 64;
 
 struct CohortTable {
-  std::byte* lines;
+  std::byte* lines;  // null where there are pages
   std::uint64_t buckets;
   unsigned slot_bits;        // 16, 24, 32, 40 or 48
   unsigned generation_bits;  // 4 to 6
   unsigned live;             // the greatest age of a live slot
   unsigned now;              // the present generation, modulo 2^generation_bits
+  LinePages pages = {};
 
   unsigned fingerprint_bits() const noexcept { return slot_bits - generation_bits; }
   unsigned generation_mask() const noexcept { return (1u << generation_bits) - 1; }
@@ -80,8 +82,16 @@ inline CohortPlace place_of(const CohortTable& table, const Digest& digest) noex
   return {first, second_bucket(table, first, fingerprint), fingerprint};
 }
 
+// Where it lies; in pages, what is there may not have been cleared yet.
 inline std::byte* line_of(const CohortTable& table, std::uint64_t bucket) noexcept {
-  return table.lines + bucket * kBucketBytes;
+  return table.pages ? table.pages.at(bucket) : table.lines + bucket * kBucketBytes;
+}
+// The same, to be written, or only to be read.
+template <bool kWrite = true>
+std::byte* cleared_line_of(const CohortTable& table, std::uint64_t bucket) noexcept {
+  if (!table.pages) return table.lines + bucket * kBucketBytes;
+  if constexpr (kWrite) return table.pages.to_write(bucket);
+  return const_cast<std::byte*>(table.pages.to_read(bucket));
 }
 
 // One slot as plain values: for the rare paths and the portable form.

@@ -17,7 +17,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // The places of keys, computed a group of keys at a time and, where `kFetch`, asked for so far
 // ahead that they are near when they are needed.
-template <class F, bool kFetch>
+// Lines of a table in pages are cleared on the way if they are to be written.
+template <class F, bool kFetch, bool kWrite>
 class Places {
  public:
   static constexpr std::size_t kGroup = 8;
@@ -82,6 +83,7 @@ class Places {
 #if !SLUICE_PORTABLE_TARGET
     if (HWY_LIKELY(i + kGroup <= count_ && table.buckets < kFewBuckets)) {
       compute_group(table, digests_ + i, at);
+      if (HWY_UNLIKELY(bool(table.pages))) find_in_pages(table, at);
       return;
     }
 #endif
@@ -89,8 +91,10 @@ class Places {
       rows_[0][at + j] = rows_[1][at + j] = spare_;
       if (i + j >= count_) continue;
       const CohortPlace place = place_of(table, digests_[i + j]);
-      rows_[0][at + j] = reinterpret_cast<std::uintptr_t>(line_of(table, place.first));
-      rows_[1][at + j] = reinterpret_cast<std::uintptr_t>(line_of(table, place.second));
+      rows_[0][at + j] =
+          reinterpret_cast<std::uintptr_t>(cleared_line_of<kWrite>(table, place.first));
+      rows_[1][at + j] =
+          reinterpret_cast<std::uintptr_t>(cleared_line_of<kWrite>(table, place.second));
       slot_[at + j] = place.fingerprint | stamp_;
       lower_[at + j] = (place.fingerprint & kLowerMask) * repeat(F::kLowerBits);
       upper_[at + j] = (place.fingerprint >> F::kLowerBits) * repeat(F::kUpperBits);
@@ -98,6 +102,14 @@ class Places {
   }
 
 #if !SLUICE_PORTABLE_TARGET
+  // What compute_group left is as if the table began at address zero.
+  HWY_NOINLINE void find_in_pages(const CohortTable& table, std::size_t at) {
+    for (std::size_t row = 0; row < 2; ++row)
+      for (std::size_t j = at; j < at + kGroup; ++j)
+        rows_[row][j] = reinterpret_cast<std::uintptr_t>(
+            cleared_line_of<kWrite>(table, rows_[row][j] / kBucketBytes));
+  }
+
   // Below this, bucket numbers and the differences of two fit in 32 bits.
   static constexpr std::uint64_t kFewBuckets = std::uint64_t{1} << 31;
   using D = hn::CappedTag<std::uint64_t, kGroup>;
@@ -163,11 +175,11 @@ class Places {
 // Calls each(places, i, j) for all keys in order, i being the number of a key and j its place in
 // its group, until that returns false. Returns the number of the key where it did, or `count`.
 // Straight code for a group where `kUnroll`.
-template <class F, bool kFetch, bool kUnroll, class Each>
+template <class F, bool kFetch, bool kWrite, bool kUnroll, class Each>
 HWY_INLINE std::size_t for_each_key(const CohortTable& table, const Digest* digests,
                                     std::size_t count, Each each) {
   alignas(64) std::byte spare[4 * kBucketBytes];
-  using P = Places<F, kFetch>;
+  using P = Places<F, kFetch, kWrite>;
   P places(table, digests, count, spare);
   std::size_t i = 0;
   if constexpr (kUnroll && !SLUICE_PORTABLE_TARGET)

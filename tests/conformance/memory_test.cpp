@@ -304,6 +304,13 @@ constexpr const char* kLarge[] = {
     "growing",
     "growing,slot=16,fpr=0.05",
     "growing,slot=64,keys=200k",
+    "bloom,keys=500k",
+    "bloom,keys=2M,fpr=0.01",
+    "cohort,keys=600k,slot=16",
+    "cohort,keys=500k,slot=24",
+    "cohort,keys=450k,slot=32",
+    "cohort,keys=450k,slot=40",
+    "cohort,keys=450k,slot=48",
 };
 
 class LargeInPages : public ::testing::TestWithParam<const char*> {};
@@ -344,6 +351,18 @@ TEST_P(LargeInPages, IsTheSameFilterInSmallBlocks) {
     EXPECT_EQ(one, other);
     AnyFilter copy = decoded(flat, host);
     EXPECT_EQ(bytes_of(copy), bytes_of(flat));
+    // Round all generation numbers, with a clear on the way: pages that were used before.
+    for (int generation = 0; flat.ages() && generation < 80; ++generation) {
+      const auto some = std::span(strangers).subspan(generation * 500, 500);
+      for (AnyFilter* filter : {&flat, &paged}) {
+        filter->rotate();
+        if (generation == 40) filter->clear();
+      }
+      ASSERT_EQ(flat.observe(some, std::span(one).first(500)), 500u);
+      ASSERT_EQ(paged.observe(some, std::span(other).first(500)), 500u);
+      ASSERT_EQ(one, other);
+    }
+    EXPECT_EQ(bytes_of(paged), bytes_of(flat));
     if (flat.can_forget())
       for (std::size_t i = 0; i < 1000; ++i) {
         ASSERT_EQ(flat.forget(digests[i]), paged.forget(digests[i]));

@@ -53,7 +53,7 @@ BlockedBloom BlockedBloom::make(const Params& params, MemoryResource& memory) {
 }
 
 BlockedBloom::BlockedBloom(const Params& params, MemoryResource& memory)
-    : params_(params), memory_(params.blocks * kernels::kBlockBytes, memory) {}
+    : params_(params), memory_(params.blocks, memory) {}
 
 std::size_t BlockedBloom::observe(std::span<const Digest> digests,
                                   std::span<Verdict> verdicts) noexcept {
@@ -82,10 +82,11 @@ void BlockedBloom::merge(const BlockedBloom& other) {
     throw BadParameters("filters 'bloom' can be merged when they are made alike, but one has " +
                         params_.settings().text() + " and the other " +
                         other.params_.settings().text());
-  auto* words = memory_.as<std::uint64_t>();
-  const auto* theirs = other.memory_.as<std::uint64_t>();
-  for (std::uint64_t at = 0; at < params_.blocks * kernels::kBlockWords; ++at)
-    words[at] |= theirs[at];
+  for (std::uint64_t block = 0; block < params_.blocks; ++block) {
+    const auto* theirs = reinterpret_cast<const std::uint64_t*>(other.memory_.to_read(block));
+    auto* words = reinterpret_cast<std::uint64_t*>(memory_.to_write(block));
+    for (std::size_t i = 0; i < kernels::kBlockWords; ++i) words[i] |= theirs[i];
+  }
   const std::uint64_t ones = memory_.count_ones();
   keys_ = model::merged_keys(
       keys_, other.keys_, ones,
@@ -108,7 +109,7 @@ double BlockedBloom::sampled_fpr() const {
     double all = 1;
     for (unsigned lane = 0; lane < params_.probes; ++lane) {
       const std::uint64_t word =
-          memory_.as<std::uint64_t>()[block * kernels::kBlockWords + lane / lanes_a_word];
+          reinterpret_cast<const std::uint64_t*>(memory_.to_read(block))[lane / lanes_a_word];
       const std::uint64_t bits = word >> (lane % lanes_a_word * lane_bits) & lane_mask;
       all *= static_cast<double>(std::popcount(bits)) / lane_bits;
     }
@@ -134,7 +135,7 @@ void BlockedBloom::encode_header(Encoder& to) const {
 }
 
 void BlockedBloom::encode_payload(Encoder& to) const {
-  to.bytes(memory_.bytes());
+  memory_.encode(to);
 }
 
 BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -143,7 +144,7 @@ BlockedBloom BlockedBloom::decode(Decoder& header, Decoder& payload, MemoryResou
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.blocks * kernels::kBlockBytes, "the table of filter 'bloom'");
   BlockedBloom filter(params, memory);
-  payload.bytes(filter.memory_.bytes());
+  filter.memory_.decode(payload);
   if (fields.keys > filter.memory_.count_ones())
     throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");
   filter.keys_ = fields.keys;

@@ -12,7 +12,7 @@
 // Format   snapshot kind 3, version 1.
 #pragma once
 
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/filters/forecast.hpp"
 #include "sluice/kernels/blocked.hpp"
@@ -69,13 +69,13 @@ class BlockedBloom {
   BlockedBloom(const Params& params, MemoryResource& memory);
   double sampled_fpr() const;
   kernels::BlockedTable table() const noexcept {
-    return {const_cast<std::uint64_t*>(memory_.as<std::uint64_t>()), params_.blocks,
-            params_.probes};
+    return {reinterpret_cast<std::uint64_t*>(memory_.data()), params_.blocks, params_.probes,
+            memory_.pages()};
   }
 
   Params params_;
   std::uint64_t keys_ = 0;
-  Memory memory_;
+  LineTable memory_;
 };
 
 }  // namespace sluice

@@ -29,7 +29,7 @@ Cohort Cohort::make(const Params& params, MemoryResource& memory) {
 // All zero is number 0, and the first youngest one is the first for which that is dead: a new table
 // needs no writing. The generations before have numbers too, for keys that come late.
 Cohort::Cohort(const Params& params, MemoryResource& memory)
-    : params_(params), strays_(memory), memory_(params.buckets * kernels::kBucketBytes, memory) {
+    : params_(params), strays_(memory), memory_(params.buckets, memory) {
   strays_.reserve(kMostStrays);
   reset();
 }
@@ -47,12 +47,13 @@ void Cohort::reset() noexcept {
 
 // Nothing is live while no number is: callers that ask look first.
 CohortTable Cohort::table() const noexcept {
-  return {const_cast<std::byte*>(memory_.data()),
+  return {memory_.data(),
           params_.buckets,
           params_.slot_bits,
           params_.generation_bits,
           live_numbers_ == 0 ? 0 : live_numbers_ - 1,
-          now_};
+          now_,
+          memory_.pages()};
 }
 
 std::optional<unsigned> Cohort::number_of(std::uint64_t tick) const noexcept {

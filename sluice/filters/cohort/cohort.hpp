@@ -28,7 +28,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/filters/forecast.hpp"
 #include "sluice/filters/window_contract.hpp"
 #include "sluice/kernels/cohort.hpp"
@@ -158,7 +158,7 @@ class Cohort {
   std::array<std::uint64_t, kMostNumbers> born_{};     // by number: the generation that took it
   std::array<std::uint64_t, kMostNumbers> written_{};  // by number: slots of live generations
   Vector<kernels::CohortStray> strays_;
-  Memory memory_;
+  LineTable memory_;
 };
 
 }  // namespace sluice

@@ -31,7 +31,7 @@ void Cohort::encode_header(Encoder& to) const {
 }
 
 void Cohort::encode_payload(Encoder& to) const {
-  to.bytes(memory_.bytes());
+  memory_.encode(to);
 }
 
 Cohort Cohort::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -49,7 +49,7 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   payload.expect_remaining(params.buckets * kernels::kBucketBytes, "the table of filter 'cohort'");
   Cohort filter(params, memory);
   filter.decode_state(header);
-  payload.bytes(filter.memory_.bytes());
+  filter.memory_.decode(payload);
   refuse(!filter.is_sound());
   return filter;
 }
