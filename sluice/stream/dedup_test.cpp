@@ -247,5 +247,31 @@ TEST(Dedup, WhatIsJudgedIsWrittenBeforeASourceThatWaits) {
   EXPECT_EQ(seen[1], "a\nb\n");
 }
 
+// What was judged is written; then the run ends with an error that says so.
+TEST(Dedup, WhenMemoryEndsAllThatWasJudgedIsWritten) {
+  std::string lines;
+  for (int i = 0; i < 60'000; ++i) lines += fmt::format("{}\n", i);
+  for (const char* filter : {"exact", "growing"})
+    for (const unsigned threads : {1u, 2u}) {
+      SCOPED_TRACE(filter);
+      SystemMemory memory({.budget = 200'000});
+      Judge judge(Hasher(HashKind::xxh3, Secret::from_seed(1)), make_filter(filter, {}, memory));
+      DedupOptions options = with(Format::Kind::lines);
+      options.threads = threads;
+      TextSink passed;
+      Dedup dedup(options, judge, passed, nullptr);
+      TextSource source(lines, {1000});
+      EXPECT_THROW(dedup.run(source, [] { return true; }), NoMemory);
+      dedup.flush();
+      const std::uint64_t records = dedup.counts().records;
+      EXPECT_GT(records, 1000u);
+      EXPECT_LT(records, 60'000u);
+      EXPECT_EQ(dedup.counts().distinct,
+                static_cast<std::uint64_t>(std::ranges::count(passed.text, '\n')));
+      EXPECT_TRUE(lines.starts_with(passed.text) || filter != std::string("exact"));
+      EXPECT_EQ(judge.filter().stats().keys, dedup.counts().distinct);
+    }
+}
+
 }  // namespace
 }  // namespace sluice
