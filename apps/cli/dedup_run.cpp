@@ -361,7 +361,7 @@ std::optional<WindowReport> report_of(const Window* window) {
                       .slack = window->slack(),
                       .npws = window->npws(),
                       .generations = window->generations(),
-                      .growths = window->growth().growths(),
+                      .growths = window->growths(),
                       .disbelieved = window->clock().disbelieved()};
 }
 
@@ -378,11 +378,12 @@ std::optional<InferReport> report_of(const RecordInference* of_records, const Ju
 }
 
 DedupReport Run::report() const {
-  const AnyFilter& filter = judge_.newest();
+  const Window* window = judge_.filter().window();
   return {.counts = dedup_->counts(),
           .bytes_out = dedup_->bytes_out(),
-          .filter_name = std::string(name_of(filter.kind())),
-          .settings = filter.settings(),
+          .filter_name = std::string(window == nullptr ? name_of(judge_.filter().kind())
+                                                       : window->filter_name()),
+          .settings = window == nullptr ? judge_.filter().settings() : window->filter_settings(),
           .filter = judge_.filter().stats(),
           .expected_lost = losses_.expected_lost(),
           .hash = judge_.hasher().kind(),

@@ -150,11 +150,10 @@ Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& fil
 Snapshot checked_to_forget(const DedupRequest& request, Snapshot state) {
   if (request.forget.empty() || state.filter.can_forget()) return state;
   const Window* window = state.filter.window();
-  const AnyFilter& filter = window == nullptr ? state.filter : window->growth().newest();
-  throw BadParameters(
-      fmt::format("--forget '{}': filter '{}' cannot take keys back: use one that can, such as {}",
-                  request.forget, name_of(filter.kind()),
-                  window == nullptr ? "--filter growing" : "--filter cohort"));
+  throw BadParameters(fmt::format(
+      "--forget '{}': filter '{}' cannot take keys back: use one that can, such as {}",
+      request.forget, window == nullptr ? name_of(state.filter.kind()) : window->filter_name(),
+      window == nullptr ? "--filter growing" : "--filter cohort"));
 }
 
 }  // namespace sluice::cli

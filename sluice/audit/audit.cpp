@@ -14,7 +14,7 @@ namespace sluice {
 namespace {
 
 EventClock clock_of(const Window* window) {
-  return window == nullptr ? EventClock(1, 1) : window->clock();
+  return window == nullptr ? EventClock() : window->clock();
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
@@ -221,7 +221,7 @@ void Audit::observe_arrived(std::span<const Digest> digests, std::span<const Ver
 EventClock::Reading Audit::read(Nanoseconds& time) {
   const bool first = !clock_.started();
   const Nanoseconds before = clock_.now();
-  const EventClock::Reading reading = clock_.read(time);
+  const EventClock::Reading reading = clock_.read(time, window_->limits());
   if (first)
     start_ = clock_.now();
   else if (clock_.now() < before)
@@ -232,7 +232,7 @@ EventClock::Reading Audit::read(Nanoseconds& time) {
 void Audit::read_all(std::span<const Nanoseconds> times) {
   Nanoseconds greatest = clock_.now();
   for (const Nanoseconds time : times) greatest = std::max(greatest, time);
-  if (clock_.leap(greatest)) return;
+  if (clock_.leap(greatest, window_->limits())) return;
   for (Nanoseconds time : times) read(time);
 }
 

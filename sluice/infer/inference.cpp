@@ -49,7 +49,7 @@ std::optional<std::string> Inference::refusal(const AnyFilter& filter) {
     return "a window that starts afresh every hour or day shows no ages: give one that slides, by "
            "count or by time";
   return fmt::format("filter '{}' does not show how old a key is: cohort and timing do",
-                     name_of(window->growth().newest().kind()));
+                     window->filter_name());
 }
 
 Inference::Inference(AnyFilter& filter, const PriorTable* table, bool learn)
@@ -57,6 +57,7 @@ Inference::Inference(AnyFilter& filter, const PriorTable* table, bool learn)
   if (const auto why = refusal(filter)) throw BadParameters(*why);
   if (learn) learnt_.emplace(learnt_for(window_));
   if (window_ == nullptr) return;
+  window_->make_table();
   evidence_.emplace(*window_);
   const auto block = static_cast<double>(window_->generation_size());
   posteriors_.emplace(static_cast<double>(window_->params().spec.size), block,

@@ -29,8 +29,8 @@ model::AgeEvidence both(const model::AgeEvidence& a, const model::AgeEvidence& b
 }
 
 bool WindowEvidence::can_read(const Window& window) {
-  const FilterKind kind = window.growth().newest().kind();
-  return window.generations() > 0 && (kind == FilterKind::cohort || kind == FilterKind::timing);
+  const std::string_view filter = window.filter_name();
+  return window.generations() > 0 && (filter == "cohort" || filter == "timing");
 }
 
 WindowEvidence::WindowEvidence(const Window& window) : window_(window) {

@@ -126,8 +126,4 @@ bool Judge::asks_for_digests() const noexcept {
   return audit_.has_value() || filter_.kind() != FilterKind::none;
 }
 
-const AnyFilter& Judge::newest() const noexcept {
-  return window_ == nullptr ? filter_ : window_->growth().newest();
-}
-
 }  // namespace sluice

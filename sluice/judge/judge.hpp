@@ -87,8 +87,6 @@ class Judge {
   const AnyFilter& filter() const noexcept { return filter_; }
   // The window that the filter is, or null.
   const Window* window() const noexcept { return window_; }
-  // What holds the keys now: the filter, or the newest stage of the window.
-  const AnyFilter& newest() const noexcept;
   // Null where it was not asked for.
   Audit* audit() noexcept { return audit_ ? &*audit_ : nullptr; }
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }

@@ -13,8 +13,8 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-EventClock clock_for(const std::optional<WindowSpec>& window) {
-  return window && window->by_time() ? EventClock(window->size, window->size) : EventClock(1, 1);
+ClockLimits limits_for(const std::optional<WindowSpec>& window) {
+  return window && window->by_time() ? ClockLimits(window->size, window->size) : ClockLimits(1, 1);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ CompareCounts& CompareCounts::operator+=(const CompareCounts& other) noexcept {
 Comparison::Comparison(std::optional<WindowSpec> window)
     : window_(window),
       truth_(window),
-      clock_(clock_for(window)),
+      limits_(limits_for(window)),
       late_(std::make_unique<bool[]>(kBatch)) {
   digests_.reserve(kChunk);
   distinct_.resize(kChunk);
@@ -67,7 +67,7 @@ void Comparison::feed_timed(std::span<const Digest> digests, std::span<const Nan
   assert(digests.size() == times.size());
   for (std::size_t i = 0; i < digests.size(); ++i) {
     Nanoseconds time = times[i];
-    const EventClock::Reading reading = clock_.read(time);
+    const EventClock::Reading reading = clock_.read(time, limits_);
     const bool over = truth_.rule().over(time, clock_.now());
     if (reading == EventClock::Reading::late || over) {
       ++found_.late;
@@ -208,9 +208,10 @@ std::vector<CompareResult> Comparison::finish() {
   std::vector<CompareResult> results;
   for (const Entry& entry : entries_) {
     const Window* window = entry.filter.window();
-    const AnyFilter& filter = window == nullptr ? entry.filter : window->growth().newest();
+    const AnyFilter& filter =
+        window == nullptr || window->listed() ? entry.filter : window->growth().newest();
     results.push_back({.name = entry.name,
-                       .settings = filter.settings().text(),
+                       .settings = (window == nullptr ? filter.settings() : window->filter_settings()).text(),
                        .stats = entry.filter.stats(),
                        .counts = entry.counts,
                        .forgets = !filter.promises().no_false_negatives,

@@ -105,6 +105,7 @@ class Comparison {
 
   std::optional<WindowSpec> window_;
   StreamTruth truth_;
+  ClockLimits limits_;
   EventClock clock_;
   CompareTruth found_;
   std::deque<std::int64_t> in_window_;  // deliveries that are to be remembered, by time

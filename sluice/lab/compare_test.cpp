@@ -236,12 +236,13 @@ TimedStream timed_stream(std::size_t records) {
 // By looking back through all deliveries: distinct, duplicates, late, not believed.
 std::array<std::uint64_t, 4> counts_by_search(const TimedStream& stream, const WindowSpec& window) {
   const auto size = static_cast<Nanoseconds>(window.size);
-  EventClock clock(window.size, window.size);
+  EventClock clock;
+  const ClockLimits limits(window.size, window.size);
   std::vector<std::pair<Digest, Nanoseconds>> delivered;
   std::array<std::uint64_t, 4> counts{};
   for (std::size_t i = 0; i < stream.digests.size(); ++i) {
     Nanoseconds time = stream.times[i];
-    const EventClock::Reading reading = clock.read(time);
+    const EventClock::Reading reading = clock.read(time, limits);
     const bool landmark = window.kind == WindowSpec::Kind::landmark;
     const bool over = landmark && time / size < clock.now() / size;
     if (reading == EventClock::Reading::disbelieved) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "sluice/base/error.hpp"
 
@@ -17,9 +18,9 @@ Nanoseconds bounded(std::uint64_t span) {
 
 }  // namespace
 
-EventClock::EventClock(std::uint64_t late_after, std::uint64_t max_ahead)
-    : late_after_(bounded(late_after)), max_ahead_(bounded(max_ahead)) {
-  assert(late_after > 0 && max_ahead > 0);
+ClockLimits::ClockLimits(std::uint64_t late, std::uint64_t ahead)
+    : late_after(bounded(late)), max_ahead(bounded(ahead)) {
+  assert(late > 0 && ahead > 0);
 }
 
 void EventClock::move_to(Nanoseconds time) noexcept {
@@ -27,7 +28,7 @@ void EventClock::move_to(Nanoseconds time) noexcept {
   has_candidate_ = false;
 }
 
-EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
+EventClock::Reading EventClock::read(Nanoseconds& time, const ClockLimits& limits) noexcept {
   time = std::clamp(time, -kFarthest, kFarthest);
   if (!started_) {
     started_ = true;
@@ -35,8 +36,8 @@ EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
     return Reading::in_time;
   }
   if (time > now_) {
-    const bool ahead = time - now_ > max_ahead_;
-    const Nanoseconds near = std::max(max_ahead_, late_after_);
+    const bool ahead = time - now_ > limits.max_ahead;
+    const Nanoseconds near = std::max(limits.max_ahead, limits.late_after);
     const bool agreed = has_candidate_ && time - candidate_ <= near && candidate_ - time <= near;
     if (!ahead || agreed) {
       move_to(time);
@@ -46,11 +47,11 @@ EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
     // Not believed: the record happens now, and its claim is remembered.
     candidate_ = time;
     has_candidate_ = true;
-    ++disbelieved_;
+    if (disbelieved_ < std::numeric_limits<std::uint32_t>::max()) ++disbelieved_;
     time = now_;
     return Reading::disbelieved;
   }
-  if (now_ - time >= late_after_) {
+  if (now_ - time >= limits.late_after) {
     if (supported_) return Reading::late;
     // Only the first record has said what time it is. This one says otherwise, and is as good.
     candidate_ = now_;
@@ -64,16 +65,16 @@ EventClock::Reading EventClock::read(Nanoseconds& time) noexcept {
 
 // None is then further ahead than `max_ahead` of what is now when it comes, and late ones move
 // nothing.
-bool EventClock::leap(Nanoseconds greatest) noexcept {
+bool EventClock::leap(Nanoseconds greatest, const ClockLimits& limits) noexcept {
   greatest = std::clamp(greatest, -kFarthest, kFarthest);
-  if (!supported_ || greatest - now_ > max_ahead_) return false;
+  if (!supported_ || greatest - now_ > limits.max_ahead) return false;
   if (greatest > now_) move_to(greatest);
   return true;
 }
 
-void EventClock::set(Nanoseconds time) noexcept {
+void EventClock::set(Nanoseconds time, const ClockLimits& limits) noexcept {
   time = std::clamp(time, -kFarthest, kFarthest);
-  if (!started_ || time > now_ || now_ - time >= late_after_) move_to(time);
+  if (!started_ || time > now_ || now_ - time >= limits.late_after) move_to(time);
   started_ = supported_ = true;
 }
 
@@ -94,7 +95,10 @@ void EventClock::decode(Decoder& from) {
   for (const Nanoseconds time : {now_, candidate_})
     if (time < -kFarthest || time > kFarthest || flags > 7)
       throw CorruptSnapshot("no clock of a window has these fields");
-  disbelieved_ = from.varint();
+  const std::uint64_t disbelieved = from.varint();
+  if (disbelieved > std::numeric_limits<std::uint32_t>::max())
+    throw CorruptSnapshot("no clock of a window has these fields");
+  disbelieved_ = static_cast<std::uint32_t>(disbelieved);
 }
 
 }  // namespace sluice

@@ -19,11 +19,17 @@ namespace sluice {
 // Nanoseconds since 1970-01-01T00:00:00Z.
 using Nanoseconds = std::int64_t;
 
+// What is late, and what is too far ahead. The same for all windows that are made alike, so it is
+// passed in: a clock itself is small.
+struct ClockLimits {
+  // Nanoseconds, above 0.
+  ClockLimits(std::uint64_t late_after, std::uint64_t max_ahead);
+  Nanoseconds late_after;
+  Nanoseconds max_ahead;
+};
+
 class EventClock {
  public:
-  // `late_after` and `max_ahead` are nanoseconds, above 0.
-  EventClock(std::uint64_t late_after, std::uint64_t max_ahead);
-
   enum class Reading : std::uint8_t {
     in_time,
     late,
@@ -32,15 +38,15 @@ class EventClock {
   };
   // Judges the next time of the stream. Unless late, `time` becomes what the record's time is taken
   // to be, at most now().
-  Reading read(Nanoseconds& time) noexcept;
+  Reading read(Nanoseconds& time, const ClockLimits& limits) noexcept;
 
   // The same as reading any number of times of which this is the greatest, where that can be told
   // from it: false, and nothing is changed, where each has to be read.
-  bool leap(Nanoseconds greatest) noexcept;
+  bool leap(Nanoseconds greatest, const ClockLimits& limits) noexcept;
 
   // The caller's own clock says `time`, which is believed however far it lies ahead. A clock that
   // goes back stands still until it has caught up; one that goes back by a window or more was set.
-  void set(Nanoseconds time) noexcept;
+  void set(Nanoseconds time, const ClockLimits& limits) noexcept;
 
   bool started() const noexcept { return started_; }
   Nanoseconds now() const noexcept { return now_; }
@@ -56,14 +62,12 @@ class EventClock {
  private:
   void move_to(Nanoseconds time) noexcept;
 
-  Nanoseconds late_after_;
-  Nanoseconds max_ahead_;
   Nanoseconds now_ = 0;
-  Nanoseconds candidate_ = 0;  // a time far ahead that one record has claimed
+  Nanoseconds candidate_ = 0;      // a time far ahead that one record has claimed
+  std::uint32_t disbelieved_ = 0;  // stays at the most that it can count
   bool started_ = false;
   bool supported_ = false;  // a second record agrees with now
   bool has_candidate_ = false;
-  std::uint64_t disbelieved_ = 0;
 };
 
 }  // namespace sluice

@@ -15,17 +15,16 @@ constexpr Nanoseconds kSecond = 1'000'000'000;
 constexpr Nanoseconds kYear = 365 * 86'400 * kSecond;
 constexpr Nanoseconds kStart = 1'700'000'000 * kSecond;
 
-EventClock minute_clock() {
-  return EventClock(60 * kSecond, 60 * kSecond);
-}
+const ClockLimits kMinute(60 * kSecond, 60 * kSecond);
 
 // What the clock made of each time, in seconds from kStart; nothing for late.
 std::vector<std::optional<Nanoseconds>> readings(EventClock& clock,
-                                                 const std::vector<Nanoseconds>& seconds) {
+                                                 const std::vector<Nanoseconds>& seconds,
+                                                 const ClockLimits& limits = kMinute) {
   std::vector<std::optional<Nanoseconds>> all;
   for (const Nanoseconds second : seconds) {
     Nanoseconds time = kStart + second * kSecond;
-    if (clock.read(time) == EventClock::Reading::late)
+    if (clock.read(time, limits) == EventClock::Reading::late)
       all.push_back(std::nullopt);
     else
       all.push_back((time - kStart) / kSecond);
@@ -36,57 +35,58 @@ std::vector<std::optional<Nanoseconds>> readings(EventClock& clock,
 using Readings = std::vector<std::optional<Nanoseconds>>;
 
 TEST(EventClock, NowIsTheGreatestAcceptedTime) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   EXPECT_EQ(readings(clock, {0, 10, 5, 30, 29}), (Readings{0, 10, 5, 30, 29}));
   EXPECT_EQ(clock.now(), kStart + 30 * kSecond);
 }
 
 TEST(EventClock, AWindowBehindNowIsLateAndLessIsNot) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   EXPECT_EQ(readings(clock, {0, 50, 100, 41, 40, 39}),
             (Readings{0, 50, 100, 41, std::nullopt, std::nullopt}));
 }
 
 TEST(EventClock, OneWildClockIsNotBelieved) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   EXPECT_EQ(readings(clock, {0, 1, 365 * 86'400, 2}), (Readings{0, 1, 1, 2}));
   EXPECT_EQ(clock.disbelieved(), 1u);
 }
 
 TEST(EventClock, TwoThatAgreeAreBelieved) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   EXPECT_EQ(readings(clock, {0, 1, 1000, 1030, 2}), (Readings{0, 1, 1, 1030, std::nullopt}));
 }
 
 TEST(EventClock, ASecondWildClockThatSaysSomethingElseIsNotBelievedEither) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   EXPECT_EQ(readings(clock, {0, 1, 1000, 5000, 9000, 2}), (Readings{0, 1, 1, 1, 1, 2}));
 }
 
 TEST(EventClock, TheFirstRecordAloneIsNotBelieved) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   EXPECT_EQ(readings(clock, {100'000, 0, 1, 2}), (Readings{100'000, 0, 1, 2}));
   EXPECT_EQ(clock.now(), kStart + 2 * kSecond);
 }
 
 TEST(EventClock, ExtremeTimesDoNotOverflow) {
-  EventClock clock(std::uint64_t{1} << 61, std::uint64_t{1} << 61);
+  EventClock clock;
+  const ClockLimits limits(std::uint64_t{1} << 61, std::uint64_t{1} << 61);
   for (const Nanoseconds time :
        {std::numeric_limits<Nanoseconds>::min(), Nanoseconds{0},
         std::numeric_limits<Nanoseconds>::max(), kYear, std::numeric_limits<Nanoseconds>::min()}) {
     Nanoseconds read = time;
-    clock.read(read);
+    clock.read(read, limits);
     EXPECT_LE(read, clock.now());
   }
 }
 
 TEST(EventClock, StateRoundTrip) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   readings(clock, {0, 1, 1000});
   BytesEncoder bytes;
   clock.encode(bytes);
   const std::vector<std::byte> state = bytes.take();
-  EventClock copy = minute_clock();
+  EventClock copy;
   BytesDecoder from(state);
   copy.decode(from);
   EXPECT_EQ(copy, clock);
@@ -95,15 +95,16 @@ TEST(EventClock, StateRoundTrip) {
 }
 
 TEST(EventClock, WithinAWindowOfEachOtherIsAgreement) {
-  EventClock clock(60 * kSecond, 1 * kSecond);
-  EXPECT_EQ(readings(clock, {0, 1, 1000, 1059, 1060}), (Readings{0, 1, 1, 1059, 1060}));
+  EventClock clock;
+  const ClockLimits limits(60 * kSecond, 1 * kSecond);
+  EXPECT_EQ(readings(clock, {0, 1, 1000, 1059, 1060}, limits), (Readings{0, 1, 1, 1059, 1060}));
 }
 
 // The caller's own clock: believed at once, stands still when it is set back a little.
 TEST(EventClock, OurOwnClockIsBelieved) {
-  EventClock clock = minute_clock();
+  EventClock clock;
   const auto set = [&](Nanoseconds second) {
-    clock.set(kStart + second * kSecond);
+    clock.set(kStart + second * kSecond, kMinute);
     return (clock.now() - kStart) / kSecond;
   };
   EXPECT_EQ(set(0), 0);
@@ -117,7 +118,7 @@ TEST(EventClock, OurOwnClockIsBelieved) {
 TEST(EventClock, LeapsWhereItMay) {
   SplitMix64 random(7);
   int leaps = 0;
-  EventClock clock = minute_clock();
+  EventClock clock;
   for (int round = 0; round < 2000; ++round) {
     std::vector<Nanoseconds> times;
     for (std::uint64_t i = 0; i <= random.next() % 5; ++i) {
@@ -126,9 +127,9 @@ TEST(EventClock, LeapsWhereItMay) {
       times.push_back(clock.now() + (wild ? 10 * off : off / 8 - 3 * kSecond));
     }
     EventClock leapt = clock;
-    const bool may = leapt.leap(std::ranges::max(times));
+    const bool may = leapt.leap(std::ranges::max(times), kMinute);
     const EventClock before = clock;
-    for (Nanoseconds time : times) clock.read(time);
+    for (Nanoseconds time : times) clock.read(time, kMinute);
     leaps += may;
     EXPECT_TRUE(leapt == (may ? clock : before)) << round;
   }

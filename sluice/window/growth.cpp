@@ -41,7 +41,7 @@ double planned_fpr(const FilterStats& stats) {
 
 }  // namespace
 
-Growth::Growth(Make make, const Plan& plan, MemoryResource& memory)
+Growth::Growth(std::shared_ptr<const Make> make, const Plan& plan, MemoryResource& memory)
     : make_(std::move(make)),
       plan_(plan),
       stages_(memory),
@@ -49,7 +49,7 @@ Growth::Growth(Make make, const Plan& plan, MemoryResource& memory)
       scratch_verdicts_(memory) {}
 
 void Growth::start() {
-  Stage first{make_(plan_.keys, plan_.first_fpr(), memory()), 0};
+  Stage first{(*make_)(plan_.keys, plan_.first_fpr(), memory()), 0};
   stages_.clear();
   stages_.push_back(std::move(first));
   generation_keys_ = 0;
@@ -108,7 +108,7 @@ void Growth::add_stage(std::uint64_t keys) {
   for (const std::uint64_t size : {keys, plan_.keys}) {
     for (double fpr = share_left(); fpr < 1; fpr *= kWorseBy) {
       try {
-        return adopt(make_(size, fpr, memory()));
+        return adopt((*make_)(size, fpr, memory()));
       } catch (const NoMemory&) {
         throw;
       } catch (const BadParameters&) {
@@ -116,7 +116,7 @@ void Growth::add_stage(std::uint64_t keys) {
       }
     }
   }
-  adopt(make_(plan_.keys, plan_.first_fpr(), memory()));
+  adopt((*make_)(plan_.keys, plan_.first_fpr(), memory()));
 }
 
 std::uint64_t Growth::next_keys() const {
@@ -242,7 +242,7 @@ void Growth::rotate() {
   const std::uint64_t keys = smaller_keys(at_this_rate);
   if (keys == 0) return;
   try {
-    adopt(make_(keys, share_left(), memory()));
+    adopt((*make_)(keys, share_left(), memory()));
   } catch (const BadParameters&) {
     // A smaller one cannot be had: the large one does. A rotation cut off here would be done twice.
   }

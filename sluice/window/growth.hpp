@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "sluice/filters/any_filter.hpp"
 
@@ -37,7 +38,10 @@ class Growth {
   };
 
   // Has no stage until start() or decode().
-  Growth(Make make, const Plan& plan, MemoryResource& memory = default_memory());
+  Growth(std::shared_ptr<const Make> make, const Plan& plan,
+         MemoryResource& memory = default_memory());
+  Growth(Make make, const Plan& plan, MemoryResource& memory = default_memory())
+      : Growth(std::make_shared<const Make>(std::move(make)), plan, memory) {}
   void start();
   // Forgets everything. Unlike start() it cannot fail: where a small stage cannot be had, the
   // newest is cleared and kept.
@@ -47,7 +51,6 @@ class Growth {
   void expire();
   // The same, as new: what was counted is forgotten too.
   void clear() noexcept;
-  void set_make(Make make) { make_ = std::move(make); }
 
   // As in window_contract.hpp, but never full: less than all with budget left means that there is
   // no memory for a successor.
@@ -100,7 +103,7 @@ class Growth {
                                std::uint64_t& budget, Anchor anchor);
   std::uint64_t room(const Stage& stage) const;
 
-  Make make_;
+  std::shared_ptr<const Make> make_;  // windows that are made alike share it
   Plan plan_;
   std::uint64_t growths_ = 0;
   std::uint64_t changes_ = 0;  // stages made and freed

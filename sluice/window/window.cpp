@@ -14,6 +14,8 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMostFilterText = 4096;
+constexpr std::size_t kKnownBlueprints = 8;
+constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 62;
 
 Growth::Plan plan_of(const Window::Params& params) {
   const bool by_count = params.spec.kind == WindowSpec::Kind::count;
@@ -105,36 +107,83 @@ Settings Window::Params::settings() const {
   return settings;
 }
 
-Window::Window(const Params& params, MemoryResource& memory)
-    : params_(params),
-      growth_(make_owned<Growth>(memory, maker_of(params), plan_of(params), memory)),
-      clock_(params.spec.size, params.max_ahead.value_or(params.spec.size)) {}
+std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& params) {
+  const Forecast table = forecast(params);
+  Params cut = params;
+  // The stages to come are cut as the first one is.
+  cut.generations = table.generations;
+  return std::make_shared<const Blueprint>(
+      Blueprint{.params = cut,
+                .make = std::make_shared<const Growth::Make>(maker_of(cut)),
+                .plan = plan_of(cut),
+                .limits = ClockLimits(cut.spec.size, cut.max_ahead.value_or(cut.spec.size)),
+                .generation_size = size_of_generation(cut.spec, *cut.generations),
+                .table = table});
+}
+
+// Whoever makes a window for each of a million users makes them all alike: the last few are kept.
+std::shared_ptr<const Window::Blueprint> Window::find_blueprint(const Params& params) {
+  struct Known {
+    Params asked;
+    std::shared_ptr<const Blueprint> blueprint;
+  };
+  thread_local std::array<std::optional<Known>, kKnownBlueprints> known;
+  thread_local std::size_t next = 0;
+  for (const auto& entry : known)
+    if (entry && entry->asked == params) return entry->blueprint;
+  auto made = blueprint_of(params);
+  known[next++ % known.size()] = Known{params, made};
+  return made;
+}
+
+void Window::Delete::operator()(Growth* growth) const noexcept {
+  MemoryResource& memory = growth->memory();
+  growth->~Growth();
+  memory.deallocate(growth, sizeof(Growth), alignof(Growth));
+}
 
 Window Window::make(const Params& params, MemoryResource& memory) {
-  if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  Window window(params, memory);
-  window.growth_->start();
-  // The stages to come are cut as the first one is.
-  const unsigned generations = whole_generations(params.spec, window.generations());
-  const bool recut = generations != window.generations();
-  window.params_.generations = generations;
-  window.growth_->set_make(maker_of(window.params_));
-  if (recut) window.growth_->start();
-  // A filter whose settings say otherwise has the last word.
-  window.params_.generations = window.generations();
-  check_cut(params.spec, window.generations(), name_of(window.growth_->newest().kind()));
-  window.left_ = window.generation_size();
+  Window window(find_blueprint(params), memory);
+  if (!params.listed)
+    window.start_table();
+  else if (window.blueprint_->table.bytes > memory.budget())
+    throw NoMemory(fmt::format(
+        "the table of the window would take {} bytes, and there are {}: ask for a smaller window",
+        window.blueprint_->table.bytes, memory.budget()));
   return window;
 }
 
+// Empty.
+void Window::start_table() {
+  auto growth = make_owned<Growth>(memory(), blueprint_->make, blueprint_->plan, memory());
+  growth->start();
+  growth_.reset(growth.release());
+  assert(growth_->generations() == generations());
+  left_ = generation_size();
+}
+
+std::uint64_t Window::bytes() const noexcept {
+  if (listed()) return list_.bytes();
+  return memory().usable(growth_.get(), sizeof(Growth), alignof(Growth)) + growth_->bytes();
+}
+
 FilterStats Window::stats() const {
-  FilterStats stats = growth_->stats();
+  FilterStats stats = listed() ? list_stats() : growth_->stats();
   stats.bytes = bytes();
   return stats;
 }
 
-std::uint64_t Window::generation_size() const {
-  return size_of_generation(params_.spec, generations());
+std::string_view Window::filter_name() const noexcept {
+  const std::string_view text = params().filter;
+  return text.substr(0, text.find(','));
+}
+
+Settings Window::filter_settings() const {
+  return listed() ? blueprint_->table.settings : growth_->newest().settings();
+}
+
+bool Window::can_forget() const noexcept {
+  return listed() || growth_->can_forget();
 }
 
 Forecast Window::forecast(const Params& params, bool brief) {
@@ -163,29 +212,25 @@ Forecast Window::forecast(const Params& params, bool brief) {
 
 std::uint64_t Window::position(Nanoseconds time) const {
   const std::uint64_t size = generation_size();
-  if (!params_.spec.by_time()) return size - left_;
-  return static_cast<std::uint64_t>(
-      std::clamp<std::int64_t>(time - tick_begin_, 0, static_cast<std::int64_t>(size)));
+  if (!params().spec.by_time()) return size - left_;
+  return static_cast<std::uint64_t>(std::clamp<std::int64_t>(
+      time - tick_ * static_cast<std::int64_t>(size), 0, static_cast<std::int64_t>(size)));
 }
 
 // Nearly all records are of the present tick: no division for those.
 std::int64_t Window::tick_of(Nanoseconds time) const {
-  if (time >= tick_begin_ && time < tick_end_) return tick_;
-  return floor_divide(time, static_cast<std::int64_t>(generation_size()));
-}
-
-void Window::set_tick(std::int64_t tick) {
   const auto size = static_cast<std::int64_t>(generation_size());
-  tick_ = tick;
-  tick_begin_ = tick * size;
-  tick_end_ = tick_begin_ + size;
+  // Without signs, so that no difference overflows.
+  const std::uint64_t since =
+      static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(tick_ * size);
+  return since < generation_size() ? tick_ : floor_divide(time, size);
 }
 
 std::size_t Window::pace(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   std::size_t judged = 0;
   while (judged < digests.size()) {
     const std::size_t count =
-        growth_->admit(digests.subspan(judged), verdicts.subspan(judged), left_, params_.anchor);
+        growth_->admit(digests.subspan(judged), verdicts.subspan(judged), left_, params().anchor);
     judged += count;
     if (left_ == 0) {
       growth_->rotate();
@@ -233,7 +278,8 @@ bool Window::believe_claimant() {
 void Window::arrive(Nanoseconds time) {
   const bool first = !clock_.started();
   const Nanoseconds before = clock_.now();
-  clock_.set(time);
+  clock_.set(time, limits());
+  if (listed()) return age_list(first, before);
   const std::int64_t tick = tick_of(clock_.now());
   // Nothing ages by a clock that is set back.
   if (first || clock_.now() < before) set_tick(tick);
@@ -244,11 +290,12 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
                           std::span<Verdict> verdicts, std::span<bool> late) {
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
   std::ranges::fill(late, false);
-  if (!params_.spec.by_time()) return pace(digests, verdicts);
+  if (listed()) return judge_list(digests, times, verdicts, late);
+  if (!params().spec.by_time()) return pace(digests, verdicts);
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
   return judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
     return growth_->admit(digests.subspan(begin, count), verdicts.subspan(begin, count), unlimited,
-                          params_.anchor);
+                          params().anchor);
   });
 }
 
@@ -257,7 +304,8 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
                           const SecondOpinion& opinion) {
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
   std::ranges::fill(late, false);
-  if (!params_.spec.by_time()) return pace(digests, verdicts, opinion);
+  if (listed()) make_table();
+  if (!params().spec.by_time()) return pace(digests, verdicts, opinion);
   return judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
     return admit_now(digests.subspan(begin, count), verdicts.subspan(begin, count), begin, opinion);
   });
@@ -266,9 +314,9 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
 // As the clock is after these times and no others: what comes later was read too early.
 void Window::read_again(const EventClock& from, std::span<const Nanoseconds> times) {
   clock_ = from;
-  for (Nanoseconds time : times) clock_.read(time);
+  for (Nanoseconds time : times) clock_.read(time, limits());
   if (clock_.started()) return set_tick(tick_of(clock_.now()));
-  tick_ = tick_begin_ = tick_end_ = 0;
+  tick_ = 0;
   claimant_.reset();
 }
 
@@ -291,7 +339,7 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
     const bool first = !clock_.started();
     const Nanoseconds before = clock_.now();
     Nanoseconds time = times[i];
-    const EventClock::Reading reading = clock_.read(time);
+    const EventClock::Reading reading = clock_.read(time, limits());
     const bool is_late = reading == EventClock::Reading::late;
     const std::int64_t tick = tick_of(time);
     // The first record, or one that corrects it, says which tick it is; nothing ages by that.
@@ -319,7 +367,7 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
     } else if (tick < tick_) {
       if (!judge_until(i)) break;
       const auto verdict =
-          growth_->admit_aged(digests[i], static_cast<unsigned>(tick_ - tick), params_.anchor);
+          growth_->admit_aged(digests[i], static_cast<unsigned>(tick_ - tick), params().anchor);
       if (!verdict) break;
       verdicts[i] = *verdict;
       begin = i + 1;
@@ -338,18 +386,20 @@ Verdict Window::observe(const Digest& digest) {
 }
 
 std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  if (!params_.spec.by_time()) return pace(digests, verdicts);
+  if (listed()) return observe_list(digests, verdicts);
+  if (!params().spec.by_time()) return pace(digests, verdicts);
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-  return growth_->admit(digests, verdicts, unlimited, params_.anchor);
+  return growth_->admit(digests, verdicts, unlimited, params().anchor);
 }
 
 bool Window::may_contain(const Digest& digest) const noexcept {
   Verdict verdict = Verdict::distinct;
-  growth_->may_contain(std::span(&digest, 1), std::span(&verdict, 1));
+  may_contain(std::span(&digest, 1), std::span(&verdict, 1));
   return verdict == Verdict::duplicate;
 }
 
 void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
+  if (listed()) return ask_list(digests, verdicts, clock_.now());
   growth_->may_contain(digests, verdicts);
 }
 
@@ -362,7 +412,8 @@ bool Window::may_contain(const Digest& digest, Nanoseconds now) const {
 // A clock that is set back makes nothing older or younger.
 void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                          Nanoseconds now) const {
-  const bool ages = params_.spec.by_time() && clock_.started() && now > clock_.now();
+  const bool ages = params().spec.by_time() && clock_.started() && now > clock_.now();
+  if (listed()) return ask_list(digests, verdicts, ages ? now : clock_.now());
   const std::int64_t later = ages ? tick_of(now) - tick_ : 0;
   if (later > static_cast<std::int64_t>(generations()))
     std::ranges::fill(verdicts, Verdict::distinct);
@@ -375,52 +426,72 @@ std::size_t Window::insert(std::span<const Digest> digests) {
 }
 
 void Window::clear() noexcept {
-  growth_->clear();
-  clock_ = EventClock(params_.spec.size, params_.max_ahead.value_or(params_.spec.size));
-  left_ = generation_size();
-  tick_ = tick_begin_ = tick_end_ = 0;
+  list_.clear();
+  if (params().listed)
+    growth_.reset();
+  else
+    growth_->clear();
+  clock_ = EventClock();
+  forgotten_ = forget_misses_ = 0;
+  left_ = listed() ? 0 : generation_size();
+  tick_ = 0;
   claimant_.reset();
 }
 
 bool Window::forget(const Digest& digest) noexcept {
   // Else it would come back as soon as its time is believed.
   if (claimant_ == digest) claimant_.reset();
-  return growth_->forget(digest);
+  if (!listed()) return growth_->forget(digest);
+  return forget_listed(digest);
 }
 
 // A filter keeps keys for its own share longer than its generations; those, rounded up to whole
 // keys, may be longer than the window already.
 double Window::slack() const {
-  return past_the_window(params_.spec, generations(), growth_->slack());
+  if (listed()) return 0;
+  return past_the_window(params().spec, generations(), growth_->slack());
 }
 
 double Window::npws() const {
-  return past_the_window(params_.spec, generations(), growth_->npws());
+  if (listed()) return 0;
+  return past_the_window(params().spec, generations(), growth_->npws());
 }
 
 void Window::encode_header(Encoder& to) const {
-  to.u8(static_cast<std::uint8_t>(params_.spec.kind));
-  to.varint(params_.spec.size);
-  to.u8(static_cast<std::uint8_t>(params_.anchor));
-  to.u8(static_cast<std::uint8_t>(params_.growth));
-  to.f64(params_.fpr);
-  to.varint(params_.keys.value_or(0));
-  to.varint(params_.generations.value_or(0));
-  to.varint(params_.max_ahead.value_or(0));
-  to.varint(params_.filter.size());
-  to.bytes(std::as_bytes(std::span(params_.filter)));
+  to.u8(static_cast<std::uint8_t>(params().spec.kind));
+  to.varint(params().spec.size);
+  to.u8(static_cast<std::uint8_t>(params().anchor));
+  to.u8(static_cast<std::uint8_t>(params().growth));
+  to.u8(static_cast<std::uint8_t>(params().listed | listed() << 1));
+  to.f64(params().fpr);
+  to.varint(params().keys.value_or(0));
+  to.varint(params().generations.value_or(0));
+  to.varint(params().max_ahead.value_or(0));
+  to.varint(params().filter.size());
+  to.bytes(std::as_bytes(std::span(params().filter)));
   clock_.encode(to);
-  to.varint(left_);
+  to.varint(listed() ? static_cast<std::uint64_t>(tick_) : left_);
   to.u8(claimant_.has_value());
   if (claimant_) {
     to.u64(claimant_->lo);
     to.u64(claimant_->hi);
   }
-  growth_->encode_header(to);
+  if (listed())
+    list_.encode(to, newest_stamp());
+  else
+    growth_->encode_header(to);
 }
 
 void Window::encode_payload(Encoder& to) const {
-  growth_->encode_payload(to);
+  if (!listed()) growth_->encode_payload(to);
+}
+
+std::shared_ptr<const Window::Blueprint> Window::blueprint_of_snapshot(const Params& params) {
+  try {
+    return find_blueprint(params);
+  } catch (const BadParameters& error) {
+    throw CorruptSnapshot(error.what());
+  }
 }
 
 Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -432,7 +503,10 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   params.spec.size = header.varint();
   const std::uint8_t anchor = header.u8();
   const std::uint8_t growth = header.u8();
-  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2);
+  const std::uint8_t form = header.u8();
+  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2 || form > 3 || form == 2);
+  params.listed = (form & 1) != 0;
+  const bool listed = (form & 2) != 0;
   params.spec.kind = static_cast<WindowSpec::Kind>(kind);
   params.anchor = static_cast<Anchor>(anchor);
   params.growth = static_cast<Growth::By>(growth);
@@ -446,19 +520,30 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   refuse(length > kMostFilterText || length > header.remaining());
   params.filter.resize(length);
   header.bytes(std::as_writable_bytes(std::span(params.filter)));
-  if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
-  Window window(params, memory);
+  Window window(blueprint_of_snapshot(params), memory);
   window.clock_.decode(header);
-  window.left_ = header.varint();
+  const std::uint64_t position = header.varint();
   const std::uint8_t has_claimant = header.u8();
   refuse(has_claimant > 1);
   if (has_claimant == 1) {
     const std::uint64_t lo = header.u64();
     window.claimant_ = Digest{lo, header.u64()};
   }
-  window.growth_->decode(header, payload);
   refuse(window.generations() != params.generations);
   refuse((params.spec.kind == WindowSpec::Kind::landmark) != (params.generations == 0u));
+  if (listed) {
+    refuse(position > (params.spec.by_time() ? 0 : kMostWritten));
+    window.tick_ = static_cast<std::int64_t>(position);
+    window.list_.decode(header, window.most_listed(), window.newest_stamp());
+    refuse(payload.remaining() != 0 || !window.list_is_sound());
+    return window;
+  }
+  auto growth_of =
+      make_owned<Growth>(memory, window.blueprint_->make, window.blueprint_->plan, memory);
+  growth_of->decode(header, payload);
+  window.growth_.reset(growth_of.release());
+  refuse(window.growth_->generations() != params.generations);
+  window.left_ = position;
   refuse(window.left_ == 0 || window.left_ > window.generation_size());
   // Between two calls the present tick is that of now.
   if (params.spec.by_time() && window.clock_.started())

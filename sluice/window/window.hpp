@@ -14,9 +14,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/filters/forecast.hpp"
+#include "sluice/filters/short_list.hpp"
 #include "sluice/window/clock.hpp"
 #include "sluice/window/growth.hpp"
 #include "sluice/window/spec.hpp"
@@ -41,6 +43,8 @@ class Window {
     std::optional<unsigned> generations = {};     // by default the filter's own choice
     std::optional<std::uint64_t> max_ahead = {};  // nanoseconds; by default one window
     Growth::By growth = Growth::By::density;
+    // Starts as a short list of exact keys, and gets its table when that is the smaller of the two.
+    bool listed = false;
 
     Settings settings() const;
     friend bool operator==(const Params&, const Params&) = default;
@@ -93,19 +97,30 @@ class Window {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    Nanoseconds now) const;
   // Where the stages' filter can.
-  bool can_forget() const noexcept { return growth_->can_forget(); }
+  bool can_forget() const noexcept;
   bool forget(const Digest& digest) noexcept;
 
-  const Params& params() const noexcept { return params_; }
+  // Whether its keys are still in a short list: verdicts are then exact, and there is no slack.
+  bool listed() const noexcept { return growth_ == nullptr; }
+  // Makes the table now, for whoever needs to look at it. Throws NoMemory, and is then as before.
+  void make_table();
+
+  const Params& params() const noexcept { return blueprint_->params; }
+  const ClockLimits& limits() const noexcept { return blueprint_->limits; }
   FilterStats stats() const;
-  std::uint64_t bytes() const noexcept { return taken_by(growth_) + growth_->bytes(); }
-  MemoryResource& memory() const noexcept { return growth_->memory(); }
+  std::uint64_t bytes() const noexcept;
+  MemoryResource& memory() const noexcept { return list_.memory(); }
+  // There is none while it is listed().
   const Growth& growth() const noexcept { return *growth_; }
+  std::uint64_t growths() const noexcept { return listed() ? 0 : growth_->growths(); }
+  // The filter of its table, or of the one that it will get, and all parameters of that.
+  std::string_view filter_name() const noexcept;
+  Settings filter_settings() const;
   const EventClock& clock() const noexcept { return clock_; }
-  unsigned generations() const { return growth_->generations(); }
+  unsigned generations() const noexcept { return *params().generations; }
   // Of a generation, and of that what has passed when a record of `time` comes: keys of a count
   // window, which looks at no time; nanoseconds of the others.
-  std::uint64_t generation_size() const;
+  std::uint64_t generation_size() const noexcept { return blueprint_->generation_size; }
   std::uint64_t position(Nanoseconds time) const;
   // The farthest past the window that a key may still be remembered, as a share of it.
   double slack() const;
@@ -118,7 +133,22 @@ class Window {
                        MemoryResource& memory = default_memory());
 
  private:
-  Window(const Params& params, MemoryResource& memory);
+  // What windows that are made alike have in common.
+  struct Blueprint {
+    Params params;  // with its generations
+    std::shared_ptr<const Growth::Make> make;
+    Growth::Plan plan;
+    ClockLimits limits;
+    std::uint64_t generation_size;
+    Forecast table;  // the first stage
+  };
+  static std::shared_ptr<const Blueprint> blueprint_of(const Params& params);
+  static std::shared_ptr<const Blueprint> find_blueprint(const Params& params);
+  static std::shared_ptr<const Blueprint> blueprint_of_snapshot(const Params& params);
+
+  Window(std::shared_ptr<const Blueprint> blueprint, MemoryResource& memory) noexcept
+      : blueprint_(std::move(blueprint)), list_(memory) {}
+  void start_table();
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    const SecondOpinion& opinion);
@@ -134,18 +164,41 @@ class Window {
   bool let_through(const Digest& digest);
   bool believe_claimant();
   std::int64_t tick_of(Nanoseconds time) const;
-  void set_tick(std::int64_t tick);
+  void set_tick(std::int64_t tick) noexcept { tick_ = tick; }
 
-  Params params_;
-  // Behind a pointer so that a Window can be moved while stages know where they come from.
-  Owned<Growth> growth_;
+  // While it is a list (window_list.cpp).
+  void age_list(bool first, Nanoseconds before) noexcept;
+  ShortList::Stamp oldest(Nanoseconds now) const noexcept;
+  std::optional<std::size_t> find_listed(const Digest& digest, Nanoseconds now) const noexcept;
+  void ask_list(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                Nanoseconds now) const noexcept;
+  std::size_t most_listed() const noexcept;
+  bool make_room();
+  bool write_listed(const Digest& digest, ShortList::Stamp stamp);
+  std::optional<Verdict> admit_listed(const Digest& digest, Nanoseconds time);
+  std::optional<Verdict> judge_listed(const Digest& digest, Nanoseconds time, bool& late);
+  std::size_t observe_list(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  std::size_t judge_list(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                         std::span<Verdict> verdicts, std::span<bool> late);
+  bool forget_listed(const Digest& digest) noexcept;
+  FilterStats list_stats() const;
+  ShortList::Stamp newest_stamp() const noexcept;
+  bool list_is_sound() const noexcept;
+
+  struct Delete {
+    void operator()(Growth* growth) const noexcept;
+  };
+
+  std::shared_ptr<const Blueprint> blueprint_;
+  ShortList list_;  // with the time of each key, or its number among those that were written
+  // None while it is a list. Behind a pointer so that a list takes no room for it.
+  std::unique_ptr<Growth, Delete> growth_;
   EventClock clock_;
-  std::uint64_t left_ = 0;  // count: keys until the generation ends
-  std::int64_t tick_ = 0;   // time: the present generation, and from when to when it lasts
-  Nanoseconds tick_begin_ = 0;
-  Nanoseconds tick_end_ = 0;
   // The key of the last record whose time was not believed.
   std::optional<Digest> claimant_ = {};
+  std::uint32_t forgotten_ = 0, forget_misses_ = 0;  // while a list
+  std::uint64_t left_ = 0;                           // count: keys until the generation ends
+  std::int64_t tick_ = 0;  // time: the present generation; count, while a list: keys written so far
 };
 
 }  // namespace sluice

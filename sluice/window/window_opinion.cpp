@@ -7,7 +7,8 @@ namespace sluice {
 
 std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
                             const SecondOpinion& opinion) {
-  if (params_.spec.by_time()) return admit_now(digests, verdicts, 0, opinion);
+  if (listed()) make_table();
+  if (params().spec.by_time()) return admit_now(digests, verdicts, 0, opinion);
   return pace(digests, verdicts, opinion);
 }
 
@@ -27,12 +28,12 @@ std::size_t Window::pace(std::span<const Digest> digests, std::span<Verdict> ver
 // stays as old as it was. False: a new key could not be written.
 bool Window::admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget,
                        std::size_t record, const SecondOpinion& opinion) {
-  const bool refreshed = params_.anchor == Anchor::refreshed;
+  const bool refreshed = params().anchor == Anchor::refreshed;
   const std::span one(&digest, 1);
   Verdict unread{};
   if (refreshed)
     growth_->may_contain(one, std::span(&verdict, 1));
-  else if (growth_->admit(one, std::span(&verdict, 1), budget, params_.anchor) == 0)
+  else if (growth_->admit(one, std::span(&verdict, 1), budget, params().anchor) == 0)
     return false;
   const bool known = verdict == Verdict::duplicate;
   if (known) verdict = opinion(record);

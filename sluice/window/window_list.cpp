@@ -1,0 +1,224 @@
+// Windows of few keys: exact digests in a short list, each with the time it was written, or with its
+// number among the keys that were. Verdicts are exact; a key is inside the window or it is not.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "sluice/base/error.hpp"
+#include "sluice/window/window.hpp"
+
+namespace sluice {
+namespace {
+
+// A list is searched and moved as a whole; more keys than this go to a table even if that is larger.
+constexpr std::size_t kMostListed = 512;
+
+}  // namespace
+
+// The first time, or one that corrects the clock, says when it is; nothing ages by that.
+void Window::age_list(bool first, Nanoseconds before) noexcept {
+  if (first || clock_.now() < before) list_.shift(clock_.now() - (first ? 0 : before));
+}
+
+// The oldest stamp that is still inside the window.
+ShortList::Stamp Window::oldest(Nanoseconds now) const noexcept {
+  const auto size = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(params().spec.size, std::numeric_limits<std::int64_t>::max() / 2));
+  switch (params().spec.kind) {
+    case WindowSpec::Kind::count:
+      return tick_ - size;
+    case WindowSpec::Kind::time:
+      return now - size + 1;
+    case WindowSpec::Kind::landmark:
+      break;
+  }
+  const std::int64_t since = now % size;
+  return now - (since < 0 ? since + size : since);
+}
+
+std::optional<std::size_t> Window::find_listed(const Digest& digest,
+                                               Nanoseconds now) const noexcept {
+  const auto at = list_.find(digest);
+  return at && list_.stamps()[*at] >= oldest(now) ? at : std::nullopt;
+}
+
+void Window::ask_list(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                      Nanoseconds now) const noexcept {
+  std::ranges::transform(digests, verdicts.begin(), [&](const Digest& digest) {
+    return find_listed(digest, now) ? Verdict::duplicate : Verdict::distinct;
+  });
+}
+
+// As many keys as take no more than the table would.
+std::size_t Window::most_listed() const noexcept {
+  const std::uint64_t most = (blueprint_->table.bytes + sizeof(Growth)) / ShortList::kKeyBytes;
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(most, 16, kMostListed));
+}
+
+// Room for a key more. False: it is time for the table.
+bool Window::make_room() {
+  if (!list_.full() && list_.size() < most_listed()) return true;
+  list_.erase_before(oldest(clock_.now()));
+  if (list_.size() >= most_listed()) return false;
+  list_.grow();
+  return true;
+}
+
+// False: it is time for the table. Throws NoMemory.
+bool Window::write_listed(const Digest& digest, ShortList::Stamp stamp) {
+  if (const auto at = list_.find(digest)) {
+    list_.stamp(*at, std::max(stamp, list_.stamps()[*at]));
+    return true;
+  }
+  if (!make_room()) return false;
+  list_.insert(digest, stamp);
+  return true;
+}
+
+// Asks for a key that happened at `time` and writes it, as its anchor says. Nothing: it is time for the
+// table.
+std::optional<Verdict> Window::admit_listed(const Digest& digest, Nanoseconds time) {
+  const bool by_time = params().spec.by_time();
+  const bool refreshed = params().anchor == Anchor::refreshed;
+  const bool known = find_listed(digest, clock_.now()).has_value();
+  if (!known || refreshed) {
+    if (!write_listed(digest, by_time ? time : tick_)) return std::nullopt;
+    if (!by_time) ++tick_;
+  }
+  return known ? Verdict::duplicate : Verdict::distinct;
+}
+
+// As judge_times does for a table.
+std::optional<Verdict> Window::judge_listed(const Digest& digest, Nanoseconds time, bool& late) {
+  const bool first = !clock_.started();
+  const Nanoseconds before = clock_.now();
+  const EventClock::Reading reading = clock_.read(time, limits());
+  age_list(first, before);
+  if (first) claimant_ = digest;
+  if (reading == EventClock::Reading::late || time < oldest(clock_.now())) {
+    late = true;
+    return Verdict::distinct;
+  }
+  if (reading == EventClock::Reading::disbelieved) {
+    if (!write_listed(digest, clock_.now())) return std::nullopt;
+    claimant_ = digest;
+    return Verdict::distinct;
+  }
+  if (reading == EventClock::Reading::agreed && claimant_) {
+    if (!write_listed(*claimant_, std::min(clock_.claimed(), clock_.now()))) return std::nullopt;
+    claimant_.reset();
+  }
+  return admit_listed(digest, time);
+}
+
+std::size_t Window::judge_list(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                               std::span<Verdict> verdicts, std::span<bool> late) {
+  if (!params().spec.by_time()) return observe_list(digests, verdicts);
+  std::size_t judged = 0;
+  EventClock before = clock_;
+  std::optional<Digest> claimant = claimant_;
+  const bool went_on = while_memory_lasts([&] {
+    for (; judged < digests.size(); ++judged) {
+      before = clock_;
+      claimant = claimant_;
+      const auto verdict = judge_listed(digests[judged], times[judged], late[judged]);
+      if (!verdict) break;
+      verdicts[judged] = *verdict;
+    }
+  });
+  if (judged == digests.size()) return judged;
+  // The record that found no room comes again.
+  const Nanoseconds read = clock_.now();
+  clock_ = before;
+  if (!before.started() || read < before.now())
+    list_.shift((before.started() ? before.now() : 0) - read);
+  claimant_ = claimant;
+  late[judged] = false;
+  if (!went_on || !while_memory_lasts([&] { make_table(); })) return judged;
+  return judged + judge(digests.subspan(judged), times.subspan(judged), verdicts.subspan(judged),
+                        late.subspan(judged));
+}
+
+std::size_t Window::observe_list(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  std::size_t judged = 0;
+  const bool went_on = while_memory_lasts([&] {
+    for (; judged < digests.size(); ++judged) {
+      const auto verdict = admit_listed(digests[judged], clock_.now());
+      if (!verdict) return;
+      verdicts[judged] = *verdict;
+    }
+  });
+  if (judged == digests.size() || !went_on || !while_memory_lasts([&] { make_table(); }))
+    return judged;
+  return judged + observe(digests.subspan(judged), verdicts.subspan(judged));
+}
+
+// The oldest first, each at its age, as if the table had been there when it came.
+void Window::make_table() {
+  if (!listed()) return;
+  const std::int64_t listed_tick = tick_;
+  const auto size = static_cast<std::int64_t>(generation_size());
+  const bool by_time = params().spec.by_time();
+  const std::int64_t now = by_time ? clock_.now() : tick_;
+  const ShortList::Stamp from = oldest(clock_.now());
+  const auto generation_of = [&](std::int64_t stamp) { return stamp / size - (stamp % size < 0); };
+  std::array<std::uint16_t, kMostListed> order;
+  const auto keys = std::span(order).first(list_.size());
+  std::iota(keys.begin(), keys.end(), std::uint16_t{0});
+  std::ranges::stable_sort(keys, {}, [&](std::uint16_t i) { return list_.stamps()[i]; });
+  start_table();
+  for (const std::uint16_t i : keys) {
+    const ShortList::Stamp stamp = list_.stamps()[i];
+    if (stamp < from) continue;
+    const std::int64_t age = std::clamp<std::int64_t>(generation_of(now) - generation_of(stamp), 0,
+                                                      static_cast<std::int64_t>(generations()));
+    if (growth_->admit_aged(list_.digests()[i], static_cast<unsigned>(age), Anchor::delivered))
+      continue;
+    growth_.reset();
+    tick_ = listed_tick;
+    left_ = 0;
+    throw NoMemory("there is no memory for the table of the window");
+  }
+  if (by_time) {
+    if (clock_.started()) set_tick(generation_of(now));
+  } else {
+    left_ = static_cast<std::uint64_t>(size - listed_tick % size);
+    tick_ = 0;
+  }
+  list_.clear();
+}
+
+bool Window::forget_listed(const Digest& digest) noexcept {
+  const auto at = find_listed(digest, clock_.now());
+  if (at) list_.erase(*at);
+  ++(at ? forgotten_ : forget_misses_);
+  return at.has_value();
+}
+
+FilterStats Window::list_stats() const {
+  const ShortList::Stamp from = oldest(clock_.now());
+  const auto live = static_cast<std::uint64_t>(
+      std::ranges::count_if(list_.stamps(), [&](ShortList::Stamp stamp) { return stamp >= from; }));
+  return {.keys = live,
+          .capacity = blueprint_->table.keys,
+          .target_fpr = params().fpr,
+          .planned_fpr = blueprint_->table.fpr,
+          .listed = live,
+          .forgotten = forgotten_,
+          .forget_misses = forget_misses_};
+}
+
+ShortList::Stamp Window::newest_stamp() const noexcept {
+  return params().spec.by_time() ? clock_.now() : tick_;
+}
+
+// What was read is what a list may hold. Its stamps are not from the future: they are read as ages.
+bool Window::list_is_sound() const noexcept {
+  if (params().spec.by_time()) return true;
+  return !clock_.started() && std::ranges::all_of(list_.stamps(), [this](ShortList::Stamp stamp) {
+    return stamp >= 0 && stamp < tick_;
+  });
+}
+
+}  // namespace sluice

@@ -1,0 +1,264 @@
+// Windows that start as a short list: exact before they have a table, and whole when they get one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/any_filter.hpp"
+#include "sluice/window/window.hpp"
+#include "tests/support/digests.hpp"
+#include "tests/support/filter_bytes.hpp"
+#include "tests/support/host_memory.hpp"
+
+namespace sluice {
+namespace {
+
+using testing_support::digest_of;
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+constexpr Nanoseconds kStart = 1'700'000'000 * kSecond;
+
+Window::Params listed(const WindowSpec& spec, Anchor anchor = Anchor::delivered) {
+  return {.spec = spec, .anchor = anchor, .listed = true};
+}
+
+struct Event {
+  std::uint64_t key;
+  Nanoseconds time;
+};
+
+struct Judged {
+  Verdict verdict;
+  bool late;
+  friend bool operator==(const Judged&, const Judged&) = default;
+};
+
+std::vector<Judged> judge(Window& window, std::span<const Event> events, std::size_t together) {
+  std::vector<Judged> all;
+  for (std::size_t at = 0; at < events.size(); at += together) {
+    const auto part = events.subspan(at, std::min(together, events.size() - at));
+    std::vector<Digest> digests;
+    std::vector<Nanoseconds> times;
+    for (const Event& event : part) {
+      digests.push_back(digest_of(event.key));
+      times.push_back(event.time);
+    }
+    std::vector<Verdict> verdicts(part.size());
+    const auto late = std::make_unique<bool[]>(part.size());
+    EXPECT_EQ(window.judge(digests, times, verdicts, {late.get(), part.size()}), part.size());
+    for (std::size_t i = 0; i < part.size(); ++i) all.push_back({verdicts[i], late[i]});
+  }
+  return all;
+}
+
+// By the definition alone: the last time of each key, and now the greatest time so far.
+std::vector<Judged> truth(const WindowSpec& spec, Anchor anchor, std::span<const Event> events) {
+  std::map<std::uint64_t, Nanoseconds> last;
+  std::vector<Judged> all;
+  const auto size = static_cast<Nanoseconds>(spec.size);
+  Nanoseconds now = 0, written = 0;
+  for (const auto& [key, time] : events) {
+    now = std::max(now, time);
+    const auto inside = [&](Nanoseconds at) {
+      if (spec.kind == WindowSpec::Kind::count) return at >= written - size;
+      if (spec.kind == WindowSpec::Kind::landmark) return at / size == now / size;
+      return now - at < size;
+    };
+    const bool count = spec.kind == WindowSpec::Kind::count;
+    if (!count && !inside(time)) {
+      all.push_back({Verdict::distinct, true});
+      continue;
+    }
+    const auto found = last.find(key);
+    const bool known = found != last.end() && inside(found->second);
+    all.push_back({known ? Verdict::duplicate : Verdict::distinct, false});
+    if (known && anchor == Anchor::delivered) continue;
+    const Nanoseconds at = count ? written++ : time;
+    last[key] = found == last.end() ? at : std::max(at, found->second);
+  }
+  return all;
+}
+
+std::vector<Event> stream(unsigned seed, std::size_t count, std::uint64_t keys) {
+  std::mt19937_64 random(seed);
+  std::vector<Event> events;
+  Nanoseconds now = kStart;
+  for (std::size_t i = 0; i < count; ++i) {
+    now += static_cast<Nanoseconds>(random() % (4 * kSecond));
+    const bool behind = i > 2 && random() % 4 == 0;
+    events.push_back(
+        {random() % keys, now - (behind ? Nanoseconds(random() % (90 * kSecond)) : 0)});
+  }
+  return events;
+}
+
+struct Case {
+  WindowSpec spec;
+  Anchor anchor;
+};
+
+const Case kCases[] = {
+    {{WindowSpec::Kind::time, 60 * kSecond}, Anchor::delivered},
+    {{WindowSpec::Kind::time, 60 * kSecond}, Anchor::refreshed},
+    {{WindowSpec::Kind::landmark, 3600 * kSecond}, Anchor::delivered},
+    {{WindowSpec::Kind::count, 25}, Anchor::delivered},
+    {{WindowSpec::Kind::count, 25}, Anchor::refreshed},
+};
+
+// Not to the nearest generation: to the nanosecond, and to the key.
+TEST(WindowList, IsExact) {
+  for (const Case& it : kCases)
+    for (const unsigned seed : {1u, 2u, 3u}) {
+      const auto events = stream(seed, 4000, 60);
+      Window window = Window::make(listed(it.spec, it.anchor));
+      const auto judged = judge(window, events, 1 + seed * 7);
+      const auto expected = truth(it.spec, it.anchor, events);
+      ASSERT_TRUE(window.listed());
+      for (std::size_t i = 0; i < events.size(); ++i)
+        ASSERT_EQ(judged[i], expected[i]) << "record " << i << ", seed " << seed;
+      EXPECT_EQ(window.slack(), 0);
+      EXPECT_EQ(window.stats().predicted_fpr, 0);
+      EXPECT_EQ(window.stats().listed, window.stats().keys);
+      EXPECT_GT(window.stats().keys, 0u);
+    }
+}
+
+TEST(WindowList, EndsAtTheVeryNanosecond) {
+  Window window = Window::make(listed({WindowSpec::Kind::time, 60 * kSecond}));
+  const std::vector<Event> events = {{1, kStart},
+                                     {2, kStart + 1},
+                                     {1, kStart + 60 * kSecond - 1},
+                                     {1, kStart + 60 * kSecond},
+                                     {2, kStart + 60 * kSecond}};
+  const Verdict expected[] = {Verdict::distinct, Verdict::distinct, Verdict::duplicate,
+                              Verdict::distinct, Verdict::duplicate};
+  const auto judged = judge(window, events, 2);
+  for (std::size_t i = 0; i < events.size(); ++i) EXPECT_EQ(judged[i].verdict, expected[i]) << i;
+}
+
+TEST(WindowList, AnswersForALaterTimeWithoutChange) {
+  Window window = Window::make(listed({WindowSpec::Kind::time, 60 * kSecond}));
+  window.arrive(kStart);
+  EXPECT_EQ(window.observe(digest_of(1)), Verdict::distinct);
+  const auto before = testing_support::bytes_of(window);
+  EXPECT_TRUE(window.may_contain(digest_of(1), kStart + 60 * kSecond - 1));
+  EXPECT_FALSE(window.may_contain(digest_of(1), kStart + 60 * kSecond));
+  EXPECT_TRUE(window.may_contain(digest_of(1), kStart - 5 * kSecond)) << "a clock that is behind";
+  EXPECT_TRUE(window.may_contain(digest_of(1)));
+  EXPECT_EQ(testing_support::bytes_of(window), before);
+}
+
+// Wild clocks, corrections and claims: as a window with a table judges them, but for slack.
+TEST(WindowList, ReadsTimesAsATableDoes) {
+  std::mt19937_64 random(5);
+  std::size_t compared = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Event> events;
+    Nanoseconds now = kStart;
+    for (int i = 0; i < 60; ++i) {
+      now += Nanoseconds(random() % (9 * kSecond));
+      const auto choice = random() % 20;
+      const Nanoseconds time = choice == 0   ? now + Nanoseconds(random() % (4000 * kSecond))
+                               : choice == 1 ? now - Nanoseconds(random() % (400 * kSecond))
+                                             : now;
+      events.push_back({random() % 12, time});
+    }
+    Window::Params params = listed({WindowSpec::Kind::time, 60 * kSecond});
+    params.filter = "exact-window,generations=60";
+    Window list = Window::make(params);
+    params.listed = false;
+    Window table = Window::make(params);
+    const auto one = judge(list, events, 7), other = judge(table, events, 13);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      ASSERT_EQ(one[i].late, other[i].late) << round << " " << i;
+      // The table remembers up to a second too long; from there on the two differ.
+      if (one[i].verdict != other[i].verdict) {
+        ASSERT_EQ(other[i].verdict, Verdict::duplicate) << round << " " << i;
+        break;
+      }
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 6000u);
+}
+
+TEST(WindowList, BecomesATableThatHasForgottenNothing) {
+  for (const Case& it : kCases)
+    for (const std::size_t together : {1u, 50u, 5000u}) {
+      Window::Params params = listed(it.spec, it.anchor);
+      if (params.spec.kind == WindowSpec::Kind::count) params.spec.size = 3000;
+      if (params.spec.kind == WindowSpec::Kind::time) params.spec.size = 2000 * kSecond;
+      Window window = Window::make(params);
+      const auto events = stream(9, 5000, 1500);
+      const auto judged = judge(window, events, together);
+      const auto expected = truth(params.spec, it.anchor, events);
+      EXPECT_FALSE(window.listed());
+      EXPECT_EQ(window.stats().listed, 0u);
+      std::size_t slack = 0;
+      for (std::size_t i = 0; i < events.size(); ++i) {
+        if (judged[i] == expected[i]) continue;
+        // A generation too long at most: it is never forgotten too early. From then on the two
+        // have delivered different events.
+        ASSERT_EQ(judged[i].verdict, Verdict::duplicate) << i;
+        if (++slack > 0) break;
+      }
+    }
+}
+
+TEST(WindowList, BytesDependOnTheRecordsAlone) {
+  for (const Case& it : kCases) {
+    const auto events = stream(4, 300, 40);
+    Window one = Window::make(listed(it.spec, it.anchor));
+    Window other = Window::make(listed(it.spec, it.anchor));
+    judge(one, events, 1);
+    judge(other, events, 300);
+    EXPECT_EQ(testing_support::bytes_of(one), testing_support::bytes_of(other));
+  }
+}
+
+// A window of ten keys and what is made of it in a host: everything that the resource counts.
+TEST(WindowList, TenKeysTakeLittle) {
+  HostMemory memory(malloc_calls());
+  {
+    AnyFilter filter(Window::make(listed({WindowSpec::Kind::time, 600 * kSecond}), memory));
+    EXPECT_LE(filter.bytes(), 144u) << "empty";
+    for (std::uint64_t key = 0; key < 10; ++key) {
+      filter.window()->arrive(kStart + static_cast<Nanoseconds>(key) * kSecond);
+      EXPECT_EQ(filter.observe(digest_of(key)), Verdict::distinct);
+    }
+    EXPECT_EQ(memory.taken(), filter.bytes());
+    EXPECT_LE(memory.taken(), 400u);
+  }
+  EXPECT_EQ(memory.taken(), 0u);
+}
+
+TEST(WindowList, EveryAllocationThatFailsLeavesItAsItWas) {
+  const auto events = stream(4, 900, 800);
+  for (std::uint64_t call = 1; call < 60; ++call) {
+    TestMemory memory(std::size_t{1} << 20);
+    Window window = Window::make(listed({WindowSpec::Kind::time, 100'000 * kSecond}), memory);
+    Window reference = Window::make(listed({WindowSpec::Kind::time, 100'000 * kSecond}));
+    memory.fail_at(call);
+    for (std::size_t at = 0; at < events.size(); ++at) {
+      const Digest digest = digest_of(events[at].key);
+      Verdict verdict{}, expected{};
+      bool late = false;
+      const auto once = [&](Window& of, Verdict& to) {
+        return of.judge({&digest, 1}, {&events[at].time, 1}, {&to, 1}, {&late, 1});
+      };
+      if (once(window, verdict) == 0) {
+        ASSERT_EQ(once(window, verdict), 1u) << call << " " << at;
+      }
+      ASSERT_EQ(once(reference, expected), 1u);
+      ASSERT_EQ(verdict, expected) << "call " << call << ", record " << at;
+    }
+    ASSERT_EQ(testing_support::bytes_of(window), testing_support::bytes_of(reference)) << call;
+  }
+}
+
+}  // namespace
+}  // namespace sluice
