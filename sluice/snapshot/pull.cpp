@@ -12,42 +12,9 @@
 #include "sluice/snapshot/chunks.hpp"
 #include "sluice/snapshot/header.hpp"
 #include "sluice/snapshot/layout.hpp"
+#include "sluice/snapshot/stretch.hpp"
 
 namespace sluice {
-namespace {
-
-// Keeps a stretch of all that is written.
-class StretchEncoder final : public Encoder {
- public:
-  StretchEncoder(std::uint64_t from, std::span<std::byte> out)
-      : from_(from), until_(from + out.size()), out_(out) {}
-
-  void bytes(std::span<const std::byte> data) override {
-    if (skip(data.size())) return;
-    const std::uint64_t first = std::max(at_, from_);
-    const std::uint64_t last = std::min(at_ + data.size(), until_);
-    std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(first - at_), last - first,
-                out_.begin() + static_cast<std::ptrdiff_t>(first - from_));
-    at_ += data.size();
-  }
-
-  bool skip(std::uint64_t count) override {
-    if (at_ < until_ && at_ + count > from_) return false;
-    at_ += count;
-    return true;
-  }
-
-  // Whether all of the stretch was written.
-  bool whole() const { return at_ >= until_; }
-
- private:
-  std::uint64_t at_ = 0;
-  std::uint64_t from_, until_;
-  std::span<std::byte> out_;
-};
-
-}  // namespace
-
 struct SnapshotPull::State {
   State(const Hasher& hasher, const AnyFilter& of, const Labels& labels, const Sections& with)
       : filter(of), sections(with) {

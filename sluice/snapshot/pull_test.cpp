@@ -8,7 +8,9 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/snapshot/clone.hpp"
 #include "sluice/snapshot/layout.hpp"
+#include "sluice/window/window.hpp"
 #include "tests/support/digests.hpp"
 
 namespace sluice {
@@ -56,6 +58,23 @@ TEST(SnapshotPull, PiecesGiveTheWhole) {
     const Bytes whole = written(filter);
     EXPECT_EQ(pulled(filter, layout::kChunkBytes, 0, 1), whole) << info.name;
     EXPECT_EQ(pulled(filter, 700'000, 0.5, 2), whole) << info.name;
+  }
+}
+
+TEST(Clone, HasTheSameBytesAndALifeOfItsOwn) {
+  std::vector<AnyFilter> filters;
+  for (const FilterInfo& info : catalogue())
+    filters.push_back(info.make({.keys = 30'000, .fpr = 1e-6}, {}, default_memory()));
+  filters.emplace_back(Window::make({.spec = {WindowSpec::Kind::count, 5000}}));
+  for (AnyFilter& filter : filters) {
+    filter.insert(testing_support::random_digests(3, filter.ages() ? 400 : 20'000));
+    const Bytes before = written(filter);
+    AnyFilter copy = clone(filter);
+    EXPECT_EQ(written(copy), before) << name_of(filter.kind());
+    copy.insert(testing_support::random_digests(4, 20));
+    EXPECT_EQ(written(filter), before) << name_of(filter.kind());
+    filter.insert(testing_support::random_digests(4, 20));
+    EXPECT_EQ(written(copy), written(filter)) << name_of(filter.kind());
   }
 }
 

@@ -10,14 +10,13 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/chunks.hpp"
+#include "sluice/snapshot/decode_any.hpp"
 #include "sluice/snapshot/header.hpp"
 #include "sluice/snapshot/layout.hpp"
 #include "sluice/snapshot/pull.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
-namespace {
-
 // A window is a filter of filters, which the catalogue below it does not know.
 AnyFilter decode_any(std::uint16_t kind, std::uint16_t version, Decoder& header, Decoder& payload,
                      MemoryResource& memory) {
@@ -25,6 +24,8 @@ AnyFilter decode_any(std::uint16_t kind, std::uint16_t version, Decoder& header,
     return AnyFilter(Window::decode(header, payload, memory));
   return decode_filter(kind, version, header, payload, memory);
 }
+
+namespace {
 
 AnyFilter read_filter(const SnapshotHeader& header, ChunkDecoder& payload, MemoryResource& memory) {
   BytesDecoder fields(header.filter_fields());
@@ -56,11 +57,12 @@ void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels&
   encode_preamble(hasher, filter, labels, sections, 0);
 }
 
-void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
-                    Encoder& to, const Sections& sections) {
+std::uint64_t write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
+                             Encoder& to, const Sections& sections) {
   SnapshotPull pull(hasher, filter, labels, sections);
   std::vector<std::byte> piece(std::min(pull.size(), layout::kChunkBytes));
   while (const std::size_t count = pull.next(piece)) to.bytes(std::span(piece).first(count));
+  return pull.position().checksum;
 }
 
 std::string text_of(const Labels& labels) {
@@ -100,7 +102,8 @@ Snapshot read_snapshot(Decoder& from, MemoryResource& memory, const Understands&
   ChunkDecoder payload(from, header.bytes(), header.checksum, header.payload);
   AnyFilter filter = read_filter(header, payload, memory);
   Sections sections = decode_sections(header.sections, payload, understands);
-  return {header.hasher, std::move(filter), std::move(header.labels), std::move(sections)};
+  return {header.hasher, std::move(filter), std::move(header.labels), std::move(sections),
+          payload.checksum()};
 }
 
 }  // namespace sluice

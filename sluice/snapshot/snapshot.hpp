@@ -30,6 +30,8 @@ struct Snapshot {
   AnyFilter filter;
   Labels labels;
   Sections sections = {};  // those that the reader understands
+  // The snapshot's last checksum, by which a delta and a journal know the version that they follow.
+  std::uint64_t identity = 0;
 };
 
 // Throws what write_snapshot would throw of its arguments: asked before a run instead of at its
@@ -37,10 +39,10 @@ struct Snapshot {
 void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
                     const Sections& sections = {});
 
-// Throws BadParameters when labels or sections are more than a header holds, and whatever `to`
-// throws.
-void write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
-                    Encoder& to, const Sections& sections = {});
+// Returns its identity. Throws BadParameters when labels or sections are more than a header holds,
+// and whatever `to` throws.
+std::uint64_t write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
+                             Encoder& to, const Sections& sections = {});
 
 // What keeps two snapshots from being of one family, whose filters can be merged and told apart by
 // a delta: a sentence that names both and says what would be right, or nothing.
