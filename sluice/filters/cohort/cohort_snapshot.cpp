@@ -1,6 +1,10 @@
 // Cohort filters as bytes, and back.
+#include <array>
+#include <utility>
+
 #include "sluice/base/error.hpp"
 #include "sluice/filters/cohort/cohort.hpp"
+#include "sluice/kernels/cohort_formats.hpp"
 
 namespace sluice {
 
@@ -99,22 +103,39 @@ void Cohort::decode_state(Decoder& from) {
 bool Cohort::is_sound() const {
   std::array<std::uint64_t, kMostNumbers> live{};
   const std::uint64_t share = sweep_share();
-  const unsigned slots = kernels::cohort_slots(params_.slot_bits);
-  for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket) {
-    // How many numbers ago the sweep was here: what was dead then has been dead no longer.
-    const std::uint64_t back = (swept_ + 2 * params_.buckets - 1 - bucket) % params_.buckets;
-    const std::uint64_t ago = back < swept_now_ ? 0 : 1 + (back - swept_now_) / share;
-    for (unsigned slot = 0; slot < slots; ++slot) {
-      const unsigned held = kernels::cohort_get(table(), bucket, slot).generation;
+  // Slots by their generation, of buckets that the sweep visited equally long ago. Four counts side
+  // by side: an addition need not wait for the last one, which is often to the same count.
+  std::array<std::array<std::uint64_t, kMostNumbers>, 4> counts{};
+  const auto take = [&](std::uint64_t ago) {
+    for (unsigned held = 0; held < kMostNumbers; ++held) {
+      std::uint64_t count = 0;
+      for (auto& some : counts) count += std::exchange(some[held], 0);
+      if (count == 0) continue;
       const unsigned younger = number(held);
       if (younger == 0 && !used_) return false;
       if (younger < live_numbers_)
-        ++live[held];
+        live[held] += count;
       else if (younger > params_.generations + 1 + ago)
         return false;
     }
-  }
-  return live == written_;
+    return true;
+  };
+  const kernels::CohortTable lines = table();
+  const bool swept_in_time = kernels::with_format(lines, [&]<class Format>(Format) {
+    std::uint64_t before = 0;
+    for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket) {
+      // How many numbers ago the sweep was here: what was dead then has been dead no longer.
+      const std::uint64_t back = (bucket < swept_ ? swept_ : swept_ + params_.buckets) - 1 - bucket;
+      const std::uint64_t ago = back < swept_now_ ? 0 : 1 + (back - swept_now_) / share;
+      if (ago != before && !take(before)) return false;
+      before = ago;
+      const std::byte* const line = kernels::line_of(lines, bucket);
+      for (unsigned slot = 0; slot < Format::kSlots; ++slot)
+        ++counts[slot % 4][kernels::get<Format>(lines, line, slot).generation];
+    }
+    return take(before);
+  });
+  return swept_in_time && live == written_;
 }
 
 }  // namespace sluice
