@@ -494,7 +494,32 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of_snapshot(const Par
   }
 }
 
+namespace {
+
+// Later stages are made as the state says: what could not be made, or would take far more than the
+// stages that it brings, is refused now. Stages are never smaller than the first one would be, but
+// for a worse error, which makes some of them a few times smaller.
+void check_stages_to_come(const Window::Params& params, std::uint64_t payload_bytes) {
+  constexpr std::uint64_t kMostTimes = 16, kAlwaysAllowed = std::uint64_t{16} << 20;
+  Forecast next;
+  try {
+    next = Window::forecast(params, true);
+  } catch (const BadParameters& error) {
+    throw CorruptSnapshot(fmt::format("no stage of the window can be made: {}", error.what()));
+  }
+  if (next.generations != params.generations)
+    throw CorruptSnapshot("the window's stages are not cut as its filter says");
+  if (next.bytes > kAlwaysAllowed && next.bytes / kMostTimes > payload_bytes)
+    throw CorruptSnapshot(
+        fmt::format("the window asks for stages of {} bytes and brings {} bytes of them: was its "
+                    "filter '{}' changed?",
+                    next.bytes, payload_bytes, params.filter));
+}
+
+}  // namespace
+
 Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
+  const std::uint64_t payload_bytes = payload.remaining();
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no window has these fields");
   };
@@ -545,6 +570,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   refuse(window.growth_->generations() != params.generations);
   window.left_ = position;
   refuse(window.left_ == 0 || window.left_ > window.generation_size());
+  check_stages_to_come(params, payload_bytes);
   // Between two calls the present tick is that of now.
   if (params.spec.by_time() && window.clock_.started())
     window.set_tick(window.tick_of(window.clock_.now()));

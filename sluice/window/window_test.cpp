@@ -364,6 +364,46 @@ TEST(Window, SnapshotInTheMiddleOfABurst) {
   EXPECT_EQ(copy.growth().growths(), window.growth().growths());
 }
 
+// Stages to come are made as the state says. A forged state must not be able to ask for gigabytes,
+// or to fail in the middle of a run.
+TEST(Window, AStateWhoseStagesCouldNotBeMadeIsRefused) {
+  const std::string made_with = "cohort,slot=24";
+  const Window window = Window::make(
+      {.spec = {WindowSpec::Kind::time, 20 * kSecond}, .filter = made_with, .keys = 64});
+  BytesEncoder header, payload;
+  window.encode_header(header);
+  window.encode_payload(payload);
+  const auto decoded_with = [&](const std::string& filter) {
+    std::string fields(reinterpret_cast<const char*>(header.written().data()),
+                       header.written().size());
+    const std::size_t at = fields.find(made_with);
+    fields.replace(at - 1, 1 + made_with.size(), static_cast<char>(filter.size()) + filter);
+    BytesDecoder from_header(std::as_bytes(std::span(fields))), from_payload(payload.written());
+    Window::decode(from_header, from_payload);
+  };
+  EXPECT_NO_THROW(decoded_with(made_with));
+  EXPECT_NO_THROW(decoded_with("cohort,slot=32"));
+  for (const char* forged :
+       {"cohort,bytes=2GiB", "cohort,slot=48,bytes=100MiB", "cohort,slot=25",
+        "cohort,generations=5", "bloom", "nonsense", "", "sharded,of=cohort,,"})
+    EXPECT_THROW(decoded_with(forged), CorruptSnapshot) << forged;
+  // As many keys as no memory holds, in the field for the keys that are expected.
+  std::vector<std::byte> fields(header.written().begin(), header.written().end());
+  BytesDecoder before(fields);
+  before.u8();
+  before.varint();
+  before.u16();
+  before.u64();
+  const auto keys_at = static_cast<std::ptrdiff_t>(fields.size() - before.remaining());
+  ASSERT_EQ(fields[static_cast<std::size_t>(keys_at)], std::byte{64});
+  BytesEncoder many;
+  many.varint(std::uint64_t{1} << 40);
+  fields.erase(fields.begin() + keys_at);
+  fields.insert(fields.begin() + keys_at, many.written().begin(), many.written().end());
+  BytesDecoder from_header(fields), from_payload(payload.written());
+  EXPECT_THROW(Window::decode(from_header, from_payload), CorruptSnapshot);
+}
+
 // At every moment of its ageing, sweeping and wrapping, a state that was saved can be loaded.
 TEST(Window, SnapshotAtEveryMoment) {
   for (const char* filter : {"cohort,slot=16", "cohort,slot=24,generations=29", "cohort,slot=32",
