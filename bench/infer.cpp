@@ -10,9 +10,8 @@
 #include "measure.hpp"
 #include "options.hpp"
 #include "sluice/base/random.hpp"
-#include "sluice/infer/inferred_set.hpp"
-#include "sluice/infer/inferred_window.hpp"
-#include "sluice/infer/prior_table.hpp"
+#include "sluice/infer/inferred.hpp"
+#include "sluice/infer/priors.hpp"
 
 namespace sluice::bench {
 namespace {

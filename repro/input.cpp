@@ -8,6 +8,7 @@
 #include "connectors/files/files.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/stream/record.hpp"
+#include "sluice/stream/splitter.hpp"
 
 namespace sluice::repro {
 namespace {

@@ -11,7 +11,7 @@
 //   plan.hpp        what you want → which filter, how large, erring how, and why
 //   snapshot.hpp    a filter as bytes and back
 //   audit.hpp       how often a running filter is wrong, measured
-//   inferred_window.hpp, inferred_set.hpp  verdicts of least cost by a filter of one's own
+//   inferred.hpp    verdicts of least cost by a filter of one's own
 //   inference.hpp   the same for a filter that runs, by name
 //   dedup.hpp       the whole way from a source of bytes to sinks of records
 //   simd.hpp        which instruction set is in use
@@ -34,8 +34,7 @@
 #include "sluice/filters/none.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/infer/inference.hpp"
-#include "sluice/infer/inferred_set.hpp"
-#include "sluice/infer/inferred_window.hpp"
+#include "sluice/infer/inferred.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "sluice/model/bloom.hpp"
 #include "sluice/plan/plan.hpp"

@@ -6,7 +6,7 @@
 
 #include "dedup_request.hpp"
 #include "json_writer.hpp"
-#include "sluice/infer/prior_table.hpp"
+#include "sluice/infer/priors.hpp"
 #include "sluice/stream/record_inference.hpp"
 
 namespace CLI {

@@ -5,8 +5,7 @@
 
 #include "repro/dautrich/experiments.hpp"
 #include "repro/dautrich/trials.hpp"
-#include "sluice/infer/inferred_set.hpp"
-#include "sluice/infer/inferred_window.hpp"
+#include "sluice/infer/inferred.hpp"
 
 namespace sluice::repro::dautrich {
 namespace {

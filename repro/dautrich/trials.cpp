@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sluice/infer/inferred_window.hpp"
+#include "sluice/infer/inferred.hpp"
 #include "sluice/model/timing.hpp"
 
 namespace sluice::repro::dautrich {

@@ -7,7 +7,7 @@
 #include "repro/dautrich/streams.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/timing/timing.hpp"
-#include "sluice/infer/costs.hpp"
+#include "sluice/infer/priors.hpp"
 
 namespace sluice::repro::dautrich {
 

@@ -6,9 +6,8 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
-#include "sluice/infer/inferred_set.hpp"
-#include "sluice/infer/inferred_window.hpp"
-#include "sluice/infer/prior_table.hpp"
+#include "sluice/infer/inferred.hpp"
+#include "sluice/infer/priors.hpp"
 #include "tests/support/digests.hpp"
 
 namespace sluice {

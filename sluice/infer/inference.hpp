@@ -7,7 +7,7 @@
 // filter's alone: its snapshot is that of a run without inference. What is learnt of priors and
 // rates is learnt anew.
 //
-// Errors   See inferred_window.hpp: least cost replaces the promise of no false negatives.
+// Errors   See inferred.hpp: least cost replaces the promise of no false negatives.
 // Cost     Of what the filter takes for a duplicate: a look at its stages and one exponential.
 #pragma once
 
@@ -16,12 +16,10 @@
 #include <string>
 
 #include "sluice/filters/any_filter.hpp"
-#include "sluice/infer/costs.hpp"
+#include "sluice/infer/evidence.hpp"
 #include "sluice/infer/learnt_priors.hpp"
-#include "sluice/infer/posterior_cache.hpp"
-#include "sluice/infer/prior_table.hpp"
-#include "sluice/infer/set_posterior.hpp"
-#include "sluice/infer/window_evidence.hpp"
+#include "sluice/infer/posteriors.hpp"
+#include "sluice/infer/priors.hpp"
 
 namespace sluice {
 

@@ -10,8 +10,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
-#include "sluice/infer/inferred_set.hpp"
-#include "sluice/infer/inferred_window.hpp"
+#include "sluice/infer/inferred.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
 

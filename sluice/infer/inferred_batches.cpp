@@ -3,7 +3,7 @@
 #include <cassert>
 #include <type_traits>
 
-#include "sluice/infer/inferred_window.hpp"
+#include "sluice/infer/inferred.hpp"
 
 namespace sluice {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/infer/inferred_window.hpp"
+#include "sluice/infer/inferred.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "tests/support/digests.hpp"
 

@@ -26,8 +26,7 @@
 #include <vector>
 
 #include "sluice/filters/window_contract.hpp"
-#include "sluice/infer/costs.hpp"
-#include "sluice/infer/prior.hpp"
+#include "sluice/infer/priors.hpp"
 
 namespace sluice {
 

@@ -17,7 +17,9 @@
 #include "sluice/stream/dedup_options.hpp"
 #include "sluice/stream/event_time.hpp"
 #include "sluice/stream/io.hpp"
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/record.hpp"
+#include "sluice/stream/splitter.hpp"
 
 namespace sluice {
 

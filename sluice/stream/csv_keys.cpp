@@ -3,7 +3,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/stream/csv.hpp"
-#include "sluice/stream/key_extractors.hpp"
+#include "sluice/stream/format_keys.hpp"
 #include "sluice/stream/key_form.hpp"
 
 namespace sluice {

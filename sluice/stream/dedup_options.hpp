@@ -10,6 +10,7 @@
 
 #include "sluice/hash/digest.hpp"
 #include "sluice/stream/event_time.hpp"
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/record.hpp"
 #include "sluice/stream/record_inference.hpp"
 #include "sluice/window/clock.hpp"

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/record.hpp"
 #include "sluice/window/clock.hpp"
 

@@ -24,8 +24,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/key_form.hpp"
-#include "sluice/stream/record.hpp"
 
 namespace sluice {
 

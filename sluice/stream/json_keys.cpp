@@ -6,10 +6,10 @@
 #include <cstring>
 #include <new>
 
+#include "sluice/stream/format_keys.hpp"
 #include "sluice/stream/json_glance.hpp"
 #include "sluice/stream/json_key.hpp"
 #include "sluice/stream/json_tree.hpp"
-#include "sluice/stream/key_extractors.hpp"
 
 namespace sluice {
 namespace {

@@ -1,8 +1,10 @@
+#include "sluice/stream/key_extractor.hpp"
+
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "sluice/stream/key_extractors.hpp"
+#include "sluice/stream/format_keys.hpp"
 
 namespace sluice {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "sluice/base/error.hpp"
-#include "sluice/stream/key_extractors.hpp"
+#include "sluice/stream/format_keys.hpp"
 #include "sluice/stream/key_form.hpp"
 
 namespace sluice {

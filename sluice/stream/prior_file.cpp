@@ -9,9 +9,9 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/stream/format_keys.hpp"
 #include "sluice/stream/json_key.hpp"
 #include "sluice/stream/json_tree.hpp"
-#include "sluice/stream/key_extractors.hpp"
 
 namespace sluice {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sluice/hash/hasher.hpp"
-#include "sluice/infer/prior_table.hpp"
+#include "sluice/infer/priors.hpp"
 #include "sluice/stream/io.hpp"
 #include "sluice/stream/record.hpp"
 

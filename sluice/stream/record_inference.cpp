@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "sluice/base/error.hpp"
+#include "sluice/stream/format_keys.hpp"
 #include "sluice/stream/json_key.hpp"
-#include "sluice/stream/key_extractors.hpp"
 
 namespace sluice {
 namespace {

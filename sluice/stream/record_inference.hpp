@@ -14,6 +14,7 @@
 #include "sluice/infer/inference.hpp"
 #include "sluice/stream/csv.hpp"
 #include "sluice/stream/json_tree.hpp"
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/record.hpp"
 
 namespace sluice {

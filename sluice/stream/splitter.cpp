@@ -7,6 +7,7 @@
 #include "sluice/kernels/scan.hpp"
 #include "sluice/stream/csv.hpp"
 #include "sluice/stream/record.hpp"
+#include "sluice/stream/splitter.hpp"
 
 namespace sluice {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sluice/stream/record.hpp"
+#include "sluice/stream/splitter.hpp"
 
 namespace sluice {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/infer/inferred_window.hpp"
+#include "sluice/infer/inferred.hpp"
 #include "sluice/lab/zipf.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"

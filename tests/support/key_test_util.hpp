@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/record.hpp"
 
 namespace sluice {

@@ -1,4 +1,4 @@
-// One key extractor a format; make_key_extractor chooses. Only stream/ includes this.
+// One key extractor per format; make_key_extractor chooses. Only stream/ includes this.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/record.hpp"
 
 namespace sluice {

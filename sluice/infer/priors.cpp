@@ -1,4 +1,4 @@
-#include "sluice/infer/prior_table.hpp"
+#include "sluice/infer/priors.hpp"
 
 #include <fmt/format.h>
 
@@ -20,6 +20,18 @@ void PriorTable::add(const Digest& digest, double chance) {
   Slot& slot = slots_[place(slots_, digest)];
   size_ += slot.chance == 0;
   slot = {digest, chance};
+}
+
+void Costs::check() const {
+  const auto refuse = [](const char* name, double cost) {
+    if (!(cost >= 0 && cost <= kMostCost))
+      throw BadParameters(
+          fmt::format("the cost of {} is {}: it must be from 0 to {:g}", name, cost, kMostCost));
+  };
+  refuse("a lost event", lost);
+  refuse("a passed duplicate", duplicate);
+  if (lost == 0 && duplicate == 0)
+    throw BadParameters("both errors cost nothing: give one of them a cost above 0");
 }
 
 }  // namespace sluice

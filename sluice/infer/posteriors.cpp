@@ -1,7 +1,8 @@
-#include "sluice/infer/posterior_cache.hpp"
+#include "sluice/infer/posteriors.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <numbers>
 
@@ -122,6 +123,35 @@ model::AgePrior PosteriorCache::age_prior(const Prior& prior, double position,
   const double chance = chance_a_tick(prior, writes_a_tick);
   return anchor_ == Anchor::refreshed ? model::refreshed_age(chance)
                                       : model::renewal_age(chance, generations_, block_, position);
+}
+
+void AgePosteriors::prepare(const Cohort& filter, const CohortReader& reader,
+                            const Pace& pace) noexcept {
+  ages_ = filter.generations() + 1;
+  assert(ages_ < kMostAges);
+  // As CohortReader::of_age, in few steps: this is done for every hundred keys or so. A generation
+  // begins `from` ticks ago, and what is not of the window is surely outside.
+  for (unsigned age = 0; age < ages_; ++age) {
+    const double from = age == 0 ? 0 : (age - 1) * pace.block + pace.position;
+    const double length = age == 0 ? pace.position : pace.block;
+    const bool possible = from < pace.window && length > 0;
+    inside_[age] = possible ? std::min(length, pace.window - from) : 0;
+    length_[age] = possible ? length : 1;
+    beyond_[age] = possible ? reader.touched(filter, age) : 0;
+  }
+  inside_[ages_] = beyond_[ages_] = 0;
+  length_[ages_] = 1;
+}
+
+void AgePosteriors::judge_all(const Prior& prior, const Costs& costs, double tail) noexcept {
+  for (std::size_t age = 0; age <= ages_; ++age) {
+    if (!prior.known()) {
+      judgements_[age] = {Verdict::duplicate, std::nullopt};
+      continue;
+    }
+    const double posterior = within(age, tail);
+    judgements_[age] = {least_cost(posterior, costs), posterior};
+  }
 }
 
 }  // namespace sluice

@@ -1,3 +1,18 @@
+// Filters of one's own whose verdicts are those of least cost: a count window (InferredWindow) and
+// a set (InferredSet). For a filter that runs, by name: inference.hpp.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "sluice/filters/bloom/blocked_bloom.hpp"
+#include "sluice/filters/bloom/bloom.hpp"
+#include "sluice/infer/learnt_priors.hpp"
+#include "sluice/infer/posteriors.hpp"
+#include "sluice/infer/priors.hpp"
+
+namespace sluice {
+
 // A count window whose verdicts are those of least cost: a window filter, its pace, and what it
 // shows of a key weighed against what was known of it before.
 //
@@ -7,19 +22,6 @@
 //          shadow is let through where that is the cheaper error. What the filter knows to be
 //          distinct is always let through, and without a prior the verdict is the filter's own.
 // Cost     observe: a look at the filter, one exponential, and a write where there is one to make.
-#pragma once
-
-#include <array>
-#include <memory>
-
-#include "sluice/infer/age_posteriors.hpp"
-#include "sluice/infer/costs.hpp"
-#include "sluice/infer/learnt_priors.hpp"
-#include "sluice/infer/posterior_cache.hpp"
-#include "sluice/infer/prior_table.hpp"
-
-namespace sluice {
-
 template <class F>
 class InferredWindow {
  public:
@@ -28,7 +30,7 @@ class InferredWindow {
     std::uint64_t block = 0;  // B: ticks of a generation; 0: the window by the filter's generations
     Anchor anchor = Anchor::delivered;
     std::optional<model::DistinctKeys> distinct = {};  // D(j), where it is known
-    bool printed = false;  // posteriors of timing filters as printed (age_reader.hpp)
+    bool printed = false;  // posteriors of timing filters as printed (evidence.hpp)
   };
 
   // Since it was made.
@@ -160,5 +162,33 @@ void InferredWindow<F>::account(const Judgement& judgement) noexcept {
 
 extern template class InferredWindow<Timing>;
 extern template class InferredWindow<Cohort>;
+
+// A filter without a window whose verdicts are those of least cost: the classical Bloom filter and
+// the blocked one (Dautrich & Ravishankar 2013, Theorem 1).
+//
+// A key is in the set if it ever came. Where only delivered events are inserted that is the same,
+// as a key held back for another's bits has all its own set. With costs given a key that is likely
+// to be new is let through though the filter takes it for a duplicate, so there may be false
+// negatives; without a prior the verdict is the filter's own.
+template <class F>
+class InferredSet {
+ public:
+  // `arrivals` is how many events a filter has seen that is not new.
+  explicit InferredSet(F filter, std::uint64_t arrivals = 0);
+
+  Judgement observe(const Digest& digest, const Prior& prior, const Costs& costs);
+  // Asks only. Nothing where it takes a prior and none is known.
+  std::optional<double> posterior(const Digest& digest, const Prior& prior) const noexcept;
+
+  const F& filter() const noexcept { return filter_; }
+  std::uint64_t arrivals() const noexcept { return posteriors_.arrivals(); }
+
+ private:
+  F filter_;
+  SetPosterior posteriors_;
+};
+
+extern template class InferredSet<Bloom>;
+extern template class InferredSet<BlockedBloom>;
 
 }  // namespace sluice

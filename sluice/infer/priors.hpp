@@ -1,0 +1,118 @@
+// What is known before a filter is asked, and what its errors cost: the prior of a key, tables of
+// priors, costs, and the verdict of least cost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sluice/base/bits.hpp"
+#include "sluice/base/verdict.hpp"
+#include "sluice/hash/digest.hpp"
+
+namespace sluice {
+
+// What is known of a key before the filter is asked.
+struct Prior {
+  enum class Kind : std::uint8_t {
+    unknown,
+    arrival,   // the chance that the next arrival has this key
+    in_window  // the chance that this arrival's key is in the window
+  };
+
+  Kind kind = Kind::unknown;
+  double chance = 0;
+
+  // Values that are no chance between 0 and 1, both excluded, are not known.
+  static Prior arrival(double chance) noexcept { return make(Kind::arrival, chance); }
+  static Prior in_window(double chance) noexcept { return make(Kind::in_window, chance); }
+
+  bool known() const noexcept { return kind != Kind::unknown; }
+  friend bool operator==(const Prior&, const Prior&) = default;
+
+ private:
+  static Prior make(Kind kind, double chance) noexcept {
+    return chance > 0 && chance < 1 ? Prior{kind, chance} : Prior{};
+  }
+};
+
+// Priors of known keys, by digest: 24 bytes per slot, at most three quarters of them full.
+class PriorTable {
+ public:
+  // `kind` is what all its chances are. Keys that are not in it have the prior `rest`.
+  explicit PriorTable(Prior::Kind kind, const Prior& rest = {}) : kind_(kind), rest_(rest) {}
+
+  // A key that is in the table already gets the new chance. Throws BadParameters when `chance` is
+  // none between 0 and 1, both excluded.
+  void add(const Digest& digest, double chance);
+  Prior of(const Digest& digest) const noexcept;
+  // Where of() begins to look, to be fetched early; null while the table is empty.
+  const void* near(const Digest& digest) const noexcept {
+    return slots_.empty() ? nullptr : &slots_[home(digest) & (slots_.size() - 1)];
+  }
+
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return slots_.size() * sizeof(Slot); }
+
+ private:
+  struct Slot {
+    Digest digest;
+    double chance = 0;  // 0: empty
+  };
+  static std::size_t home(const Digest& digest) noexcept {
+    return static_cast<std::size_t>(fold_multiply(digest.lo, digest.hi | 1));
+  }
+  static std::size_t place(const std::vector<Slot>& slots, const Digest& digest) noexcept;
+  void grow();
+
+  Prior::Kind kind_;
+  Prior rest_;
+  std::vector<Slot> slots_;  // a power of two
+  std::size_t size_ = 0;
+};
+
+// Where a digest is, or the empty slot where it would be.
+inline std::size_t PriorTable::place(const std::vector<Slot>& slots,
+                                     const Digest& digest) noexcept {
+  const std::size_t mask = slots.size() - 1;
+  std::size_t at = home(digest) & mask;
+  while (slots[at].chance != 0 && slots[at].digest != digest) at = (at + 1) & mask;
+  return at;
+}
+
+inline Prior PriorTable::of(const Digest& digest) const noexcept {
+  if (slots_.empty()) return rest_;
+  const double chance = slots_[place(slots_, digest)].chance;
+  return chance == 0 ? rest_ : Prior{kind_, chance};
+}
+
+// Least-cost verdicts (Dautrich & Ravishankar 2013, §2.6).
+
+// Sums of costs stay numbers.
+inline constexpr double kMostCost = 1e12;
+
+// What the two errors cost, in any one unit: from 0 to kMostCost.
+struct Costs {
+  double lost = 1;       // a distinct event held back
+  double duplicate = 1;  // a duplicate let through
+
+  // Throws BadParameters.
+  void check() const;
+};
+
+// To hold back is wrong with chance 1 − posterior, to let through with chance posterior: the
+// cheaper of the two, `duplicate` where they cost the same.
+inline Verdict least_cost(double posterior, const Costs& costs) noexcept {
+  return costs.lost * (1 - posterior) <= costs.duplicate * posterior ? Verdict::duplicate
+                                                                     : Verdict::distinct;
+}
+
+struct Judgement {
+  Verdict verdict = Verdict::distinct;
+  // The chance that the key is in the window; nothing where the filter knows a trace of it and no
+  // prior was given.
+  std::optional<double> posterior = {};
+};
+
+}  // namespace sluice

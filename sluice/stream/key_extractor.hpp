@@ -1,0 +1,44 @@
+// Records to keys: one extractor per format and key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sluice/base/error.hpp"
+#include "sluice/stream/record.hpp"
+
+namespace sluice {
+
+enum class KeyStatus : std::uint8_t { keyed, missing, malformed };
+
+// Takes the keys out of a batch of records.
+class KeyExtractor {
+ public:
+  virtual ~KeyExtractor() = default;
+  // Fills keys[i] and status[i] for records[i] (spans of equal length, at most kBatchRecords) and
+  // returns how many are keyed. Keys are views into the records or into memory of the extractor's
+  // that lives until the next call; keys[i] is empty where status[i] is not `keyed`.
+  virtual std::size_t extract(std::span<const Record> records, std::span<std::string_view> keys,
+                              std::span<KeyStatus> status) = 0;
+  // csv, tsv with a header: resolves column names. Throws BadKey when a key names no column,
+  // with the columns there are. Other formats ignore it.
+  virtual void set_header(const Record& /*header*/) {}
+};
+
+// A key that cannot be: the message begins with the key, so that whoever knows the flag it came by
+// can put that before it.
+class BadKey : public BadParameters {
+ public:
+  using BadParameters::BadParameters;
+};
+
+// `keys` are as a person writes them, in their order; none means the whole record. Throws BadKey
+// with a sentence that names the key and says what would be right.
+std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
+                                                 std::span<const std::string> keys);
+
+}  // namespace sluice
