@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
+#include <new>
 
 namespace {
 
@@ -186,6 +187,18 @@ std::size_t LineCounter::lines_of(const std::function<void()>& act) {
   counting = false;
   protect_all(kOpen);
   return seen_count;
+}
+
+void* WatchedMemory::get(std::size_t bytes, std::size_t alignment) noexcept {
+  if (bytes < kPage) return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+  void* const block =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return block == MAP_FAILED ? nullptr : block;
+}
+
+void WatchedMemory::put(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+  if (bytes < kPage) return ::operator delete(block, std::align_val_t(alignment));
+  ::munmap(block, bytes);
 }
 
 }  // namespace sluice::bench

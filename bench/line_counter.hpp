@@ -6,12 +6,15 @@
 // optimized code does, with no counter in it; it runs a thousand times slower.
 //
 // Tables are what the library maps while it is watched: mmap and its kin are our own in this
-// program and tell. What filters keep on the heap (counts of generations) is not counted. One
-// instruction that touches several lines of one page counts as one.
+// program and tell. What filters keep on the heap (small tables, counts of generations) is counted
+// only from a page on, in filters made with a WatchedMemory. One instruction that touches several lines of
+// one page counts as one.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+
+#include "sluice/base/memory_resource.hpp"
 
 namespace sluice::bench {
 
@@ -28,6 +31,24 @@ class LineCounter {
 
   // Different lines that `act` touches.
   std::size_t lines_of(const std::function<void()>& act);
+};
+
+// Maps every block from a page on, so that all tables of a filter are watched. There is room for 256.
+class WatchedMemory final : public MemoryResource {
+ public:
+  std::size_t usable(const void*, std::size_t bytes, std::size_t) const noexcept override {
+    return bytes;
+  }
+  std::size_t largest_block() const noexcept override {
+    return std::numeric_limits<std::size_t>::max();
+  }
+  const Mapping* mapping() const noexcept override { return &mapping_; }
+
+ private:
+  void* get(std::size_t bytes, std::size_t alignment) noexcept override;
+  void put(void* block, std::size_t bytes, std::size_t alignment) noexcept override;
+
+  Mapping mapping_{.huge_pages = false, .fetch_ahead = false};
 };
 
 }  // namespace sluice::bench
