@@ -146,7 +146,7 @@ void guard_growth() {
       {"dynamic,layout=plain,keys=3500", 1e-2},
       {"dynamic,tighten=0.8,keys=3500", 1e-2},
   };
-  constexpr std::size_t kHundred = 100, kBatches = 200;
+  constexpr std::size_t kHundred = 100, kBatches = 120;
   if (!LineCounter::works()) return;
   std::string uneven;
   for (const Growing& subject : kGrowing) {
