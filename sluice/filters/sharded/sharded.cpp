@@ -58,10 +58,11 @@ void ask_all(ShardCrew& crew, std::span<const Digest> digests, std::span<Verdict
 
 }  // namespace
 
-ShardedFilter::ShardedFilter(Params params, Vector<AnyFilter> shards)
-    : params_(std::move(params)),
+ShardedFilter::ShardedFilter(const Params& params, Vector<AnyFilter> shards)
+    : count_(params.shards),
+      keys_(params.keys),
       shards_(std::move(shards)),
-      crew_(make_owned<ShardCrew>(memory(), params_.shards, memory())) {}
+      crew_(make_owned<ShardCrew>(memory(), count_, memory())) {}
 
 ShardedFilter::ShardedFilter(ShardedFilter&&) noexcept = default;
 ShardedFilter& ShardedFilter::operator=(ShardedFilter&&) noexcept = default;
@@ -82,7 +83,7 @@ Vector<AnyFilter> ShardedFilter::make_shards(const Params& params, bool ages,
 }
 
 AnyFilter& ShardedFilter::shard_for(const Digest& digest) noexcept {
-  return shards_[shard_of(digest, params_.shards)];
+  return shards_[shard_of(digest, count_)];
 }
 
 Verdict ShardedFilter::observe(const Digest& digest) {
@@ -91,7 +92,7 @@ Verdict ShardedFilter::observe(const Digest& digest) {
 
 bool ShardedFilter::may_contain(const Digest& digest) const noexcept {
   Verdict verdict;
-  const AnyFilter& shard = shards_[shard_of(digest, params_.shards)];
+  const AnyFilter& shard = shards_[shard_of(digest, count_)];
   shard.may_contain(std::span(&digest, 1), std::span(&verdict, 1));
   return verdict == Verdict::duplicate;
 }
@@ -129,7 +130,7 @@ std::size_t ShardedFilter::take_back(std::span<const Digest> digests,
   std::array<std::size_t, kMostShards> seen{};
   std::size_t first = digests.size();
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    const unsigned shard = shard_of(digests[i], params_.shards);
+    const unsigned shard = shard_of(digests[i], count_);
     if (seen[shard]++ >= steps[shard].judged) {
       first = std::min(first, i);
     } else if (i > first && verdicts[i] == Verdict::distinct && can_forget()) {
@@ -166,6 +167,13 @@ FilterPromises ShardedFilter::promises() const noexcept {
   return shards_.front().promises();
 }
 
+ShardedFilter::Params ShardedFilter::params() const {
+  return {.shards = count_,
+          .of = std::string(name_of(shards_.front().kind())),
+          .each = shards_.front().settings(),
+          .keys = keys_};
+}
+
 std::uint64_t ShardedFilter::bytes() const noexcept {
   std::uint64_t bytes = taken_by(shards_) + taken_by(crew_) + crew_->bytes();
   for (const AnyFilter& shard : shards_) bytes += shard.bytes();
@@ -180,8 +188,8 @@ FilterStats ShardedFilter::stats() const {
     all.keys += stats.keys;
     all.capacity += stats.capacity;
     all.target_fpr = stats.target_fpr;
-    all.predicted_fpr += stats.predicted_fpr / params_.shards;
-    all.planned_fpr += stats.planned_fpr / params_.shards;
+    all.predicted_fpr += stats.predicted_fpr / count_;
+    all.planned_fpr += stats.planned_fpr / count_;
     all.stash += stats.stash;
     all.forgotten += stats.forgotten;
     all.forget_misses += stats.forget_misses;
@@ -189,16 +197,16 @@ FilterStats ShardedFilter::stats() const {
     all.over_target |= stats.over_target;
   }
   // Of the shards' own capacity a part is there for chance.
-  if (all.capacity > 0 && params_.keys > 0) all.capacity = params_.keys;
+  if (all.capacity > 0 && keys_ > 0) all.capacity = keys_;
   all.forgotten -= taken_back_;
   return all;
 }
 
 void ShardedFilter::encode_header(Encoder& to) const {
-  to.u32(params_.shards);
+  to.u32(count_);
   to.u16(static_cast<std::uint16_t>(shards_.front().kind()));
   to.u16(shards_.front().version());
-  to.u64(params_.keys);
+  to.u64(keys_);
 }
 
 // Fields and tables of each shard: the fields of many would be more than a header may hold.
@@ -221,11 +229,11 @@ Sharded Sharded::make(const Params& params, MemoryResource& memory) {
 
 void Sharded::merge(const Sharded& other) {
   // Whether shards fit is theirs to say, the first of them for all: they are made alike.
-  if (params_.shards != other.params_.shards || params_.of != other.params_.of)
+  if (count_ != other.count_ || shards_[0].kind() != other.shards_[0].kind())
     throw BadParameters("filters 'sharded' can be merged when they are made alike, but one has " +
-                        params_.settings().text() + " and the other " +
-                        other.params_.settings().text());
-  for (unsigned i = 0; i < params_.shards; ++i) shards_[i].merge(other.shards_[i]);
+                        params().settings().text() + " and the other " +
+                        other.params().settings().text());
+  for (unsigned i = 0; i < count_; ++i) shards_[i].merge(other.shards_[i]);
 }
 
 Sharded Sharded::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {

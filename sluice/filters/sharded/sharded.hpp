@@ -63,7 +63,7 @@ class ShardedFilter {
   bool can_forget() const noexcept { return shards_.front().can_forget(); }
   bool forget(const Digest& digest) noexcept;
 
-  const Params& params() const noexcept { return params_; }
+  Params params() const;
   FilterPromises promises() const noexcept;
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept;
@@ -78,7 +78,7 @@ class ShardedFilter {
   ~ShardedFilter();
 
  protected:
-  ShardedFilter(Params params, Vector<AnyFilter> shards);
+  ShardedFilter(const Params& params, Vector<AnyFilter> shards);
   static Vector<AnyFilter> make_shards(const Params& params, bool ages, MemoryResource& memory);
   struct Decoded {
     Params params;
@@ -96,7 +96,9 @@ class ShardedFilter {
   std::size_t take_back(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                         std::span<Step> steps) noexcept;
 
-  Params params_;
+  // What the shards are, they tell themselves.
+  unsigned count_;
+  std::uint64_t keys_;
   Vector<AnyFilter> shards_;
   // Keys written and taken back again within one call: nobody's business.
   std::uint64_t taken_back_ = 0;
