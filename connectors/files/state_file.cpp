@@ -170,7 +170,7 @@ std::vector<fs::path> files_of_state(const fs::path& file) {
   return files;
 }
 
-Snapshot load_snapshot_file(const fs::path& file) {
+Snapshot load_snapshot_file(const fs::path& file, MemoryResource& memory) {
   // O_NONBLOCK: opening a pipe must fail, not wait.
   const Descriptor opened = open_file(file, O_RDONLY | O_NONBLOCK);
   if (!opened && errno == ENOENT) throw StateRefused("there is no state file " + quoted(file));
@@ -181,7 +181,7 @@ Snapshot load_snapshot_file(const fs::path& file) {
     throw StateRefused(quoted(file) + " is " + type_of(found.st_mode) + ", not a state file");
   FileDecoder from(opened.number(), file, static_cast<std::uint64_t>(found.st_size));
   try {
-    return read_snapshot(from);
+    return read_snapshot(from, memory);
   } catch (const CorruptSnapshot& error) {
     const std::string_view what = error.what();
     constexpr std::string_view kThis = "this is ";

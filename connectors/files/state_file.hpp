@@ -26,7 +26,8 @@ class StateRefused : public Error {
 
 // Reads a snapshot from a file, without a lock. Throws CorruptSnapshot, StateRefused or IoError,
 // each naming the file. Never writes.
-Snapshot load_snapshot_file(const std::filesystem::path& file);
+Snapshot load_snapshot_file(const std::filesystem::path& file,
+                            MemoryResource& memory = default_memory());
 
 // Follows links to where the file is or would be. Throws IoError.
 std::filesystem::path link_target(std::filesystem::path path);

@@ -1,0 +1,200 @@
+#include "sluice/seen.hpp"
+
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "connectors/files/state_file.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/snapshot/clone.hpp"
+#include "sluice/snapshot/snapshot.hpp"
+#include "sluice/window/window.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kTogether = 256;  // keys hashed and judged at a time
+
+MemoryResource& or_default(MemoryResource* resource) {
+  return resource == nullptr ? default_memory() : *resource;
+}
+
+Hasher hasher_of(const Seen::Options& options) {
+  return Hasher(options.untrusted_keys ? HashKind::highway : HashKind::xxh3,
+                options.seed ? Secret::from_seed(*options.seed) : Secret::random());
+}
+
+PlanRequest request_of(const Seen::Options& options) {
+  PlanRequest request;
+  if (options.window) request.window = options.window->spec();
+  request.anchor = options.refresh ? Anchor::refreshed : Anchor::delivered;
+  request.rate = options.rate;
+  request.expect = options.keys;
+  request.fpr = options.fpr;
+  request.memory = options.memory;
+  return request;
+}
+
+// Nobody plans where the filter is named: it is made of what was said, and its table is there from
+// the start.
+AnyFilter named(const Seen::Options& options) {
+  MemoryResource& memory = or_default(options.resource);
+  if (options.memory)
+    throw BadParameters(
+        "`memory` goes to the planner, and `filter` does without: give bytes= to the filter");
+  const double fpr = options.fpr.value_or(1e-6);
+  if (!options.window)
+    return make_filter(options.filter, {.keys = options.keys, .fpr = fpr}, memory);
+  return AnyFilter(Window::make({.spec = options.window->spec(),
+                                 .anchor = options.refresh ? Anchor::refreshed : Anchor::delivered,
+                                 .filter = options.filter,
+                                 .fpr = fpr,
+                                 .keys = options.keys},
+                                memory));
+}
+
+std::shared_ptr<const Planning> plan_for(const Seen::Options& options) {
+  if (!options.filter.empty()) return nullptr;
+  auto planning = planned(request_of(options), PlanScope::choice);
+  if (!planning->chosen) throw BadParameters(planning->reason);
+  return planning;
+}
+
+AnyFilter made(const Seen::Options& options, const Planning* planning) {
+  if (planning == nullptr) return named(options);
+  MemoryResource& memory = or_default(options.resource);
+  const Plan& choice = planning->choice();
+  if (!choice.window) return make_filter(choice.filter_text(), choice.wish(), memory);
+  Window::Params params = choice.window_params();
+  params.listed = true;
+  return AnyFilter(Window::make(params, memory));
+}
+
+Nanoseconds nanoseconds(Seen::Time time) noexcept {
+  return time.time_since_epoch().count();
+}
+
+Nanoseconds now() noexcept {
+  using namespace std::chrono;
+  return duration_cast<std::chrono::nanoseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+WindowLength::WindowLength(std::chrono::nanoseconds time)
+    : spec_{WindowSpec::Kind::time,
+            time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0} {}
+
+WindowLength::WindowLength(std::string_view text) : spec_(parse_window("`window`", text)) {}
+
+Seen::Seen(const Hasher& hasher, AnyFilter filter, std::shared_ptr<const Planning> plan)
+    : hasher_(hasher), plan_(std::move(plan)), filter_(std::move(filter)) {}
+
+Seen::Seen(const Options& options)
+    : hasher_(hasher_of(options)),
+      plan_(plan_for(options)),
+      filter_(made(options, plan_.get())) {}
+
+bool Seen::first(std::string_view key) {
+  if (Window* const window = filter_.window(); window != nullptr) {
+    if (window->params().spec.by_time()) window->arrive(now());
+    return window->observe(hasher_.digest(key)) == Verdict::distinct;
+  }
+  return filter_.observe(hasher_.digest(key)) == Verdict::distinct;
+}
+
+bool Seen::first(std::string_view key, Time when) {
+  Verdict verdict{};
+  if (observe(std::span(&key, 1), std::span(&when, 1), std::span(&verdict, 1)) == 0)
+    throw NoMemory("there is no memory for one key more");
+  return verdict == Verdict::distinct;
+}
+
+std::size_t Seen::observe(std::span<const std::string_view> keys, std::span<Verdict> verdicts) {
+  assert(keys.size() == verdicts.size());
+  if (Window* const window = filter_.window();
+      window != nullptr && window->params().spec.by_time())
+    window->arrive(now());
+  std::array<Digest, kTogether> digests;
+  std::size_t judged = 0;
+  while (judged < keys.size()) {
+    const std::size_t count = std::min(keys.size() - judged, kTogether);
+    const auto part = std::span(digests).first(count);
+    hasher_.digest(keys.subspan(judged, count), part);
+    const std::size_t done = filter_.observe(part, verdicts.subspan(judged, count));
+    judged += done;
+    if (done < count) break;
+  }
+  return judged;
+}
+
+std::size_t Seen::observe(std::span<const std::string_view> keys, std::span<const Time> times,
+                          std::span<Verdict> verdicts) {
+  assert(keys.size() == verdicts.size() && keys.size() == times.size());
+  Window* const window = filter_.window();
+  if (window == nullptr || !window->params().spec.by_time()) return observe(keys, verdicts);
+  std::array<Digest, kTogether> digests;
+  std::array<Nanoseconds, kTogether> whens;
+  std::array<bool, kTogether> late;
+  std::size_t judged = 0;
+  while (judged < keys.size()) {
+    const std::size_t count = std::min(keys.size() - judged, kTogether);
+    const auto part = std::span(digests).first(count);
+    hasher_.digest(keys.subspan(judged, count), part);
+    std::ranges::transform(times.subspan(judged, count), whens.begin(), nanoseconds);
+    const std::size_t done =
+        window->judge(part, std::span(whens).first(count), verdicts.subspan(judged, count),
+                      std::span(late).first(count));
+    judged += done;
+    if (done < count) break;
+  }
+  return judged;
+}
+
+bool Seen::contains(std::string_view key) const {
+  return contains(key, Time(std::chrono::nanoseconds(now())));
+}
+
+bool Seen::contains(std::string_view key, Time when) const {
+  const Digest digest = hasher_.digest(key);
+  if (const Window* const window = filter_.window())
+    return window->may_contain(digest, nanoseconds(when));
+  Verdict verdict{};
+  filter_.may_contain(std::span(&digest, 1), std::span(&verdict, 1));
+  return verdict == Verdict::duplicate;
+}
+
+bool Seen::forget(std::string_view key) {
+  if (!filter_.can_forget())
+    throw BadParameters("this filter cannot take keys back: a `window`, or no `keys` and no "
+                        "`memory`, gives one that can");
+  return filter_.forget(hasher_.digest(key));
+}
+
+std::vector<std::byte> Seen::save() const {
+  BytesEncoder to;
+  write_snapshot(hasher_, filter_, {}, to);
+  return to.take();
+}
+
+Seen Seen::load(std::span<const std::byte> bytes, MemoryResource* resource) {
+  BytesDecoder from(bytes);
+  Snapshot snapshot = read_snapshot(from, or_default(resource));
+  return Seen(snapshot.hasher, std::move(snapshot.filter));
+}
+
+void Seen::save(const std::filesystem::path& file) const {
+  StateFile(file).save(hasher_, filter_, {});
+}
+
+Seen Seen::load(const std::filesystem::path& file, MemoryResource* resource) {
+  Snapshot snapshot = load_snapshot_file(file, or_default(resource));
+  return Seen(snapshot.hasher, std::move(snapshot.filter));
+}
+
+Seen Seen::clone() const {
+  return Seen(hasher_, sluice::clone(filter_, filter_.memory()), plan_);
+}
+
+}  // namespace sluice
