@@ -9,6 +9,7 @@
 //   exact.hpp …     the filters as types of their own, for one key at a time without a virtual call
 //   model/bloom.hpp errors and sizes of filters, without making one
 //   plan.hpp        what you want → which filter, how large, erring how, and why
+//   judge.hpp       hasher, filter, audit and inference in one; claims: keys that are pending
 //   snapshot.hpp    a filter as bytes and back
 //   audit.hpp       how often a running filter is wrong, measured
 //   inferred.hpp    verdicts of least cost by a filter of one's own
@@ -35,6 +36,7 @@
 #include "sluice/hash/hasher.hpp"
 #include "sluice/infer/inference.hpp"
 #include "sluice/infer/inferred.hpp"
+#include "sluice/judge/judge.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "sluice/model/bloom.hpp"
 #include "sluice/plan/plan.hpp"

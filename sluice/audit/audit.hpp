@@ -84,6 +84,7 @@ class Audit {
   void ask_ghosts(std::uint64_t count);
 
   Report report() const;
+  std::uint64_t bytes() const noexcept { return shadow_.bytes(); }  // allocated
 
   // Whether a key is in a sample of one in `sample` (kernels/sample.hpp).
   static bool in_sample(const Digest& digest, std::uint64_t sample) noexcept {

@@ -65,6 +65,7 @@ class Inference {
                                   std::span<std::optional<double>> posteriors);
 
   const Stats& stats() const noexcept { return stats_; }
+  std::uint64_t bytes() const noexcept { return learnt_ ? learnt_->bytes() : 0; }  // allocated
   bool learns() const noexcept { return learnt_.has_value(); }
   // Whether learnt priors are withheld because they did harm of late.
   bool withheld() const noexcept { return learnt_ && learnt_->withheld(); }

@@ -23,29 +23,31 @@ Nanoseconds end_of(Nanoseconds now, Nanoseconds lease) {
   return now > kEnd - lease ? kEnd : now + lease;
 }
 
+KeyMemory::When when_of(const Claims::Request& request) {
+  return {.time = request.event_time.value_or(request.now),
+          .event_time = request.event_time.has_value()};
+}
+
 template <class T>
-void free_pages(std::pmr::memory_resource& memory, std::pmr::vector<T*>& pages, std::size_t each) {
+void free_pages(MemoryResource& memory, Vector<T*>& pages, std::size_t each) {
   for (T* page : pages) memory.deallocate(page, each * sizeof(T), alignof(T));
   pages.clear();
 }
 
 }  // namespace
 
-Claims::Claims(std::uint64_t most, std::pmr::memory_resource& memory)
+Claims::Claims(std::uint64_t most, MemoryResource& memory)
     : memory_(&memory),
       most_(checked_most(most)),
       slot_mask_(std::bit_ceil(2 * most) - 1),
-      pages_(&memory),
-      slots_(&memory) {
+      pages_(memory),
+      slots_(memory) {
   const std::size_t page = std::min(slot_count(), kPageSlots);
   pages_.reserve((most_ + kPageEntries - 1) / kPageEntries);
   slots_.reserve(slot_count() / page);
   try {
-    while (slots_.size() < slots_.capacity()) {
-      void* const block = memory.allocate(page * sizeof(std::uint32_t), alignof(std::uint32_t));
-      slots_.push_back(static_cast<std::uint32_t*>(block));
-      std::fill_n(slots_.back(), page, kNone);
-    }
+    for (std::size_t made = 0; made < slot_count(); made += page)
+      slots_.push_back(add_page(page, kNone));
   } catch (...) {
     free_all();
     throw;
@@ -57,6 +59,7 @@ Claims::Claims(Claims&& other) noexcept
       most_(other.most_),
       slot_mask_(other.slot_mask_),
       size_(std::exchange(other.size_, 0)),
+      in_pages_(other.in_pages_),
       pages_(std::move(other.pages_)),
       slots_(std::move(other.slots_)) {}
 
@@ -70,8 +73,7 @@ void Claims::free_all() noexcept {
 }
 
 std::uint64_t Claims::bytes() const noexcept {
-  return pages_.size() * kPageEntries * sizeof(Entry) + pages_.capacity() * sizeof(Entry*) +
-         slot_count() * sizeof(std::uint32_t) + slots_.capacity() * sizeof(std::uint32_t*);
+  return in_pages_ + taken_by(pages_) + taken_by(slots_);
 }
 
 // Where the key's place stands, or would.
@@ -88,9 +90,15 @@ Claims::Entry* Claims::find(const Digest& key) noexcept {
 
 void Claims::reserve_one() {
   if (size_ < pages_.size() * kPageEntries) return;
-  void* const block = memory_->allocate(kPageEntries * sizeof(Entry), alignof(Entry));
-  pages_.push_back(static_cast<Entry*>(block));  // there is room for it
-  std::uninitialized_fill_n(pages_.back(), kPageEntries, Entry{});
+  pages_.push_back(add_page(kPageEntries, Entry{}));  // there is room for the pointer
+}
+
+template <class T>
+T* Claims::add_page(std::size_t each, const T& with) {
+  void* const block = memory_->allocate(each * sizeof(T), alignof(T));
+  in_pages_ += memory_->usable(block, each * sizeof(T), alignof(T));
+  std::uninitialized_fill_n(static_cast<T*>(block), each, with);
+  return static_cast<T*>(block);
 }
 
 void Claims::move_to(std::size_t place, const Entry& entry) noexcept {
@@ -148,7 +156,7 @@ void Claims::remove_slot(std::size_t hole) noexcept {
 bool Claims::retire_first(KeyMemory& memory, Nanoseconds now, bool& has_memory) {
   if (size_ == 0 || at(0).until > now) return false;
   Entry& first = at(0);
-  if (first.delivered) has_memory = has_memory && memory.remember(first.key, first.time);
+  if (first.delivered) has_memory = has_memory && memory.remember(first.key, first.when);
   if (!first.delivered || has_memory) {
     remove(first);
   } else {
@@ -176,8 +184,7 @@ ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
     sift(place_of(*entry));
     return ClaimAnswer::claimed;
   }
-  if (memory.remembers(request.key, request.event_time.value_or(now)))
-    return ClaimAnswer::duplicate;
+  if (memory.remembers(request.key, when_of(request))) return ClaimAnswer::duplicate;
   if (entry != nullptr) remove(*entry);
   // Two for one, so that what has ended does not pile up; and more only where there is no room.
   tend(memory, now, 2);
@@ -192,20 +199,20 @@ ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
   add({.key = request.key,
        .token = request.token,
        .until = until,
-       .time = request.event_time.value_or(kNoTime)});
+       .when = request.event_time ? when_of(request) : KeyMemory::When{}});
   return ClaimAnswer::claimed;
 }
 
 ConfirmAnswer Claims::confirm(KeyMemory& memory, const Request& request) {
   const Nanoseconds now = request.now;
-  const Nanoseconds time = request.event_time.value_or(now);
   Entry* const entry = find(request.key);
   if (entry != nullptr && entry->delivered) return ConfirmAnswer::already;
   if (entry == nullptr || entry->until <= now)
-    return memory.remembers(request.key, time) ? ConfirmAnswer::already : ConfirmAnswer::refused;
+    return memory.remembers(request.key, when_of(request)) ? ConfirmAnswer::already
+                                                           : ConfirmAnswer::refused;
   if (entry->token != request.token) return ConfirmAnswer::refused;
-  if (entry->time == kNoTime) entry->time = time;
-  if (memory.remember(request.key, entry->time))
+  if (!entry->when.event_time) entry->when = when_of(request);
+  if (memory.remember(request.key, entry->when))
     remove(*entry);
   else
     entry->delivered = true;
@@ -235,12 +242,12 @@ void Claims::encode(Encoder& to) const {
     for (const std::uint64_t word : {entry.key.lo, entry.key.hi, entry.token.lo, entry.token.hi})
       to.u64(word);
     to.u64(static_cast<std::uint64_t>(entry.until));
-    to.u64(static_cast<std::uint64_t>(entry.time));
-    to.u8(entry.delivered);
+    to.u64(static_cast<std::uint64_t>(entry.when.time));
+    to.u8(static_cast<std::uint8_t>(entry.delivered | entry.when.event_time << 1));
   }
 }
 
-Claims Claims::decode(Decoder& from, std::uint64_t most, std::pmr::memory_resource& memory) {
+Claims Claims::decode(Decoder& from, std::uint64_t most, MemoryResource& memory) {
   const std::uint64_t count = from.u32();
   if (count > kMostClaims) throw CorruptSnapshot("claims: more keys are pending than ever can be");
   from.expect_remaining(count * kEncodedEntry, "the pending keys");
@@ -250,10 +257,11 @@ Claims Claims::decode(Decoder& from, std::uint64_t most, std::pmr::memory_resour
     for (std::uint64_t* word : {&entry.key.lo, &entry.key.hi, &entry.token.lo, &entry.token.hi})
       *word = from.u64();
     entry.until = static_cast<Nanoseconds>(from.u64());
-    entry.time = static_cast<Nanoseconds>(from.u64());
-    const std::uint8_t delivered = from.u8();
-    entry.delivered = delivered == 1;
-    if (delivered > 1 || (entry.delivered && entry.time == kNoTime))
+    entry.when.time = static_cast<Nanoseconds>(from.u64());
+    const std::uint8_t bits = from.u8();
+    entry.delivered = (bits & 1) != 0;
+    entry.when.event_time = (bits & 2) != 0;
+    if (bits > 3 || (bits == 0 && entry.when.time != 0))
       throw CorruptSnapshot("claims: a key is neither pending nor delivered");
     if (i > 0 && entry.ends_before(claims.at((i - 1) / 2)))
       throw CorruptSnapshot("claims: the keys are not in the order of their leases");

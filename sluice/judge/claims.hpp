@@ -30,13 +30,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory_resource>
 #include <optional>
 #include <tuple>
-#include <vector>
 
 #include "sluice/base/codec.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/memory_resource.hpp"
 #include "sluice/hash/digest.hpp"
 #include "sluice/window/clock.hpp"
 
@@ -51,12 +50,19 @@ class ClaimsFull : public Error {
 // What remembers delivered keys: a filter or window with its clock.
 class KeyMemory {
  public:
+  // When an event happened by its own account, or when it came or was delivered by the caller's.
+  struct When {
+    Nanoseconds time = 0;
+    bool event_time = false;
+  };
+
   virtual ~KeyMemory() = default;
-  // Whether an event of this key at `time` would be a duplicate. Changes nothing.
-  virtual bool remembers(const Digest& key, Nanoseconds time) const = 0;
-  // Remembers a key that was delivered at `time`. False: there is no memory for it at present, and
+  // Whether an event of this key would be a duplicate. Writes nothing; what is too old may
+  // be forgotten.
+  virtual bool remembers(const Digest& key, const When& when) = 0;
+  // Remembers a key that was delivered. False: there is no memory for it at present, and
   // nothing has changed.
-  virtual bool remember(const Digest& key, Nanoseconds time) = 0;
+  virtual bool remember(const Digest& key, const When& when) = 0;
 };
 
 // The numbers are those of the answers of servers.
@@ -84,8 +90,7 @@ class Claims {
   };
 
   // Throws BadParameters unless 1 <= most <= kMostClaims. `memory` must outlive this.
-  explicit Claims(std::uint64_t most,
-                  std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+  explicit Claims(std::uint64_t most, MemoryResource& memory = default_memory());
   Claims(Claims&&) noexcept;
   Claims& operator=(Claims&&) = delete;
   ~Claims();
@@ -113,15 +118,16 @@ class Claims {
   // `from` ends with the claims. The limit is `most`, or as many as there are if that is more.
   // Throws CorruptSnapshot.
   static Claims decode(Decoder& from, std::uint64_t most,
-                       std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+                       MemoryResource& memory = default_memory());
 
  private:
   struct Entry {
     Digest key;
     Token token;
     Nanoseconds until = 0;
-    Nanoseconds time = kNoTime;  // of the event, or of its delivery
-    std::uint32_t slot = 0;      // that points here
+    // Of the event, where that is known; otherwise of its delivery, when it is delivered.
+    KeyMemory::When when = {};
+    std::uint32_t slot = 0;  // that points here
     bool delivered = false;
 
     // One order for all, so that what ends at one moment is dropped in the same order everywhere.
@@ -129,7 +135,6 @@ class Claims {
       return std::tie(until, key.lo, key.hi) < std::tie(other.until, other.key.lo, other.key.hi);
     }
   };
-  static constexpr Nanoseconds kNoTime = std::numeric_limits<Nanoseconds>::min();
   static constexpr std::size_t kEncodedEntry = 49;
   // Digests are uniform: of a million claims none is ever a fifth as far from its home.
   static constexpr std::size_t kFarthest = 256;
@@ -155,6 +160,8 @@ class Claims {
   const Entry* find(const Digest& key) const noexcept {
     return const_cast<Claims*>(this)->find(key);
   }
+  template <class T>
+  T* add_page(std::size_t each, const T& with);
   void reserve_one();
   void add(const Entry& entry) noexcept;
   void remove(Entry& entry) noexcept;
@@ -165,12 +172,13 @@ class Claims {
   bool retire_first(KeyMemory& memory, Nanoseconds now, bool& has_memory);
   void free_all() noexcept;
 
-  std::pmr::memory_resource* memory_;
+  MemoryResource* memory_;
   std::uint64_t most_;
   std::size_t slot_mask_;  // twice as many slots as claims at least
   std::size_t size_ = 0;
-  std::pmr::vector<Entry*> pages_;          // a heap: those that end first come first
-  std::pmr::vector<std::uint32_t*> slots_;  // open addressing: places in the heap
+  std::uint64_t in_pages_ = 0;    // bytes
+  Vector<Entry*> pages_;          // a heap: those that end first come first
+  Vector<std::uint32_t*> slots_;  // open addressing: places in the heap
 };
 
 }  // namespace sluice

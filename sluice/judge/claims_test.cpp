@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "tests/support/host_memory.hpp"
 
 namespace sluice {
 namespace {
@@ -18,15 +19,17 @@ constexpr Nanoseconds kSecond = 1'000'000'000;
 class PlainMemory final : public KeyMemory {
  public:
   explicit PlainMemory(Nanoseconds window = 1000 * kSecond) : window_(window) {}
-  bool remembers(const Digest& key, Nanoseconds time) const override {
+  bool remembers(const Digest& key, const When& when) override {
     const auto at = last_.find(key.lo);
-    return at != last_.end() && time - at->second < window_;
+    return at != last_.end() && when.time - at->second < window_;
   }
-  bool remember(const Digest& key, Nanoseconds time) override {
+  bool remember(const Digest& key, const When& when) override {
     if (!has_memory) return false;
-    last_[key.lo] = time;
+    last_[key.lo] = when.time;
     return true;
   }
+  // At a time of the caller's clock.
+  bool remembers_at(const Digest& key, Nanoseconds time) { return remembers(key, {.time = time}); }
   bool has_memory = true;
 
  private:
@@ -48,7 +51,7 @@ class Reference {
       mine->until = std::max(mine->until, request.now + request.lease);
       return ClaimAnswer::claimed;
     }
-    if (memory.remembers(request.key, request.event_time.value_or(request.now)))
+    if (memory.remembers_at(request.key, request.event_time.value_or(request.now)))
       return ClaimAnswer::duplicate;
     if (mine != entries_.end()) entries_.erase(mine);
     for (int i = 0; i < 2; ++i) retire(memory, request.now);
@@ -64,10 +67,11 @@ class Reference {
     const Nanoseconds time = request.event_time.value_or(request.now);
     if (mine != entries_.end() && mine->delivered) return ConfirmAnswer::already;
     if (mine == entries_.end() || mine->until <= request.now)
-      return memory.remembers(request.key, time) ? ConfirmAnswer::already : ConfirmAnswer::refused;
+      return memory.remembers_at(request.key, time) ? ConfirmAnswer::already
+                                                    : ConfirmAnswer::refused;
     if (mine->token != request.token) return ConfirmAnswer::refused;
     if (!mine->time) mine->time = time;
-    if (memory.remember(request.key, *mine->time))
+    if (memory.remember(request.key, {.time = *mine->time}))
       entries_.erase(mine);
     else
       mine->delivered = true;
@@ -86,7 +90,7 @@ class Reference {
       return std::tuple(entry.until, entry.key.lo, entry.key.hi);
     });
     if (first == entries_.end() || first->until > now) return false;
-    if (first->delivered && !memory.remember(first->key, *first->time))
+    if (first->delivered && !memory.remember(first->key, {.time = *first->time}))
       first->until = now + Claims::kRetryAfter;
     else
       entries_.erase(first);
@@ -211,8 +215,8 @@ TEST(Claims, ConfirmingNeedsNoMemory) {
   // With memory again it is remembered, as of when it was confirmed.
   memory.has_memory = true;
   EXPECT_EQ(claims.claim(memory, request(3, 7, 22 * kSecond)), ClaimAnswer::claimed);
-  EXPECT_TRUE(memory.remembers(key_of(1), 999 * kSecond));
-  EXPECT_FALSE(memory.remembers(key_of(1), 1000 * kSecond + 1));
+  EXPECT_TRUE(memory.remembers_at(key_of(1), 999 * kSecond));
+  EXPECT_FALSE(memory.remembers_at(key_of(1), 1000 * kSecond + 1));
 }
 
 TEST(Claims, AKeyIsRememberedAtItsEventTime) {
@@ -223,8 +227,8 @@ TEST(Claims, AKeyIsRememberedAtItsEventTime) {
   claims.claim(memory, one);
   one.now = 55 * kSecond;
   EXPECT_EQ(claims.confirm(memory, one), ConfirmAnswer::confirmed);
-  EXPECT_TRUE(memory.remembers(key_of(1), 1003 * kSecond - 1));
-  EXPECT_FALSE(memory.remembers(key_of(1), 1003 * kSecond));
+  EXPECT_TRUE(memory.remembers_at(key_of(1), 1003 * kSecond - 1));
+  EXPECT_FALSE(memory.remembers_at(key_of(1), 1003 * kSecond));
 }
 
 TEST(Claims, RefusesWhatCannotBe) {
@@ -242,7 +246,7 @@ TEST(Claims, RefusesWhatCannotBe) {
   EXPECT_EQ(claims.claim(memory, one), ClaimAnswer::claimed);  // without overflow
 }
 
-// Random calls, few keys and tokens, so that they meet; times pass so that leases end and windows pass.
+// Random calls of few keys and tokens, so that they meet; leases end on the way, and windows pass.
 struct Mix {
   std::uint64_t seed, keys, most;
 };
@@ -301,50 +305,29 @@ TEST(Claims, DoAsTheDefinitionSaysInAnyOrderOfCalls) {
   run_model({9, 300, 200}, 5000);
 }
 
-// Counts what it gives, and refuses the n-th request.
-class Counting final : public std::pmr::memory_resource {
- public:
-  std::uint64_t taken = 0;
-  std::uint64_t largest = 0;
-  std::uint64_t until_failure = std::numeric_limits<std::uint64_t>::max();
-
- private:
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    if (until_failure-- == 0) throw NoMemory("none");
-    taken += bytes;
-    largest = std::max<std::uint64_t>(largest, bytes);
-    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
-  }
-  void do_deallocate(void* block, std::size_t bytes, std::size_t alignment) override {
-    taken -= bytes;
-    std::pmr::new_delete_resource()->deallocate(block, bytes, alignment);
-  }
-  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
-};
-
 TEST(Claims, EveryByteIsCountedAndBlocksAreSmall) {
-  Counting memory_of_host;
+  TestMemory memory_of_host;
   PlainMemory memory;
   {
     Claims claims(100'000, memory_of_host);
     for (std::uint64_t key = 0; key < 100'000; ++key) {
       claims.claim(memory, request(key, 7, 0));
-      ASSERT_EQ(claims.bytes(), memory_of_host.taken);
+      ASSERT_EQ(claims.bytes(), memory_of_host.taken());
     }
     EXPECT_THROW(claims.claim(memory, request(100'000, 7, 0)), ClaimsFull);
     EXPECT_LT(claims.bytes(), 100'000 * 75u);
-    EXPECT_LE(memory_of_host.largest, 1u << 16);
+    EXPECT_LE(memory_of_host.most(), 1u << 16);
     Claims moved(std::move(claims));
     EXPECT_EQ(moved.claim(memory, request(99'999, 8, 1)), ClaimAnswer::pending);
   }
-  EXPECT_EQ(memory_of_host.taken, 0u);
+  EXPECT_EQ(memory_of_host.taken(), 0u);
 }
 
 TEST(Claims, AFailedAllocationChangesNothing) {
-  for (std::uint64_t n = 0; n < 8; ++n) {
-    Counting host;
+  for (std::uint64_t n = 1; n <= 7; ++n) {
+    TestMemory host;
     PlainMemory memory;
-    host.until_failure = n;
+    host.fail_at(n);
     try {
       Claims claims(200, host);
       for (std::uint64_t key = 0; key < 200; ++key) {
@@ -359,7 +342,8 @@ TEST(Claims, AFailedAllocationChangesNothing) {
       EXPECT_EQ(claims.size(), 200u);
     } catch (const NoMemory&) {
     }
-    EXPECT_EQ(host.taken, 0u);
+    EXPECT_TRUE(host.failed());
+    EXPECT_EQ(host.taken(), 0u);
   }
 }
 
@@ -396,7 +380,7 @@ TEST(Claims, HostileBytesAreRefused) {
   BytesEncoder alike;
   alike.u32(1000);
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    for (const std::uint64_t word : {std::uint64_t{0}, i, i, i, std::uint64_t{1}, std::uint64_t{1}})
+    for (const std::uint64_t word : {std::uint64_t{0}, i, i, i, std::uint64_t{1}, std::uint64_t{0}})
       alike.u64(word);
     alike.u8(0);
   }

@@ -57,6 +57,7 @@ Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options
       has_prior_table_(options.infer && options.infer->table != nullptr) {
   if (options.audit) audit_.emplace(audit_of(*options.audit, hasher_, filter_), filter_);
   if (options.infer) infer_.emplace(filter_, options.infer->table, options.infer->learn);
+  if (options.claims > 0) claims_.emplace(options.claims, filter_.memory());
 }
 
 std::size_t Judge::judge(const Batch& batch) {
@@ -120,6 +121,96 @@ void Judge::forget(std::span<const Digest> digests, std::span<Verdict> verdicts)
     if (audit_) audit_->forget(digest, found);
     return found ? Verdict::duplicate : Verdict::distinct;
   });
+}
+
+// The filter, as claims see it.
+class Judge::Memory final : public KeyMemory {
+ public:
+  explicit Memory(Judge& judge) : judge_(judge) {}
+
+  bool remembers(const Digest& key, const When& when) override {
+    Window* const window = judge_.window_;
+    if (!judge_.by_arrival_) {
+      Verdict verdict{};
+      judge_.filter_.may_contain({&key, 1}, {&verdict, 1});
+      return verdict == Verdict::duplicate;
+    }
+    if (!when.event_time) window->arrive(when.time);
+    if (!when.event_time || !is_ahead(when.time))
+      return !is_late(when.time) && window->may_contain(key);
+    // Events that are not delivered do not move the window.
+    return window->may_contain(key, when.time);
+  }
+
+  bool remember(const Digest& key, const When& when) override {
+    Verdict verdict{};
+    bool late = false;
+    bool done = true;
+    // A key that comes after its time, as one that waited here, is remembered at its own age.
+    if (judge_.by_arrival_ && (when.event_time || !is_ahead(when.time))) {
+      done = judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1;
+    } else {
+      if (judge_.by_arrival_) judge_.window_->arrive(when.time);
+      done = judge_.filter_.insert({&key, 1}) == 1;
+    }
+    if (done && judge_.audit_) tell_audit(key, Verdict::distinct, when, late);
+    return done;
+  }
+
+  void tell_audit(const Digest& key, Verdict verdict, const When& when, bool late) {
+    if (when.event_time)
+      judge_.audit_->observe({&key, 1}, {&verdict, 1}, {&when.time, 1}, {&late, 1});
+    else
+      judge_.audit_->observe({&key, 1}, {&verdict, 1});
+  }
+
+ private:
+  // Of the latest time that the window knows.
+  bool is_ahead(Nanoseconds time) const {
+    const EventClock& clock = judge_.window_->clock();
+    return !clock.started() || time >= clock.now();
+  }
+  bool is_late(Nanoseconds time) const {
+    if (is_ahead(time)) return false;
+    const auto now = static_cast<std::uint64_t>(judge_.window_->clock().now());
+    return now - static_cast<std::uint64_t>(time) >= judge_.window_->params().spec.size;
+  }
+
+  Judge& judge_;
+};
+
+ClaimAnswer Judge::claim(const Claims::Request& request) {
+  assert(claims_);
+  Memory memory(*this);
+  const ClaimAnswer answer = claims_->claim(memory, request);
+  // What the filter takes for a duplicate, not what waits here to be handed to it.
+  if (answer == ClaimAnswer::duplicate && audit_ &&
+      claims_->state_of(request.key, request.now) == Claims::State::unknown)
+    memory.tell_audit(request.key, Verdict::duplicate,
+                      {.time = request.event_time.value_or(request.now),
+                       .event_time = request.event_time.has_value()},
+                      false);
+  return answer;
+}
+
+ConfirmAnswer Judge::confirm(const Claims::Request& request) {
+  assert(claims_);
+  Memory memory(*this);
+  return claims_->confirm(memory, request);
+}
+
+bool Judge::release(const Claims::Request& request) noexcept {
+  assert(claims_);
+  return claims_->release(request.key, request.token, request.now);
+}
+
+bool Judge::is_pending(const Digest& key, Nanoseconds now) const noexcept {
+  return claims_ && claims_->state_of(key, now) == Claims::State::pending;
+}
+
+std::uint64_t Judge::bytes() const noexcept {
+  return filter_.bytes() + (audit_ ? audit_->bytes() : 0) + (infer_ ? infer_->bytes() : 0) +
+         posteriors_.capacity() * sizeof posteriors_[0] + (claims_ ? claims_->bytes() : 0);
 }
 
 bool Judge::asks_for_digests() const noexcept {

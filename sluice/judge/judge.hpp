@@ -1,5 +1,5 @@
 // The judge: keys and times in, verdicts out. A hasher, a filter or window, and what goes with
-// them: an audit and inference.
+// them: an audit, inference, and claims.
 //
 //   Judge judge(Hasher(HashKind::xxh3, Secret::random()), make_filter("growing", {.fpr = 1e-6}));
 //   judge.judge({.digests = digests, .verdicts = verdicts});
@@ -24,6 +24,7 @@
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/infer/inference.hpp"
+#include "sluice/judge/claims.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
@@ -39,6 +40,8 @@ struct JudgeOptions {
   std::optional<Audit::Params> audit = {};
   // Verdicts of least cost. Only for a filter that shows how sure it is (Inference::refusal).
   std::optional<Priors> infer = {};
+  // How many keys may be pending at once; 0: none can be claimed.
+  std::uint64_t claims = 0;
 };
 
 class Judge {
@@ -79,6 +82,14 @@ class Judge {
   // Takes keys back: `duplicate` where there was a trace of one. Only where the filter can.
   void forget(std::span<const Digest> digests, std::span<Verdict> verdicts);
 
+  // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). Where a
+  // request names an event time, the key is asked for and remembered at that time. Only with
+  // JudgeOptions::claims. judge() knows nothing of what is pending: ask is_pending() before.
+  ClaimAnswer claim(const Claims::Request& request);
+  ConfirmAnswer confirm(const Claims::Request& request);
+  bool release(const Claims::Request& request) noexcept;
+  bool is_pending(const Digest& key, Nanoseconds now) const noexcept;
+
   // False: the filter looks at no key, and nobody else does.
   bool asks_for_digests() const noexcept;
 
@@ -91,10 +102,14 @@ class Judge {
   Audit* audit() noexcept { return audit_ ? &*audit_ : nullptr; }
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }
   const Inference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }
+  const Claims* claims() const noexcept { return claims_ ? &*claims_ : nullptr; }
+  // Allocated: by the filter, the audit, inference and claims.
+  std::uint64_t bytes() const noexcept;
   // Whether a table of priors speaks for keys without their own.
   bool has_prior_table() const noexcept { return has_prior_table_; }
 
  private:
+  class Memory;
   std::size_t weigh(const Batch& batch, bool timed);
 
   Hasher hasher_;
@@ -104,6 +119,7 @@ class Judge {
   bool has_prior_table_;
   std::optional<Audit> audit_;
   std::optional<Inference> infer_;
+  std::optional<Claims> claims_;
   std::vector<std::optional<double>> posteriors_;  // of a batch that asks for none
 };
 

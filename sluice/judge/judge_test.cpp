@@ -148,5 +148,93 @@ TEST(Judge, NobodyAsksForDigestsWithoutAFilterAndAnAudit) {
   EXPECT_TRUE(Judge(hasher(), make_filter("exact", {})).asks_for_digests());
 }
 
+Claims::Request request(const Judge& judge, std::string_view key, std::uint64_t token,
+                        Nanoseconds now, std::optional<Nanoseconds> event_time = {}) {
+  return {.key = judge.hasher().digest(key),
+          .token = {token, token},
+          .now = now,
+          .lease = kSecond,
+          .event_time = event_time};
+}
+
+TEST(Judge, AKeyIsRememberedWhenItWasDelivered) {
+  for (const char* filter : {"exact", "growing", "bloom"}) {
+    Judge judge(hasher(), make_filter(filter, {}), {.claims = 10});
+    const Claims::Request ours = request(judge, "a", 1, 0);
+    EXPECT_EQ(judge.claim(ours), ClaimAnswer::claimed) << filter;
+    EXPECT_TRUE(judge.is_pending(ours.key, 0));
+    EXPECT_EQ(judge.filter().stats().keys, 0u);
+    EXPECT_TRUE(judge.release(ours));
+    EXPECT_EQ(judge.claim(request(judge, "a", 2, 1)), ClaimAnswer::claimed);
+    EXPECT_EQ(judge.claim(ours), ClaimAnswer::pending);
+    EXPECT_EQ(judge.confirm(request(judge, "a", 2, 2)), ConfirmAnswer::confirmed);
+    EXPECT_FALSE(judge.is_pending(ours.key, 2));
+    EXPECT_EQ(judge.filter().stats().keys, 1u);
+    EXPECT_EQ(judge.claim(ours), ClaimAnswer::duplicate);
+    EXPECT_EQ(judge.confirm(ours), ConfirmAnswer::already);
+    EXPECT_EQ(judge.judge("a"), Verdict::duplicate);
+  }
+}
+
+// Without an event time the window runs from the confirmation, not from the claim.
+TEST(Judge, AWindowByArrivalRunsFromTheConfirmation) {
+  Judge judge(hasher(), window(kTenSeconds), {.claims = 10});
+  Claims::Request ours = request(judge, "a", 1, 100 * kSecond);
+  ours.lease = 10 * kSecond;
+  EXPECT_EQ(judge.claim(ours), ClaimAnswer::claimed);
+  ours.now = 105 * kSecond;
+  EXPECT_EQ(judge.confirm(ours), ConfirmAnswer::confirmed);
+  EXPECT_EQ(judge.claim(request(judge, "a", 2, 114 * kSecond)), ClaimAnswer::duplicate);
+  EXPECT_EQ(judge.claim(request(judge, "a", 2, 116 * kSecond)), ClaimAnswer::claimed);
+}
+
+// The clock of leases says nothing of the events'.
+TEST(Judge, AWindowByEventTimeRunsFromTheEvent) {
+  Judge judge(hasher(), window(kTenSeconds), {.claims = 10});
+  const Nanoseconds now = 5000 * kSecond;
+  const auto claim = [&](std::string_view key, Nanoseconds event_time) {
+    return judge.claim(request(judge, key, 1, now, event_time));
+  };
+  EXPECT_EQ(claim("a", 100 * kSecond), ClaimAnswer::claimed);
+  // The event time came with the claim: whoever confirms need not repeat it.
+  EXPECT_EQ(judge.confirm(request(judge, "a", 1, now)), ConfirmAnswer::confirmed);
+  EXPECT_EQ(claim("a", 109 * kSecond), ClaimAnswer::duplicate);
+  EXPECT_EQ(claim("a", 95 * kSecond), ClaimAnswer::duplicate);
+  // A window or more after its time: let through, as judge() does.
+  EXPECT_EQ(claim("a", 85 * kSecond), ClaimAnswer::claimed);
+  EXPECT_TRUE(judge.release(request(judge, "a", 1, now)));
+  // What is asked for does not move the window.
+  EXPECT_EQ(judge.window()->clock().now(), 100 * kSecond);
+  EXPECT_EQ(claim("a", 111 * kSecond), ClaimAnswer::claimed);
+  EXPECT_EQ(judge.window()->clock().now(), 100 * kSecond);
+  // Nor is it remembered.
+  EXPECT_EQ(claim("b", 80 * kSecond), ClaimAnswer::claimed);
+  EXPECT_EQ(judge.confirm(request(judge, "b", 1, now)), ConfirmAnswer::confirmed);
+  EXPECT_EQ(claim("b", 99 * kSecond), ClaimAnswer::claimed);
+}
+
+TEST(Judge, TheAuditIsToldOfWhatWasConfirmedAndOfWhatIsHeldBack) {
+  Judge judge(hasher(), make_filter("exact", {}),
+              {.audit = Audit::Params{.sample = 1}, .claims = 10});
+  const Claims::Request ours = request(judge, "a", 1, 0);
+  judge.claim(ours);
+  EXPECT_EQ(judge.audit()->report().positives.trials, 0);
+  judge.confirm(ours);
+  EXPECT_EQ(judge.audit()->report().positives.trials, 1);
+  judge.claim(ours);
+  EXPECT_EQ(judge.audit()->report().negatives.trials, 1);
+  EXPECT_EQ(judge.audit()->report().negatives.errors, 0);
+}
+
+TEST(Judge, BytesAreThoseOfAllItsParts) {
+  Judge plain(hasher(), make_filter("exact", {}));
+  EXPECT_EQ(plain.bytes(), plain.filter().bytes());
+  Judge full(hasher(), make_filter("exact", {}),
+             {.audit = Audit::Params{.sample = 1}, .claims = 1000});
+  EXPECT_EQ(full.bytes(), full.filter().bytes() + full.audit()->bytes() + full.claims()->bytes());
+  EXPECT_GT(full.claims()->bytes(), 0u);
+  EXPECT_GT(full.audit()->bytes(), 0u);
+}
+
 }  // namespace
 }  // namespace sluice
