@@ -197,7 +197,7 @@ TEST(Sharded, ErrorsSayWhatWouldBeRight) {
             "parameter 'shards' of filter 'sharded' is '65': it takes 1 to 64");
   EXPECT_EQ(error_of("sharded,of=sharded")
                 .find("parameter 'of' of filter 'sharded' is 'sharded': it "
-                      "takes bloom or counting or "),
+                      "takes bloom or growing or "),
             0u);
   EXPECT_EQ(error_of("sharded,of=bloom,slot=24"),
             "filter 'bloom' has no parameter 'slot': it has layout, bytes, probes, keys, fpr");
