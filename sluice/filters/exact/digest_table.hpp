@@ -42,7 +42,11 @@ class DigestTable {
       : what_(what), now_(slots, what, memory) {}
 
   // The entry of the key, or the free one where it would go. There is always a free one.
-  Entry* find(const Digest& key) const noexcept { return part_of(key).find(key); }
+  Entry* find(const Digest& key) const noexcept {
+    if (moving()) [[unlikely]]
+      return part_of(key).find(key);
+    return now_.find(key);
+  }
   // Where the search for a key begins.
   const Entry* home(const Digest& key) const noexcept {
     const Part& part = part_of(key);

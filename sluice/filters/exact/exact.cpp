@@ -88,7 +88,7 @@ Verdict Exact::observe(const Digest& digest) {
   const Entry entry{storable(digest)};
   Entry* slot = table_.find(entry.key);
   if (!slot->free()) return Verdict::duplicate;
-  if (table_.moving() || table_.used() >= keys_for(table_.slots())) {
+  if (table_.moving() || table_.used() >= keys_for(table_.slots())) [[unlikely]] {
     make_room();
     slot = table_.find(entry.key);
   }
