@@ -28,10 +28,6 @@ foreach(header IN LISTS headers)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
-# Beside the rest, so that no folder named `connectors` appears among everybody's headers.
-install(FILES connectors/files/files.hpp connectors/files/state_file.hpp
-  connectors/files/stored_file.hpp
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sluice/connectors/files)
 
 # --- The library and the command
 set_target_properties(sluice PROPERTIES

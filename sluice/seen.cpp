@@ -92,9 +92,7 @@ Seen::Seen(const Hasher& hasher, AnyFilter filter, std::shared_ptr<const Plannin
     : hasher_(hasher), plan_(std::move(plan)), filter_(std::move(filter)) {}
 
 Seen::Seen(const Options& options)
-    : hasher_(hasher_of(options)),
-      plan_(plan_for(options)),
-      filter_(made(options, plan_.get())) {}
+    : hasher_(hasher_of(options)), plan_(plan_for(options)), filter_(made(options, plan_.get())) {}
 
 bool Seen::first(std::string_view key) {
   if (Window* const window = filter_.window(); window != nullptr) {
@@ -113,8 +111,7 @@ bool Seen::first(std::string_view key, Time when) {
 
 std::size_t Seen::observe(std::span<const std::string_view> keys, std::span<Verdict> verdicts) {
   assert(keys.size() == verdicts.size());
-  if (Window* const window = filter_.window();
-      window != nullptr && window->params().spec.by_time())
+  if (Window* const window = filter_.window(); window != nullptr && window->params().spec.by_time())
     window->arrive(now());
   std::array<Digest, kTogether> digests;
   std::size_t judged = 0;
@@ -167,8 +164,9 @@ bool Seen::contains(std::string_view key, Time when) const {
 
 bool Seen::forget(std::string_view key) {
   if (!filter_.can_forget())
-    throw BadParameters("this filter cannot take keys back: a `window`, or no `keys` and no "
-                        "`memory`, gives one that can");
+    throw BadParameters(
+        "this filter cannot take keys back: a `window`, or no `keys` and no "
+        "`memory`, gives one that can");
   return filter_.forget(hasher_.digest(key));
 }
 

@@ -60,16 +60,16 @@ class Seen {
   using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
 
   struct Options {
-    std::optional<WindowLength> window = {};    // none: for good
-    bool refresh = false;                       // every repeat starts the window anew
-    std::optional<std::uint64_t> keys = {};     // how many different ones; of a time window: in it
-    std::optional<double> rate = {};            // the same, per second, of a time window
-    std::optional<double> fpr = {};             // chance to lose a new key; 1e-6, or what memory allows
-    std::optional<std::uint64_t> memory = {};   // bytes
-    std::string filter = {};                    // "cohort,slot=32": instead of the planner's choice
-    bool untrusted_keys = false;                // chosen by strangers: a keyed hash that withstands them
-    std::optional<std::uint64_t> seed = {};     // the same seed gives the same verdicts; else random
-    MemoryResource* resource = nullptr;         // where memory comes from; default_memory() if null
+    std::optional<WindowLength> window = {};  // none: for good
+    bool refresh = false;                     // every repeat starts the window anew
+    std::optional<std::uint64_t> keys = {};   // how many different ones; of a time window: in it
+    std::optional<double> rate = {};          // the same, per second, of a time window
+    std::optional<double> fpr = {};  // chance to lose a new key; 1e-6, or what memory allows
+    std::optional<std::uint64_t> memory = {};  // bytes
+    std::string filter = {};                   // "cohort,slot=32": instead of the planner's choice
+    bool untrusted_keys = false;  // chosen by strangers: a keyed hash that withstands them
+    std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; else random
+    MemoryResource* resource = nullptr;      // where memory comes from; default_memory() if null
   };
 
   // Throws BadParameters, naming the option that cannot be, and NoMemory.

@@ -152,8 +152,8 @@ TEST(Seen, AMillionUsersTakeLittleEach) {
     all.reserve(users);
     std::uint64_t encoded = 0;
     for (std::size_t user = 0; user < users; ++user) {
-      Seen& seen = all.emplace_back(Seen::Options{
-          .window = 10min, .fpr = 1e-6, .untrusted_keys = true, .resource = &memory});
+      Seen& seen = all.emplace_back(
+          Seen::Options{.window = 10min, .fpr = 1e-6, .untrusted_keys = true, .resource = &memory});
       for (const std::string& key : keys) ASSERT_TRUE(seen.first(key));
       if (user % 1000 == 0) encoded = std::max<std::uint64_t>(encoded, seen.save().size());
     }

@@ -1,45 +1,55 @@
 // Sluice for programs that embed it: this header includes all that is public. What it does not lead
 // to is not installed and may change at any time.
 //
-//   error.hpp       what is thrown, and what it means
-//   quantity.hpp    counts, sizes, durations and probabilities as people write them
-//   hasher.hpp      key bytes → Digest, under a secret
-//   catalogue.hpp   every filter by name: make_filter("bloom", {.keys = 1'000'000})
-//   any_filter.hpp  what a filter does: observe, may_contain, insert, clear, stats
-//   exact.hpp …     the filters as types of their own, for one key at a time without a virtual call
-//   model/bloom.hpp errors and sizes of filters, without making one
-//   plan.hpp        what you want → which filter, how large, erring how, and why
-//   judge.hpp       hasher, filter, audit and inference in one; claims: keys that are pending
-//   snapshot.hpp    a filter as bytes and back
-//   audit.hpp       how often a running filter is wrong, measured
-//   inferred.hpp    verdicts of least cost by a filter of one's own
-//   inference.hpp   the same for a filter that runs, by name
-//   dedup.hpp       the whole way from a source of bytes to sinks of records
-//   simd.hpp        which instruction set is in use
+//   seen.hpp             start here: has this key been seen? One class, planned for you
 //
-// Where libsluice is installed, sluice/connectors/files/ has files as sources and sinks of `Dedup`,
-// and state files that survive crashes.
+// Behind it, for those who want to choose:
+//
+//   plan.hpp             what you want → which filter, how large, erring how, and why
+//   catalogue.hpp        every filter by name: make_filter("bloom", {.keys = 1'000'000})
+//   any_filter.hpp       what a filter does: observe, may_contain, insert, clear, stats
+//   growing.hpp …        filters as types of their own: one key at a time without a virtual call
+//   hasher.hpp           key bytes → Digest, under a secret
+//   snapshot.hpp         a filter as bytes and back; pull.hpp piece by piece; clone.hpp
+//   journal.hpp          what was remembered since the last snapshot
+//   delta.hpp            what two snapshots differ in, for sites that exchange them
+//
+// For servers and pipelines:
+//
+//   memory_resource.hpp  where memory comes from, and how much may be taken
+//   judge.hpp            keys and times in, verdicts out, with an audit and inference
+//   claims.hpp           keys whose events are on their way: claim, deliver, confirm
+//   audit.hpp            how often a running filter is wrong, measured
+//   inference.hpp        verdicts of least cost; inferred.hpp: by a filter of one's own
+//
+// And for all: error.hpp (what is thrown), fields.hpp (your own words in messages), quantity.hpp
+// (10M, 64MiB and 30s as people write them), simd.hpp (which instruction set is in use).
 #pragma once
 
 #include "sluice/audit/audit.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/fields.hpp"
+#include "sluice/base/memory_resource.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/base/verdict.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/filters/bloom/blocked_bloom.hpp"
 #include "sluice/filters/bloom/bloom.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/cohort/cohort.hpp"
 #include "sluice/filters/counting.hpp"
-#include "sluice/filters/dynamic/dynamic.hpp"
 #include "sluice/filters/exact/exact.hpp"
-#include "sluice/filters/none.hpp"
+#include "sluice/filters/growing/growing.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/infer/inference.hpp"
 #include "sluice/infer/inferred.hpp"
+#include "sluice/judge/claims.hpp"
 #include "sluice/judge/judge.hpp"
 #include "sluice/kernels/simd.hpp"
-#include "sluice/model/bloom.hpp"
 #include "sluice/plan/plan.hpp"
+#include "sluice/seen.hpp"
+#include "sluice/snapshot/clone.hpp"
 #include "sluice/snapshot/delta.hpp"
+#include "sluice/snapshot/journal.hpp"
+#include "sluice/snapshot/pull.hpp"
 #include "sluice/snapshot/snapshot.hpp"
-#include "sluice/stream/dedup.hpp"

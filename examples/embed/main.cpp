@@ -1,42 +1,34 @@
-// A program with a filter of its own: judges a batch of events, then carries on from a snapshot as
-// it would after a restart.
+// A program that lets each event through once: one key at a time, many at once, and on from where it
+// stopped.
 #include <sluice/sluice.hpp>
 
 #include <array>
 #include <cstdio>
 #include <string_view>
 
-constexpr std::size_t kBatch = 4;
-using Batch = std::array<std::string_view, kBatch>;
-
-// Asks about every key and remembers it: the first of its kind is distinct, the rest are
-// duplicates.
-void judge(sluice::AnyFilter& filter, const sluice::Hasher& hasher, const Batch& keys) {
-  std::array<sluice::Digest, kBatch> digests;
-  std::array<sluice::Verdict, kBatch> verdicts;
-  hasher.digest(keys, digests);
-  filter.observe(digests, verdicts);
-  for (std::size_t i = 0; i < kBatch; ++i)
-    std::printf("%-6.*s %s\n", static_cast<int>(keys[i].size()), keys[i].data(),
-                verdicts[i] == sluice::Verdict::distinct ? "distinct" : "duplicate");
-}
-
 int main() {
   try {
-    // Planned for a million keys; one new key in a million may be taken for a duplicate.
-    sluice::AnyFilter filter = sluice::make_filter("bloom", {.keys = 1'000'000, .fpr = 1e-6});
-    const sluice::Hasher hasher(sluice::HashKind::xxh3, sluice::Secret::random());
-    judge(filter, hasher, {"apple", "pear", "apple", "plum"});
+    // Remembers every key, in memory that grows with them. One new key in a million may be lost.
+    sluice::Seen seen({.fpr = 1e-6});
+    for (const char* fruit : {"apple", "pear", "apple"})
+      std::printf("%-6s %s\n", fruit, seen.first(fruit) ? "is new" : "was seen");
 
-    // The snapshot holds the filter and the hash with its secret: one is no use without the other.
-    sluice::BytesEncoder bytes;
-    sluice::write_snapshot(hasher, filter, {{"made by", "embed"}}, bytes);
+    // Many at once are faster: their places in memory are fetched together.
+    const std::array<std::string_view, 3> batch = {"plum", "pear", "plum"};
+    std::array<sluice::Verdict, 3> verdicts;
+    seen.observe(batch, verdicts);
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      std::printf("%-6s %s\n", batch[i].data(),
+                  verdicts[i] == sluice::Verdict::distinct ? "is new" : "was seen");
+
+    // What it remembers, and the secret of its hash, as bytes.
+    const std::vector<std::byte> bytes = seen.save();
+    sluice::Seen restarted = sluice::Seen::load(bytes);
     std::printf("-- a restart\n");
-
-    sluice::BytesDecoder from(bytes.written());
-    sluice::Snapshot snapshot = sluice::read_snapshot(from);
-    judge(snapshot.filter, snapshot.hasher, {"plum", "cherry", "pear", "cherry"});
-    std::printf("%llu keys held\n", static_cast<unsigned long long>(snapshot.filter.stats().keys));
+    for (const char* fruit : {"plum", "cherry"})
+      std::printf("%-6s %s\n", fruit, restarted.first(fruit) ? "is new" : "was seen");
+    std::printf("%llu keys held by '%s'\n", static_cast<unsigned long long>(restarted.stats().keys),
+                seen.plan()->choice().filter.c_str());
   } catch (const sluice::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
