@@ -29,7 +29,7 @@ void require(bool holds) {
 
 std::vector<std::byte> bytes_of(const Snapshot& snapshot) {
   BytesEncoder to;
-  write_snapshot(snapshot.hasher, snapshot.filter, snapshot.labels, to);
+  write_snapshot(snapshot.hasher, snapshot.filter, snapshot.labels, to, snapshot.sections);
   return to.take();
 }
 
@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::optional<Snapshot> snapshot;
   try {
     BytesDecoder from(bytes);
-    snapshot.emplace(read_snapshot(from));
+    snapshot.emplace(read_snapshot(from, default_memory(), understands_all));
     require(from.remaining() == 0);
   } catch (const CorruptSnapshot&) {
     return 0;  // the answer that hostile bytes deserve; anything else that is thrown is a finding
@@ -94,13 +94,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (snapshot->filter.stats().bytes > std::uint64_t{64} << 20) return 0;
   const std::vector<std::byte> again = bytes_of(*snapshot);
   BytesDecoder from_again(again);
-  Snapshot second = read_snapshot(from_again);
+  Snapshot second = read_snapshot(from_again, default_memory(), understands_all);
   require(bytes_of(second) == again);
   if (second.filter.can_merge()) {
     second.filter.merge(snapshot->filter);
     const std::vector<std::byte> merged = bytes_of(second);
     BytesDecoder from_merged(merged);
-    require(bytes_of(read_snapshot(from_merged)) == merged);
+    require(bytes_of(read_snapshot(from_merged, default_memory(), understands_all)) == merged);
   }
   second.filter.clear();
   use(second);

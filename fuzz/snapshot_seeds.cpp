@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "connectors/files/state_file.hpp"
 #include "sluice/filters/catalogue_row.hpp"
@@ -14,8 +15,8 @@ namespace {
 using namespace sluice;
 
 void save(const std::filesystem::path& path, const Hasher& hasher, const AnyFilter& filter,
-          const Labels& labels) {
-  StateFile(path).save(hasher, filter, labels);
+          const Labels& labels, const Sections& sections = {}) {
+  StateFile(path).save([&](Encoder& to) { write_snapshot(hasher, filter, labels, to, sections); });
   std::filesystem::remove(path.string() + ".previous");
 }
 
@@ -38,6 +39,15 @@ void write_window_seeds(const std::filesystem::path& folder) {
   }
   save(folder / "window_time", hasher, AnyFilter(std::move(time)), {{"event-time", "2"}});
   save(folder / "window_count", hasher, AnyFilter(std::move(count)), {});
+
+  Window listed = Window::make({.spec = {WindowSpec::Kind::time, 100 * kSecond}, .listed = true});
+  const std::vector<Digest> digests = {{1, 2}, {3, 4}};
+  const std::vector<Nanoseconds> times = {1'700'000'000 * kSecond, 1'700'000'001 * kSecond};
+  std::vector<Verdict> verdicts(2);
+  bool late[2];
+  if (listed.judge(digests, times, verdicts, late) != 2) std::abort();
+  save(folder / "window_listed", hasher, AnyFilter(std::move(listed)), {},
+       {{"offsets", true, std::vector<std::byte>(5)}, {"audit", false, {}}});
 }
 
 void write_seed(const std::filesystem::path& path, std::string_view filter, int keys) {

@@ -170,7 +170,8 @@ std::vector<fs::path> files_of_state(const fs::path& file) {
   return files;
 }
 
-Snapshot load_snapshot_file(const fs::path& file, MemoryResource& memory) {
+Snapshot load_snapshot_file(const fs::path& file, MemoryResource& memory,
+                            const Understands& understands) {
   // O_NONBLOCK: opening a pipe must fail, not wait.
   const Descriptor opened = open_file(file, O_RDONLY | O_NONBLOCK);
   if (!opened && errno == ENOENT) throw StateRefused("there is no state file " + quoted(file));
@@ -181,7 +182,7 @@ Snapshot load_snapshot_file(const fs::path& file, MemoryResource& memory) {
     throw StateRefused(quoted(file) + " is " + type_of(found.st_mode) + ", not a state file");
   FileDecoder from(opened.number(), file, static_cast<std::uint64_t>(found.st_size));
   try {
-    return read_snapshot(from, memory);
+    return read_snapshot(from, memory, understands);
   } catch (const CorruptSnapshot& error) {
     const std::string_view what = error.what();
     constexpr std::string_view kThis = "this is ";
@@ -243,7 +244,7 @@ bool StateFile::exists() const {
   return is_there(target_) || is_there(previous());
 }
 
-Snapshot StateFile::load() const {
+Snapshot StateFile::load(const Understands& understands) const {
   const auto hint = [this](const char* what) {
     std::string sentence = std::string(what) + ". Nothing was changed";
     std::error_code ignored;
@@ -253,7 +254,7 @@ Snapshot StateFile::load() const {
     return sentence;
   };
   try {
-    return load_snapshot_file(given_);
+    return load_snapshot_file(given_, default_memory(), understands);
   } catch (const CorruptSnapshot& error) {
     throw CorruptSnapshot(hint(error.what()));
   } catch (const StateRefused& error) {
@@ -263,7 +264,7 @@ Snapshot StateFile::load() const {
 
 bool StateFile::is_whole() const {
   try {
-    load_snapshot_file(given_);
+    load_snapshot_file(given_, default_memory(), understands_all);
     return true;
   } catch (const CorruptSnapshot&) {
     return false;
@@ -272,12 +273,12 @@ bool StateFile::is_whole() const {
   }
 }
 
-Snapshot StateFile::load_previous() {
+Snapshot StateFile::load_previous(const Understands& understands) {
   if (is_there(previous()) && is_whole())
     throw StateRefused("state file " + quoted(given_) +
                        " is intact, and `state_previous` would replace it: leave that out, "
                        "or move the file away");
-  Snapshot loaded = load_snapshot_file(previous());
+  Snapshot loaded = load_snapshot_file(previous(), default_memory(), understands);
   keep_previous_ = true;
   return loaded;
 }

@@ -27,7 +27,8 @@ class StateRefused : public Error {
 // Reads a snapshot from a file, without a lock. Throws CorruptSnapshot, StateRefused or IoError,
 // each naming the file. Never writes.
 Snapshot load_snapshot_file(const std::filesystem::path& file,
-                            MemoryResource& memory = default_memory());
+                            MemoryResource& memory = default_memory(),
+                            const Understands& understands = understands_nothing);
 
 // Follows links to where the file is or would be. Throws IoError.
 std::filesystem::path link_target(std::filesystem::path path);
@@ -49,10 +50,10 @@ class StateFile {
 
   // Throws CorruptSnapshot or StateRefused; the message names the previous state where there is
   // one, and the flag --state-previous that uses it.
-  Snapshot load() const;
+  Snapshot load(const Understands& understands = understands_nothing) const;
   // The next save then replaces FILE and keeps the previous state. Throws StateRefused when FILE is
   // whole: it would be lost.
-  Snapshot load_previous();
+  Snapshot load_previous(const Understands& understands = understands_nothing);
 
   // Writes a snapshot. Whatever it throws leaves FILE as it was.
   using Write = std::function<void(Encoder& to)>;

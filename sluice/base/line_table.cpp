@@ -102,9 +102,13 @@ void LineTable::clear() noexcept {
 void LineTable::encode(Encoder& to) const {
   if (pages_.empty()) return to.bytes(block_.bytes());
   static constexpr std::byte kZeros[LinePages::kGranuleLines * kCacheLineBytes] = {};
-  for (std::uint64_t line = 0; line < lines_; line += LinePages::kGranuleLines) {
-    const std::uint64_t count = std::min(LinePages::kGranuleLines, lines_ - line);
-    to.bytes({pages().is_clear(line) ? pages().at(line) : kZeros, count * kCacheLineBytes});
+  for (std::uint64_t page = 0; page < lines_; page += LinePages::kPageLines) {
+    const std::uint64_t end = std::min(page + LinePages::kPageLines, lines_);
+    if (to.skip((end - page) * kCacheLineBytes)) continue;
+    for (std::uint64_t line = page; line < end; line += LinePages::kGranuleLines) {
+      const std::uint64_t count = std::min(LinePages::kGranuleLines, end - line);
+      to.bytes({pages().is_clear(line) ? pages().at(line) : kZeros, count * kCacheLineBytes});
+    }
   }
 }
 

@@ -196,6 +196,7 @@ void Dynamic::encode_payload(Encoder& to) const {
     const std::uint64_t count = pieces_[i].shape.bits / 64;
     for (std::uint64_t word = 0; word < count; word += std::size(words)) {
       const std::span some(words, std::min<std::uint64_t>(std::size(words), count - word));
+      if (to.skip(some.size_bytes())) continue;
       matrix_.gather(i, word, some);
       to.bytes(std::as_bytes(some));
     }
