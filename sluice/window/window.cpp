@@ -448,12 +448,12 @@ bool Window::forget(const Digest& digest) noexcept {
 // A filter keeps keys for its own share longer than its generations; those, rounded up to whole
 // keys, may be longer than the window already.
 double Window::slack() const {
-  if (listed()) return 0;
+  if (listed()) return blueprint_->table.slack;
   return past_the_window(params().spec, generations(), growth_->slack());
 }
 
 double Window::npws() const {
-  if (listed()) return 0;
+  if (listed()) return blueprint_->table.npws;
   return past_the_window(params().spec, generations(), growth_->npws());
 }
 

@@ -100,7 +100,7 @@ class Window {
   bool can_forget() const noexcept;
   bool forget(const Digest& digest) noexcept;
 
-  // Whether its keys are still in a short list: verdicts are then exact, and there is no slack.
+  // Whether its keys are still in a short list: verdicts are then exact, without slack.
   bool listed() const noexcept { return growth_ == nullptr; }
   // Makes the table now, for whoever needs to look at it. Throws NoMemory, and is then as before.
   void make_table();
