@@ -67,7 +67,8 @@ struct FilterStats {
   double predicted_fpr = 0;    // chance that a key never seen is judged duplicate, at this fill
   double planned_fpr = 0;      // the same when as full as planned; 0: as target_fpr
   std::uint64_t stash = 0;     // keys kept beside the table, where a filter has such a place
-  std::uint64_t listed = 0;    // keys in a short list, exact: all of them, or none once there is a table
+  std::uint64_t listed =
+      0;  // keys in a short list, exact: all of them, or none once there is a table
   // Since it was made or loaded: keys taken back, and keys to be taken back that were not there.
   // Of the keys that were never written a share predicted_fpr is found all the same, and another
   // key's trace erased: for each miss, predicted_fpr / (1 − predicted_fpr) are to be expected.

@@ -210,13 +210,14 @@ std::vector<CompareResult> Comparison::finish() {
     const Window* window = entry.filter.window();
     const AnyFilter& filter =
         window == nullptr || window->listed() ? entry.filter : window->growth().newest();
-    results.push_back({.name = entry.name,
-                       .settings = (window == nullptr ? filter.settings() : window->filter_settings()).text(),
-                       .stats = entry.filter.stats(),
-                       .counts = entry.counts,
-                       .forgets = !filter.promises().no_false_negatives,
-                       .seconds = entry.seconds,
-                       .points = entry.points});
+    results.push_back(
+        {.name = entry.name,
+         .settings = (window == nullptr ? filter.settings() : window->filter_settings()).text(),
+         .stats = entry.filter.stats(),
+         .counts = entry.counts,
+         .forgets = !filter.promises().no_false_negatives,
+         .seconds = entry.seconds,
+         .points = entry.points});
   }
   return results;
 }
