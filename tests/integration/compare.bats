@@ -40,8 +40,8 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
        records: 50000, distinct: 20000, duplicates: 30000, unkeyed: 0, interrupted: false,
        truth_bytes: 1572864, most_keys: 20000, memory: 16384}'
   ask '[.filters[].filter] == ["bloom", "none", "growing"]'
-  ask '.filters[0] | .false_positives > 0 and .false_negatives == 0 and .bytes == 16384 and
-       .bits_per_key == 6.5536 and .false_positive_rate == (.false_positives / 20000)'
+  ask '.filters[0] | .false_positives > 0 and .false_negatives == 0 and .bytes > 16000 and .bytes <= 16384 and
+       .bits_per_key == (.bytes * 8 / 20000) and .false_positive_rate == (.false_positives / 20000)'
   ask '.filters[1] | .false_positives == 0 and .false_negatives == 30000 and
        .false_negative_rate == 1'
   ask '.filters[2] | .false_negatives == 0'
