@@ -90,7 +90,7 @@ std::size_t Inference::judge(std::span<const Digest> digests, std::span<const Na
   return judged;
 }
 
-void Inference::begin(const Batch& batch) {
+void Inference::begin(const AtHand& batch) {
   assert(batch.digests.size() == batch.verdicts.size() &&
          batch.digests.size() == batch.posteriors.size() && !batch.known.costs.empty());
   batch_ = batch;

@@ -71,8 +71,8 @@ class Inference {
   bool withheld() const noexcept { return learnt_ && learnt_->withheld(); }
 
  private:
-  // The batch at hand.
-  struct Batch {
+  // The keys that are being judged.
+  struct AtHand {
     std::span<const Digest> digests;
     std::span<const Nanoseconds> times;  // empty: now
     Known known;
@@ -82,7 +82,7 @@ class Inference {
     std::size_t settled = 0;  // so many from the front are accounted for
   };
 
-  void begin(const Batch& batch);
+  void begin(const AtHand& batch);
   std::size_t observe_set();
   Verdict weigh(std::size_t i);
   Verdict weigh_known(std::size_t i, const Prior& prior);
@@ -103,7 +103,7 @@ class Inference {
   SetPosterior set_;
   std::optional<WindowEvidence> evidence_;
   std::optional<PosteriorCache> posteriors_;
-  Batch batch_;
+  AtHand batch_;
   Pace pace_;  // of the key at hand, and what is shown of it
   std::optional<model::AgeEvidence> sight_;
   Stats stats_;
