@@ -82,9 +82,10 @@ FilterInfo growing_row() {
       "growing,fpr=1e-9,keys=1",
   };
   static constexpr GoldenSample kGolden[] = {
-      {"growing16-1", "growing,slot=16,keys=1,fpr=0.05"},
-      {"growing32-1", "growing,slot=32,keys=1", true},
-      {"growing64-1", "growing,slot=64,keys=1"},
+      {"growing16-1", "growing,slot=16,keys=400,fpr=0.05"},
+      {"growing32-1", "growing,slot=32,keys=400", true},
+      {"growing64-1", "growing,slot=64,keys=400"},
+      {"growing_list-1", "growing"},
   };
   static constexpr GuardSample kGuard[] = {
       {.name = "growing, from empty",

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
 #include "sluice/base/error.hpp"
@@ -16,17 +13,12 @@ namespace sluice {
 namespace {
 
 using kernels::GrowingShape;
-using kernels::GrowingTable;
-using kernels::GrowingTrace;
 
 constexpr GrowingShape kShapes[] = {kernels::kGrowing16, kernels::kGrowing32, kernels::kGrowing64};
-constexpr std::uint64_t kStartBuckets = 1024;  // 64 KiB, when nothing is said
+// Of a table when nothing is said: 4 KiB, which the keys of a list fill by half or more.
+constexpr std::uint64_t kStartBuckets = 64;
 constexpr std::uint64_t kFewestBuckets = 4;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 36;
-// Splits made for one key that found no room and no place in the stash, before giving up. Not seen
-// except with tables made to that end.
-constexpr unsigned kMostForcedSplits = 4096;
-constexpr unsigned kMostStrayLag = 4;
 
 constexpr ParameterInfo kKnown[] = {
     {"slot", "bits of a slot: what is kept of a key", "16, 32 or 64", "the fewest that hold fpr"},
@@ -39,15 +31,22 @@ const GrowingShape* shape_of(unsigned slot_bits) {
   return found == std::end(kShapes) ? nullptr : found;
 }
 
-std::uint64_t buckets_for(const GrowingShape& shape, std::uint64_t entries) {
-  std::uint64_t buckets = entries * 256 / (shape.slots() * shape.load_256ths);
-  while (shape.limit(buckets) < entries) ++buckets;
-  return buckets;
-}
-
 std::uint64_t first_buckets(const GrowingShape& shape, std::uint64_t expected_keys) {
   if (expected_keys == 0) return kStartBuckets;
-  return std::max(kFewestBuckets, buckets_for(shape, expected_keys));
+  return std::max(kFewestBuckets, GrowingBuckets::buckets_for(shape, expected_keys));
+}
+
+std::uint64_t first_buckets(const Growing::Params& params) {
+  return first_buckets(*shape_of(params.slot_bits), params.expected_keys);
+}
+
+bool starts_listed(const Growing::Params& params) {
+  return params.expected_keys <= Growing::kMostListed;
+}
+
+Owned<GrowingBuckets> make_table(const Growing::Params& params, MemoryResource& memory) {
+  return make_owned<GrowingBuckets>(memory, *shape_of(params.slot_bits), first_buckets(params),
+                                    memory);
 }
 
 double bound(const GrowingShape& shape, std::uint64_t expected_keys) {
@@ -64,42 +63,6 @@ const char* what_is_wrong(const Growing::Params& params) {
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "filter 'growing' takes a target error above 0 and below 1";
   return nullptr;
-}
-
-// Of the traces that cover `key`, the one of which most is known.
-std::optional<GrowingPlace> find(const GrowingTable& table, const GrowingTrace& key) noexcept {
-  std::optional<GrowingPlace> found;
-  const auto consider = [&](const GrowingPlace& next) {
-    if (!found || next.bits > found->bits) found = next;
-  };
-  for (const GrowingTrace& side : {key, kernels::other_side(key)}) {
-    const auto bucket = kernels::growing_bucket(table, side);
-    if (!bucket) continue;
-    for (unsigned slot = 0; slot < table.shape.slots(); ++slot) {
-      if (kernels::growing_get(table, *bucket, slot) == 0) continue;
-      const GrowingTrace held = kernels::growing_trace(table, *bucket, slot);
-      if (kernels::covers(held, key))
-        consider({.bucket = *bucket, .slot = slot, .bits = held.bits});
-    }
-  }
-  for (std::size_t i = 0; i < table.stray_count; ++i)
-    if (kernels::covers(table.strays[i], key)) consider({.stray = i, .bits = table.strays[i].bits});
-  return found;
-}
-
-// A trace that `key` covers: of the same key, by all that is known of both.
-std::optional<GrowingPlace> find_finer(const GrowingTable& table,
-                                       const GrowingTrace& key) noexcept {
-  for (const GrowingTrace& side : {key, kernels::other_side(key)}) {
-    const std::uint64_t bucket = *kernels::growing_bucket(table, side);
-    for (unsigned slot = 0; slot < table.shape.slots(); ++slot)
-      if (kernels::growing_get(table, bucket, slot) != 0 &&
-          kernels::covers(key, kernels::growing_trace(table, bucket, slot)))
-        return GrowingPlace{.bucket = bucket, .slot = slot};
-  }
-  for (std::size_t i = 0; i < table.stray_count; ++i)
-    if (kernels::covers(key, table.strays[i])) return GrowingPlace{.stray = i};
-  return std::nullopt;
 }
 
 }  // namespace
@@ -135,222 +98,124 @@ Settings Growing::Params::settings() const {
   return settings;
 }
 
+// The error is that of its table, also where a list holds the keys: they may be more.
 Forecast Growing::Params::forecast() const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
   const GrowingShape* shape = shape_of(slot_bits);
   const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
-  GrowingTable then;
-  then.set_buckets(std::max(first_buckets(*shape, expected_keys), buckets_for(*shape, keys)));
   std::uint64_t bytes = 0;
-  for (const kernels::GrowingHalf& half : then.halves)
-    bytes += GrowableMemory::given_for(half.buckets * kernels::kGrowingBucketBytes);
+  if (keys <= kMostListed) {
+    bytes = ShortList::bytes_for(static_cast<std::size_t>(keys));
+  } else {
+    kernels::GrowingTable then;
+    then.set_buckets(std::max(first_buckets(*this), GrowingBuckets::buckets_for(*shape, keys)));
+    bytes = sizeof(GrowingBuckets);
+    for (const kernels::GrowingHalf& half : then.halves)
+      bytes += GrowableMemory::given_for(half.buckets * kernels::kGrowingBucketBytes);
+  }
   // With room from the start nothing is split; else one bucket into two, each time as many keys
   // have come as a bucket holds.
-  const double keys_a_split = shape->slots() * shape->load_256ths / 256.0;
+  const double keys_per_split = shape->slots() * shape->load_256ths / 256.0;
   return {.keys = keys,
           .bytes = bytes,
           .fpr = bound(*shape, expected_keys),
-          .lines = expected_keys == 0 ? 2 + 2 / keys_a_split : 2,
+          .lines = expected_keys == 0 ? 2 + 2 / keys_per_split : 2,
           .settings = settings()};
 }
 
 Growing Growing::make(const Params& params, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
-  return Growing(params, first_buckets(*shape_of(params.slot_bits), params.expected_keys), memory);
+  Growing filter(params, memory);
+  if (!starts_listed(params)) filter.table_ = make_table(params, memory);
+  return filter;
 }
 
-Growing::Growing(const Params& params, std::uint64_t buckets, MemoryResource& memory)
-    : params_(params), memory_{GrowableMemory(memory), GrowableMemory(memory)} {
-  table_.shape = *shape_of(params.slot_bits);
-  allocate(buckets);
-  table_.set_buckets(buckets);
-  // Pages are as they were given. What is added later is written whole by the split that adds it.
-  for (std::size_t i = 0; i < 2; ++i)
-    if (memory_[i].pages() != nullptr)
-      memory_[i].zero(table_.halves[i].buckets * kernels::kGrowingBucketBytes);
+// A table with the listed keys, each with a trace of its own: all of them were let through, and
+// taking one back must leave the others.
+Owned<GrowingBuckets> Growing::table_of_list() const {
+  Owned<GrowingBuckets> table = make_table(params_, memory());
+  for (const Digest& digest : list_.digests()) table->write(digest);
+  return table;
 }
 
-Growing::Growing(Growing&& other) noexcept
-    : memory_{GrowableMemory(other.memory()), GrowableMemory(other.memory())} {
-  *this = std::move(other);
+void Growing::take(Owned<GrowingBuckets> table) noexcept {
+  table_ = std::move(table);
+  list_.clear();
 }
 
-Growing& Growing::operator=(Growing&& other) noexcept {
-  std::swap(params_, other.params_);
-  std::swap(table_, other.table_);
-  std::swap(memory_, other.memory_);
-  std::swap(keys_, other.keys_);
-  std::swap(forgotten_, other.forgotten_);
-  std::swap(forget_misses_, other.forget_misses_);
-  return *this;
-}
-
-// Memory for so many buckets in all, divided as they will be.
-void Growing::allocate(std::uint64_t buckets) {
-  if (buckets > kernels::kGrowingMostBuckets)
-    throw NoMemory("filter 'growing' takes a table of at most 512 GiB");
-  GrowingTable then;
-  then.set_buckets(buckets);
-  // A half may have moved before the other, or it itself, was refused more.
-  try {
-    for (std::size_t i = 0; i < 2; ++i)
-      memory_[i].grow(then.halves[i].buckets * kernels::kGrowingBucketBytes);
-  } catch (...) {
-    adopt_memory();
-    throw;
+// Throws NoMemory, and is then as before.
+Verdict Growing::observe_listed(const Digest& digest) {
+  if (list_.find(digest)) return Verdict::duplicate;
+  if (list_.size() == kMostListed) {
+    take(table_of_list());
+    return table_->observe(digest);
   }
-  adopt_memory();
+  list_.grow();
+  list_.insert(digest, 0);
+  return Verdict::distinct;
 }
 
-void Growing::adopt_memory() noexcept {
-  static_assert(GrowableMemory::kPageBytes ==
-                kernels::kGrowingPageBuckets * kernels::kGrowingBucketBytes);
-  for (std::size_t i = 0; i < 2; ++i) {
-    table_.halves[i].lines = memory_[i].data();
-    table_.halves[i].pages = memory_[i].pages();
-    table_.halves[i].allocated = memory_[i].size() / kernels::kGrowingBucketBytes;
-  }
-}
-
-// What stopped a key: no memory for the next split, or no room though the table is no fuller than
-// it should be.
-void Growing::make_way(unsigned attempt) {
-  if (attempt == kMostForcedSplits)
-    throw BadParameters(
-        "filter 'growing' finds no room for a key: its table was made up, or its hash is broken");
-  if (!table_.can_split()) return allocate(table_.buckets + 1);
-  kernels::growing_split(table_);
-}
-
-Verdict Growing::observe(const Digest& digest) {
-  Verdict verdict;
-  std::size_t judged = 0;
-  observe(std::span(&digest, 1), std::span(&verdict, 1), judged);
-  return verdict;
-}
-
-std::size_t Growing::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  std::size_t judged = 0;
-  while_memory_lasts([&] { observe(digests, verdicts, judged); });
-  return judged;
-}
-
-// Throws when there is no memory for more. `judged` tells how far it came.
-void Growing::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                      std::size_t& judged) {
+std::size_t Growing::observe_listed(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
-  unsigned attempt = 0;
-  while (judged < digests.size()) {
-    const std::size_t count = kernels::growing_observe(
-        table_, digests.data() + judged, digests.size() - judged, verdicts.data() + judged);
-    keys_ += count - count_duplicates(verdicts.subspan(judged, count));
-    judged += count;
-    attempt = count == 0 ? attempt + 1 : 0;
-    if (judged < digests.size()) make_way(attempt);
-  }
-}
-
-bool Growing::may_contain(const Digest& digest) const noexcept {
-  Verdict verdict;
-  kernels::growing_may_contain(table_, &digest, 1, &verdict);
-  return verdict == Verdict::duplicate;
+  std::size_t judged = 0;
+  const bool lasted = while_memory_lasts([&] {
+    for (; judged < digests.size() && listed(); ++judged)
+      verdicts[judged] = observe_listed(digests[judged]);
+  });
+  if (!lasted || judged == digests.size()) return judged;
+  return judged + table_->observe(digests.subspan(judged), verdicts.subspan(judged));
 }
 
 void Growing::may_contain(std::span<const Digest> digests,
                           std::span<Verdict> verdicts) const noexcept {
-  assert(digests.size() == verdicts.size());
-  kernels::growing_may_contain(table_, digests.data(), digests.size(), verdicts.data());
+  if (table_) return table_->may_contain(digests, verdicts);
+  std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
+    return list_.find(digest) ? Verdict::duplicate : Verdict::distinct;
+  });
 }
 
 std::size_t Growing::insert(std::span<const Digest> digests) {
   return insert_by_observing<1024>(*this, digests);
 }
 
-// As new: what growth brought goes too.
 void Growing::clear() noexcept {
-  GrowingTable fresh;
-  fresh.shape = table_.shape;
-  fresh.set_buckets(first_buckets(table_.shape, params_.expected_keys));
-  for (std::size_t i = 0; i < 2; ++i)
-    memory_[i].reset(fresh.halves[i].buckets * kernels::kGrowingBucketBytes);
-  table_ = fresh;
-  adopt_memory();
-  keys_ = forgotten_ = forget_misses_ = 0;
-}
-
-void Growing::erase(const GrowingPlace& place) noexcept {
-  if (place.stray == kernels::kGrowingMostStrays)
-    return kernels::growing_erase(table_, place.bucket, place.slot);
-  --table_.by_bits[table_.strays[place.stray].bits];
-  --table_.entries;
-  std::shift_left(table_.strays.begin() + static_cast<std::ptrdiff_t>(place.stray),
-                  table_.strays.begin() + static_cast<std::ptrdiff_t>(table_.stray_count), 1);
-  --table_.stray_count;
+  list_.clear();
+  if (starts_listed(params_))
+    table_.reset();
+  else
+    table_->reset(first_buckets(params_));
+  forgotten_ = forget_misses_ = 0;
 }
 
 bool Growing::forget(const Digest& digest) noexcept {
-  const auto found = find(table_, kernels::trace_of(table_.shape, digest));
+  bool found;
+  if (table_) {
+    found = table_->forget(digest);
+  } else {
+    const auto at = list_.find(digest);
+    found = at.has_value();
+    if (at) list_.erase(*at);
+  }
   ++(found ? forgotten_ : forget_misses_);
-  if (!found) return false;
-  erase(*found);
-  if (keys_ > 0) --keys_;
-  return true;
+  return found;
 }
 
 FilterStats Growing::stats() const {
-  return {.keys = keys_,
-          .capacity = 0,
-          .bytes = bytes(),
-          .target_fpr = params_.target_fpr,
-          .predicted_fpr = model::growing_fpr(table_.shape.tag_bits, table_.by_bits),
-          .planned_fpr = bound(table_.shape, params_.expected_keys),
-          .stash = table_.stray_count,
-          .forgotten = forgotten_,
-          .forget_misses = forget_misses_};
-}
-
-// Adds a trace that no other covers, and returns whether its key is new. Where a finer one is held
-// of what may be the same key, the coarser takes its place: it stands for both, should they be two.
-// Known bits that end before the table's addresses do may belong to several buckets: all get a
-// copy.
-bool Growing::add(const GrowingTrace& trace) {
-  if (find(table_, trace)) return false;
-  for (unsigned attempt = 1; table_.entries >= table_.limit; ++attempt) make_way(attempt);
-  if (!kernels::growing_bucket(table_, trace) ||
-      !kernels::growing_bucket(table_, kernels::other_side(trace))) {
-    const bool low = add({trace.tag, trace.hash, trace.bits + 1});
-    const bool high = add({trace.tag, trace.hash | std::uint64_t{1} << trace.bits, trace.bits + 1});
-    return low && high;
+  FilterStats stats{.keys = list_.size(),
+                    .bytes = bytes(),
+                    .target_fpr = params_.target_fpr,
+                    .planned_fpr = bound(*shape_of(params_.slot_bits), params_.expected_keys),
+                    .listed = list_.size(),
+                    .forgotten = forgotten_,
+                    .forget_misses = forget_misses_};
+  if (table_) {
+    stats.keys = table_->keys();
+    stats.predicted_fpr = table_->predicted_fpr();
+    stats.stash = table_->table().stray_count;
   }
-  const auto finer = find_finer(table_, trace);
-  if (finer) erase(*finer);
-  for (unsigned attempt = 1; !kernels::growing_place(table_, trace); ++attempt) make_way(attempt);
-  return !finer;
+  return stats;
 }
 
-void Growing::add_all_of(const Growing& other) {
-  const GrowingTable& from = other.table_;
-  std::uint64_t added = 0;
-  const auto take = [&](const GrowingTrace& trace) { added += add(trace); };
-  // Halves in turn, and each from the bucket on that we split next: what comes is then spread where
-  // there is, or soon will be, room for it.
-  const std::uint64_t starts[] = {table_.halves[0].split, table_.halves[1].split};
-  const std::uint64_t most = std::max(from.halves[0].buckets, from.halves[1].buckets);
-  for (std::uint64_t i = 0; i < 2 * most; ++i) {
-    const std::size_t side = i % 2;
-    const std::uint64_t buckets = from.halves[side].buckets;
-    if (i / 2 >= buckets) continue;
-    const std::uint64_t bucket =
-        (starts[side] + i / 2) % buckets << 1 | static_cast<std::uint64_t>(side);
-    for (unsigned slot = 0; slot < from.shape.slots(); ++slot)
-      if (kernels::growing_get(from, bucket, slot) != 0)
-        take(kernels::growing_trace(from, bucket, slot));
-  }
-  for (std::size_t i = 0; i < from.stray_count; ++i) take(from.strays[i]);
-  keys_ += std::min(added, other.keys_);
-}
-
-// The one with more buckets is the base: its slots know more than the other's table could hold.
 void Growing::merge(const Growing& other) {
   if (other.params_.target_fpr != params_.target_fpr)
     throw BadParameters(
@@ -361,148 +226,73 @@ void Growing::merge(const Growing& other) {
                     "with the same slot=",
                     params_.slot_bits, other.params_.slot_bits));
   if (&other == this) return;
-  const std::uint64_t most =
-      std::max({table_.buckets, other.table_.buckets,
-                buckets_for(table_.shape, table_.entries + other.table_.entries)});
-  if (table_.buckets >= other.table_.buckets) {
-    allocate(most);
-    return add_all_of(other);
+  if (listed() && other.listed()) return merge_lists(other);
+  if (other.listed()) return table_->merge(other.list_.digests());
+  if (!listed()) return table_->merge(*other.table_);
+  Owned<GrowingBuckets> table = table_of_list();
+  table->merge(*other.table_);
+  take(std::move(table));
+}
+
+// All keys at once, so that a refusal leaves it as it was.
+void Growing::merge_lists(const Growing& other) {
+  const auto each_new = [&](const auto& write) {
+    for (const Digest& digest : other.list_.digests())
+      if (!list_.find(digest)) write(digest);
+  };
+  std::size_t keys = list_.size();
+  each_new([&](const Digest&) { ++keys; });
+  if (keys > kMostListed) {
+    Owned<GrowingBuckets> table = table_of_list();
+    each_new([&](const Digest& digest) { table->write(digest); });
+    return take(std::move(table));
   }
-  Growing base(params_, other.table_.buckets, memory());
-  base.allocate(most);
-  base.table_ = other.table_;
-  base.adopt_memory();
-  for (std::size_t i = 0; i < 2; ++i) {
-    const kernels::GrowingHalf& from = other.table_.halves[i];
-    for (std::uint64_t bucket = 0; bucket < from.buckets; ++bucket)
-      std::memcpy(base.table_.halves[i].at(bucket), from.at(bucket), kernels::kGrowingBucketBytes);
-  }
-  base.keys_ = other.keys_;
-  base.forgotten_ = forgotten_;
-  base.forget_misses_ = forget_misses_;
-  base.add_all_of(*this);
-  *this = std::move(base);
+  ShortList both(memory());
+  const auto write = [&](const Digest& digest) {
+    both.grow();
+    both.insert(digest, 0);
+  };
+  for (const Digest& digest : list_.digests()) write(digest);
+  each_new(write);
+  list_ = std::move(both);
 }
 
 void Growing::encode_header(Encoder& to) const {
-  to.u32(params_.slot_bits);
-  to.u64(params_.expected_keys);
+  to.u8(static_cast<std::uint8_t>(params_.slot_bits));
+  to.varint(params_.expected_keys);
   to.f64(params_.target_fpr);
-  to.u64(table_.buckets);
-  to.u64(keys_);
-  to.u32(static_cast<std::uint32_t>(table_.stray_count));
-  for (std::size_t i = 0; i < table_.stray_count; ++i) {
-    to.u64(table_.strays[i].tag);
-    to.u64(table_.strays[i].hash);
-    to.u32(table_.strays[i].bits);
-  }
-}
-
-// In the order in which buckets are added, so that a later snapshot has an earlier one's buckets
-// where that has them, and a delta between the two is small.
-template <class Part>
-void Growing::in_order_of_growth(Part part) const {
-  constexpr std::uint64_t kPageBuckets = kernels::kGrowingPageBuckets;
-  const auto from_to = [&](std::uint64_t begin, std::uint64_t end) {
-    for (const kernels::GrowingHalf& half : table_.halves) {
-      const std::uint64_t until = std::min(end, half.buckets);
-      for (std::uint64_t from = begin, next; from < until; from = next) {
-        next = half.pages == nullptr ? until
-                                     : std::min(until, (from / kPageBuckets + 1) * kPageBuckets);
-        part(half.at(from), (next - from) * kernels::kGrowingBucketBytes);
-      }
-    }
-  };
-  from_to(0, 1);
-  for (std::uint64_t begin = 1; begin < table_.halves[0].buckets; begin *= 2)
-    from_to(begin, 2 * begin);
+  to.u8(listed());
+  if (listed())
+    list_.encode(to, 0);
+  else
+    table_->encode_header(to);
 }
 
 void Growing::encode_payload(Encoder& to) const {
-  in_order_of_growth([&](const std::byte* lines, std::size_t bytes) { to.bytes({lines, bytes}); });
+  if (table_) table_->encode_payload(to);
 }
 
 Growing Growing::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
-  const auto refuse = [](bool wrong) {
-    if (wrong) throw CorruptSnapshot("no filter 'growing' has these fields");
-  };
   Params params;
-  params.slot_bits = header.u32();
-  params.expected_keys = header.u64();
+  params.slot_bits = header.u8();
+  params.expected_keys = header.varint();
   params.target_fpr = header.f64();
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
-  const std::uint64_t buckets = header.u64(), keys = header.u64();
-  refuse(buckets < first_buckets(*shape_of(params.slot_bits), params.expected_keys) ||
-         buckets > kernels::kGrowingMostBuckets);
-  payload.expect_remaining(buckets * kernels::kGrowingBucketBytes, "the table of filter 'growing'");
-  Growing filter(params, buckets, memory);
-  GrowingTable& table = filter.table_;
-  const std::uint32_t strays = header.u32();
-  refuse(strays > kernels::kGrowingMostStrays);
-  for (; table.stray_count < strays; ++table.stray_count) {
-    const GrowingTrace stray{header.u64(), header.u64(), header.u32()};
-    // Strays leave as the table grows, long before it outgrows what is known of them.
-    refuse(stray.tag >> table.shape.tag_bits != 0 || stray.bits > 64 ||
-           stray.bits + kMostStrayLag < table.halves[1].level ||
-           (stray.bits < 64 && stray.hash >> stray.bits != 0));
-    table.strays[table.stray_count] = stray;
+  const std::uint8_t listed = header.u8();
+  if (listed > 1 || (listed == 1 && !starts_listed(params)))
+    throw CorruptSnapshot("filter 'growing' is neither a list nor a table");
+  Growing filter(params, memory);
+  if (listed == 1) {
+    payload.expect_remaining(0, "the payload of a short list");
+    filter.list_.decode(header, kMostListed, 0);
+    if (std::ranges::any_of(filter.list_.stamps(), [](auto stamp) { return stamp != 0; }))
+      throw CorruptSnapshot("the keys of filter 'growing' have no age");
+  } else {
+    filter.table_ = make_owned<GrowingBuckets>(
+        memory, GrowingBuckets::decode(*shape_of(params.slot_bits), first_buckets(params), header,
+                                       payload, memory));
   }
-  filter.in_order_of_growth([&](std::byte* lines, std::size_t bytes) {
-    payload.bytes({lines, bytes});
-  });
-  refuse(!filter.take_count() || table.entries > table.limit || keys > table.entries);
-  filter.keys_ = keys;
   return filter;
-}
-
-namespace {
-
-// Slots by how many zeros stand before their delimiter, in 64 bits; free ones by 64. Four counts
-// side by side, since nearly all slots have the same length and an addition must not wait for the
-// last.
-using ZeroCounts = std::array<std::array<std::uint64_t, 65>, 4>;
-
-template <class Slot>
-void count_zeros(const std::byte* line, ZeroCounts& counts) noexcept {
-  for (std::size_t at = 0; at < kernels::kGrowingBucketBytes; at += 4 * sizeof(Slot)) {
-    std::array<Slot, 4> slots;
-    std::memcpy(slots.data(), line + at, sizeof(slots));
-    for (std::size_t i = 0; i < 4; ++i)
-      ++counts[i][static_cast<std::size_t>(std::countl_zero(std::uint64_t{slots[i]}))];
-  }
-}
-
-}  // namespace
-
-// Counts what a table that was read holds. False: a slot without a delimiter, which is no slot, or
-// a full table of slots without a hash bit, of which a split makes as many as it makes room for.
-bool Growing::take_count() noexcept {
-  const unsigned tag_bits = table_.shape.tag_bits;
-  const auto count = table_.shape.slot_bits == 16   ? count_zeros<std::uint16_t>
-                     : table_.shape.slot_bits == 32 ? count_zeros<std::uint32_t>
-                                                    : count_zeros<std::uint64_t>;
-  std::uint64_t spent = 0;
-  for (std::size_t i = 0; i < table_.stray_count; ++i) ++table_.by_bits[table_.strays[i].bits];
-  for (std::uint64_t side = 0; side < 2; ++side) {
-    const kernels::GrowingHalf& half = table_.halves[side];
-    std::array<ZeroCounts, 2> counts{};  // of buckets that have not been split, and that have
-    for (std::uint64_t i = 0; i < half.buckets; ++i) {
-      const std::uint64_t bucket = i << 1 | side;
-      count(table_.line(bucket), counts[half.level_of(bucket) - half.level]);
-    }
-    for (unsigned is_split = 0; is_split < 2; ++is_split)
-      for (const auto& by_zeros : counts[is_split])
-        for (unsigned zeros = 0; zeros < 64; ++zeros) {
-          const std::uint64_t slots = by_zeros[zeros];
-          if (slots == 0) continue;
-          if (64 - zeros <= tag_bits) return false;
-          const unsigned hash_bits = 63 - zeros - tag_bits;
-          spent += hash_bits == 0 ? slots : 0;
-          table_.by_bits[half.level + is_split + hash_bits] += slots;
-        }
-  }
-  for (const std::uint64_t count_of_bits : table_.by_bits) table_.entries += count_of_bits;
-  return spent <= table_.limit - table_.limit / 16;
 }
 
 static_assert(Filter<Growing> && ForgettingFilter<Growing> && MergingFilter<Growing>);

@@ -282,7 +282,7 @@ TEST(Growing, WithoutMemoryNothingIsLostAndItGoesOnWhenThereIsSome) {
 class HostileGrowing : public testing::Test {
  protected:
   HostileGrowing() {
-    Growing filter = make(32);
+    Growing filter = make(32, Growing::kMostListed + 1);
     fill(filter, random_digests(1, 40));
     header_ = header_of(filter);
     payload_ = payload_of(filter);
@@ -307,13 +307,24 @@ TEST_F(HostileGrowing, MoreSlotsTakenThanItWouldLet) {
   expect_refused();
 }
 TEST_F(HostileGrowing, MoreKeysThanSlotsTaken) {
-  write<std::uint64_t>(header_, 28, 41);
+  write<std::uint64_t>(header_, 20, 41);
+  expect_refused();
+}
+TEST_F(HostileGrowing, NeitherAListNorATable) {
+  write<std::uint8_t>(header_, 11, 2);
+  expect_refused();
+}
+TEST_F(HostileGrowing, AListWhereATableIsExpected) {
+  write<std::uint8_t>(header_, 11, 1);
+  header_.resize(12);
+  header_.push_back(std::byte{0});
+  payload_.clear();
   expect_refused();
 }
 TEST_F(HostileGrowing, BucketsThatAreNotThere) {
   for (const std::uint64_t buckets :
        {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{1} << 33, ~std::uint64_t{0}}) {
-    write(header_, 20, buckets);
+    write(header_, 12, buckets);
     expect_refused();
   }
 }
@@ -321,7 +332,7 @@ TEST_F(HostileGrowing, StraysThatCannotBe) {
   const std::vector<std::byte> sound = header_;
   const auto with_stray = [&](std::uint64_t tag, std::uint64_t hash, std::uint32_t bits) {
     header_ = sound;
-    write<std::uint32_t>(header_, 36, 1);
+    write<std::uint32_t>(header_, 28, 1);
     header_.resize(sound.size() + 20);
     write(header_, sound.size(), tag);
     write(header_, sound.size() + 8, hash);
@@ -330,7 +341,7 @@ TEST_F(HostileGrowing, StraysThatCannotBe) {
   with_stray(1, 5, 64);
   EXPECT_EQ(decoded(header_, payload_).stats().stash, 1u);
   // Of which too little is known to have a bucket: kept for ever, and harmless.
-  with_stray(1, 0, 0);
+  with_stray(1, 0, 1);
   Growing odd = decoded(header_, payload_);
   fill(odd, random_digests(2, 1000));
   EXPECT_EQ(odd.stats().stash, 1u);
@@ -341,7 +352,7 @@ TEST_F(HostileGrowing, StraysThatCannotBe) {
   with_stray(1, 5, 2);
   expect_refused();
   header_ = sound;
-  write<std::uint32_t>(header_, 36, 65);
+  write<std::uint32_t>(header_, 28, 65);
   expect_refused();
 }
 

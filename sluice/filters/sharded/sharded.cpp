@@ -191,6 +191,7 @@ FilterStats ShardedFilter::stats() const {
     all.predicted_fpr += stats.predicted_fpr / count_;
     all.planned_fpr += stats.planned_fpr / count_;
     all.stash += stats.stash;
+    all.listed += stats.listed;
     all.forgotten += stats.forgotten;
     all.forget_misses += stats.forget_misses;
     all.forget_kept += stats.forget_kept;

@@ -1,0 +1,81 @@
+// The table of the growing filter: cache-line buckets of fingerprints that are split one at a time.
+// The filter itself is growing.hpp, the inner loops and the layout are kernels/growing.hpp.
+//
+// A key that finds both of its buckets full moves an occupant to its other one. If a search finds no
+// room, the key is kept in a small stash until a split makes some.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "sluice/base/codec.hpp"
+#include "sluice/base/growable_memory.hpp"
+#include "sluice/kernels/growing.hpp"
+
+namespace sluice {
+
+// Where a trace is held: in a slot, or as a stray.
+struct GrowingPlace {
+  std::uint64_t bucket = 0;
+  unsigned slot = 0;
+  std::size_t stray = kernels::kGrowingMostStrays;
+  unsigned bits = 0;  // known of its hash
+};
+
+class GrowingBuckets {
+ public:
+  static std::uint64_t buckets_for(const kernels::GrowingShape& shape, std::uint64_t entries);
+
+  // Throws NoMemory.
+  GrowingBuckets(const kernels::GrowingShape& shape, std::uint64_t buckets, MemoryResource& memory);
+  GrowingBuckets(GrowingBuckets&& other) noexcept;
+  GrowingBuckets& operator=(GrowingBuckets&& other) noexcept;
+
+  // As a filter's (contract.hpp).
+  Verdict observe(const Digest& digest);
+  std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
+  bool may_contain(const Digest& digest) const noexcept;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  bool forget(const Digest& digest) noexcept;
+
+  // Writes a key that is not held, without asking: it gets a trace of its own even where another
+  // one agrees with it. Throws NoMemory.
+  void write(const Digest& digest);
+  // Takes in what `other` holds. Should memory end on the way, some of that is taken in, and nothing
+  // of this one is lost.
+  void merge(const GrowingBuckets& other);
+  void merge(std::span<const Digest> digests);
+  // Empty, and of as many buckets, which are no more than there are.
+  void reset(std::uint64_t buckets) noexcept;
+
+  std::uint64_t keys() const noexcept { return keys_; }
+  const kernels::GrowingTable& table() const noexcept { return table_; }
+  double predicted_fpr() const;
+  // All that it holds of its resource, without the object itself.
+  std::uint64_t bytes() const noexcept { return memory_[0].taken() + memory_[1].taken(); }
+
+  void encode_header(Encoder& to) const;
+  void encode_payload(Encoder& to) const;
+  // Of at least `fewest` buckets. Throws CorruptSnapshot before it allocates more than is there.
+  static GrowingBuckets decode(const kernels::GrowingShape& shape, std::uint64_t fewest,
+                               Decoder& header, Decoder& payload, MemoryResource& memory);
+
+ private:
+  MemoryResource& memory() const noexcept { return memory_[0].resource(); }
+  void allocate(std::uint64_t buckets);
+  void adopt_memory() noexcept;
+  void observe(std::span<const Digest> digests, std::span<Verdict> verdicts, std::size_t& judged);
+  void make_way(unsigned attempt);
+  bool add(const kernels::GrowingTrace& trace);
+  void erase(const GrowingPlace& place) noexcept;
+  void add_all_of(const GrowingBuckets& other);
+  bool take_count() noexcept;
+  template <class Part>
+  void in_order_of_growth(Part part) const;
+
+  kernels::GrowingTable table_;
+  std::array<GrowableMemory, 2> memory_;  // of the table's halves
+  std::uint64_t keys_ = 0;
+};
+
+}  // namespace sluice
