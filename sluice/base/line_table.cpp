@@ -5,51 +5,43 @@
 #include <bit>
 #include <utility>
 
-#include "sluice/base/checked.hpp"
-
 namespace sluice {
 namespace {
 
 // A smaller table is soon cleared, and found without a division.
 constexpr std::uint64_t kPagesFromBytes = std::uint64_t{64} << 10;
 
+constexpr std::uint64_t kGranuleBytes = LinePages::kGranuleLines * kCacheLineBytes;
+constexpr std::uint64_t kPageBytes = LinePages::kPageLines * kCacheLineBytes;
+
 }  // namespace
 
-LineTable::LineTable(std::uint64_t lines, MemoryResource& resource)
-    : lines_(lines), pages_(resource), cleared_(resource) {
-  const std::uint64_t bytes = checked_multiply(lines, kCacheLineBytes, "a table");
-  if (resource.mapping() != nullptr || bytes <= kPagesFromBytes) {
+LineTable::LineTable(std::uint64_t bytes, MemoryResource& resource) : LineTable(resource) {
+  if (resource.mapping() != nullptr || bytes <= kPagesFromBytes)
     block_ = Memory(bytes, resource);
-    return;
-  }
-  try {
-    take_pages();
-  } catch (...) {
-    release();
-    throw;
-  }
+  else
+    take_pages(bytes);
+  bytes_ = bytes;
 }
 
-void LineTable::take_pages() {
-  constexpr std::uint64_t kPageLines = LinePages::kPageLines;
-  const std::uint64_t count = lines_ / kPageLines + (lines_ % kPageLines != 0);
+// What was taken before one is refused goes back with the destructor.
+void LineTable::take_pages(std::uint64_t bytes) {
+  bytes_ = bytes;
+  const std::uint64_t count = (bytes + kPageBytes - 1) / kPageBytes;
   pages_.reserve(count);
-  const std::uint64_t granules = (lines_ + LinePages::kGranuleLines - 1) / LinePages::kGranuleLines;
+  const std::uint64_t granules = (bytes + kGranuleBytes - 1) / kGranuleBytes;
   cleared_.resize((granules + 63) / 64);
   for (std::size_t page = 0; page < count; ++page) {
-    const std::uint64_t bytes = page_bytes(page);
-    void* const block = resource().allocate(bytes, kCacheLineBytes);
+    void* const block = resource().allocate(page_bytes(page), kCacheLineBytes);
     pages_.push_back(static_cast<std::byte*>(block));
-    page_usable_ += resource().usable(block, bytes, kCacheLineBytes);
+    page_usable_ += resource().usable(block, page_bytes(page), kCacheLineBytes);
   }
 }
 
 // The last one has as many whole granules as are left.
 std::uint64_t LineTable::page_bytes(std::size_t page) const noexcept {
-  const std::uint64_t left = lines_ - page * LinePages::kPageLines;
-  const std::uint64_t lines = std::min(LinePages::kPageLines, left);
-  return (lines + LinePages::kGranuleLines - 1) / LinePages::kGranuleLines *
-         LinePages::kGranuleLines * kCacheLineBytes;
+  const std::uint64_t left = std::min(kPageBytes, bytes_ - page * kPageBytes);
+  return (left + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
 }
 
 void LineTable::release() noexcept {
@@ -58,13 +50,12 @@ void LineTable::release() noexcept {
   pages_.clear();
 }
 
-LineTable::LineTable(LineTable&& other) noexcept
-    : lines_(0), pages_(other.resource()), cleared_(other.resource()) {
+LineTable::LineTable(LineTable&& other) noexcept : LineTable(other.resource()) {
   *this = std::move(other);
 }
 
 LineTable& LineTable::operator=(LineTable&& other) noexcept {
-  std::swap(lines_, other.lines_);
+  std::swap(bytes_, other.bytes_);
   std::swap(block_, other.block_);
   std::swap(pages_, other.pages_);
   std::swap(cleared_, other.cleared_);
@@ -83,7 +74,7 @@ std::uint64_t LineTable::taken() const noexcept {
 std::uint64_t LineTable::count_ones() const noexcept {
   if (pages_.empty()) return block_.count_ones();
   std::uint64_t ones = 0;
-  for (std::uint64_t line = 0; line < lines_; ++line) {
+  for (std::uint64_t line = 0; line < lines(); ++line) {
     if (!pages().is_clear(line)) continue;
     std::array<std::uint64_t, kCacheLineBytes / sizeof(std::uint64_t)> words;
     std::memcpy(words.data(), pages().at(line), kCacheLineBytes);
@@ -99,26 +90,27 @@ void LineTable::clear() noexcept {
     std::ranges::fill(cleared_, 0);
 }
 
-void LineTable::encode(Encoder& to) const {
-  if (pages_.empty()) return to.bytes(block_.bytes());
-  static constexpr std::byte kZeros[LinePages::kGranuleLines * kCacheLineBytes] = {};
-  for (std::uint64_t page = 0; page < lines_; page += LinePages::kPageLines) {
-    const std::uint64_t end = std::min(page + LinePages::kPageLines, lines_);
-    if (to.skip((end - page) * kCacheLineBytes)) continue;
-    for (std::uint64_t line = page; line < end; line += LinePages::kGranuleLines) {
-      const std::uint64_t count = std::min(LinePages::kGranuleLines, end - line);
-      to.bytes({pages().is_clear(line) ? pages().at(line) : kZeros, count * kCacheLineBytes});
+void LineTable::encode(Encoder& to, std::uint64_t bytes) const {
+  if (pages_.empty()) return to.bytes(block_.bytes().first(bytes));
+  static constexpr std::byte kZeros[kGranuleBytes] = {};
+  for (std::uint64_t page = 0; page < bytes; page += kPageBytes) {
+    const std::uint64_t end = std::min(page + kPageBytes, bytes);
+    if (to.skip(end - page)) continue;
+    for (std::uint64_t at = page; at < end; at += kGranuleBytes) {
+      const std::uint64_t line = at / kCacheLineBytes;
+      to.bytes(
+          {pages().is_clear(line) ? pages().at(line) : kZeros, std::min(kGranuleBytes, end - at)});
     }
   }
 }
 
-void LineTable::decode(Decoder& from) {
-  if (pages_.empty()) return from.bytes(block_.bytes());
-  for (std::size_t page = 0; page < pages_.size(); ++page) {
-    const std::uint64_t lines =
-        std::min(LinePages::kPageLines, lines_ - page * LinePages::kPageLines);
-    from.bytes({pages_[page], lines * kCacheLineBytes});
-  }
+void LineTable::decode(Decoder& from, std::uint64_t bytes) {
+  if (pages_.empty()) return from.bytes(block_.bytes().first(bytes));
+  // What is not read stays zero.
+  clear();
+  for (std::uint64_t line = bytes / kCacheLineBytes; line < lines(); ++line) to_write(line);
+  for (std::uint64_t page = 0; page * kPageBytes < bytes; ++page)
+    from.bytes({pages_[page], std::min(kPageBytes, bytes - page * kPageBytes)});
   std::ranges::fill(cleared_, ~std::uint64_t{0});
 }
 

@@ -1,5 +1,5 @@
-// A table of cache lines, zero at first, from a memory resource: one block where it may be mapped or
-// is small, else pages of at most 1 MiB that are cleared as they are reached.
+// A table of zeros, aligned to cache lines, from a memory resource: one block where it may be mapped
+// or is small, else pages of at most 1 MiB that are cleared as they are reached.
 //
 // Pages are all taken when the table is made, so that nothing fails later; but making it, or clear(),
 // only marks their granules of 16 lines as not cleared. Writing to a granule clears it first, and
@@ -46,8 +46,9 @@ struct LinePages {
 
 class LineTable {
  public:
+  LineTable() noexcept : LineTable(default_memory()) {}  // of no bytes
   // Throws NoMemory.
-  LineTable(std::uint64_t lines, MemoryResource& resource);
+  LineTable(std::uint64_t bytes, MemoryResource& resource);
   LineTable(LineTable&& other) noexcept;
   LineTable& operator=(LineTable&& other) noexcept;
   ~LineTable();
@@ -65,25 +66,100 @@ class LineTable {
     return pages_.empty() ? data() + line * kCacheLineBytes : pages().to_write(line);
   }
 
-  std::uint64_t size() const noexcept { return lines_ * kCacheLineBytes; }
+  std::uint64_t size() const noexcept { return bytes_; }
   std::uint64_t taken() const noexcept;
   MemoryResource& resource() const noexcept { return pages_.get_allocator().resource(); }
   std::uint64_t count_ones() const noexcept;
   void clear() noexcept;
 
-  void encode(Encoder& to) const;
-  void decode(Decoder& from);
+  void encode(Encoder& to) const { encode(to, bytes_); }
+  void decode(Decoder& from) { decode(from, bytes_); }
+  // The first `bytes` only.
+  void encode(Encoder& to, std::uint64_t bytes) const;
+  void decode(Decoder& from, std::uint64_t bytes);
 
  private:
-  void take_pages();
+  explicit LineTable(MemoryResource& resource) noexcept : pages_(resource), cleared_(resource) {}
+  std::uint64_t lines() const noexcept { return (bytes_ + kCacheLineBytes - 1) / kCacheLineBytes; }
+  void take_pages(std::uint64_t bytes);
   void release() noexcept;
   std::uint64_t page_bytes(std::size_t page) const noexcept;
 
-  std::uint64_t lines_;
+  std::uint64_t bytes_ = 0;
   Memory block_;
   Vector<std::byte*> pages_;
   Vector<std::uint64_t> cleared_;
   std::uint64_t page_usable_ = 0;  // what all pages hold of the resource
 };
+
+// The 64-bit words of a table. Loops are templates on how they lie, and with_words() chooses one for
+// a whole batch.
+struct FlatWords {
+  std::uint64_t* words;
+
+  std::uint64_t get(std::uint64_t at) const noexcept { return words[at]; }
+  // To be written.
+  std::uint64_t& at(std::uint64_t at) const noexcept { return words[at]; }
+  // To be prefetched.
+  const void* address(std::uint64_t at) const noexcept { return words + at; }
+  // A word from any byte on; the table has a word more than what is read so.
+  std::uint64_t load(std::uint64_t byte) const noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, reinterpret_cast<const std::byte*>(words) + byte, sizeof word);
+    return word;
+  }
+  void store(std::uint64_t byte, std::uint64_t word) const noexcept {
+    std::memcpy(reinterpret_cast<std::byte*>(words) + byte, &word, sizeof word);
+  }
+};
+
+struct PagedWords {
+  static constexpr std::uint64_t kOfLine = kCacheLineBytes / sizeof(std::uint64_t);
+  LinePages pages;
+
+  std::uint64_t get(std::uint64_t at) const noexcept {
+    return reinterpret_cast<const std::uint64_t*>(pages.to_read(at / kOfLine))[at % kOfLine];
+  }
+  std::uint64_t& at(std::uint64_t at) const noexcept {
+    return reinterpret_cast<std::uint64_t*>(pages.to_write(at / kOfLine))[at % kOfLine];
+  }
+  const void* address(std::uint64_t at) const noexcept { return pages.at(at / kOfLine); }
+  std::uint64_t load(std::uint64_t byte) const noexcept {
+    const std::uint64_t shift = byte % 8 * 8;
+    if (shift == 0) return get(byte / 8);
+    return get(byte / 8) >> shift | get(byte / 8 + 1) << (64 - shift);
+  }
+  void store(std::uint64_t byte, std::uint64_t word) const noexcept {
+    const std::uint64_t shift = byte % 8 * 8;
+    if (shift == 0) {
+      at(byte / 8) = word;
+      return;
+    }
+    const std::uint64_t upper = ~std::uint64_t{0} << shift;
+    std::uint64_t& first = at(byte / 8);
+    first = (first & ~upper) | word << shift;
+    std::uint64_t& second = at(byte / 8 + 1);
+    second = (second & upper) | word >> (64 - shift);
+  }
+};
+
+// Calls act(words). What writes through them is not const, whatever the table is here.
+template <class Act>
+[[gnu::always_inline]] inline decltype(auto) with_words(const LineTable& table, Act act) {
+  if (const LinePages pages = table.pages()) [[unlikely]]
+    return act(PagedWords{pages});
+  return act(FlatWords{reinterpret_cast<std::uint64_t*>(table.data())});
+}
+
+// Each word becomes join(word, the other table's). Both tables have as many, all whole.
+template <class Join>
+void join_words(LineTable& table, const LineTable& other, Join join) {
+  with_words(table, [&](auto words) {
+    with_words(other, [&](auto others) {
+      for (std::uint64_t at = 0; at < table.size() / sizeof(std::uint64_t); ++at)
+        words.at(at) = join(words.get(at), others.get(at));
+    });
+  });
+}
 
 }  // namespace sluice

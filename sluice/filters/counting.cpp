@@ -88,20 +88,28 @@ Counting Counting::make(const Params& params, MemoryResource& memory) {
 Counting::Counting(const Params& params, MemoryResource& memory)
     : params_(params), table_(params.counters / 2, memory) {}
 
-bool Counting::may_contain(const Digest& digest) const noexcept {
-  const auto* words = table_.as<std::uint64_t>();
+template <class Words>
+bool Counting::holds(Words words, const Digest& digest) const noexcept {
   for (unsigned probe = 0; probe < params_.probes; ++probe)
     if (nibbles::get(words, position(digest, probe)) == 0) return false;
   return true;
 }
 
-Verdict Counting::observe(const Digest& digest) noexcept {
-  if (may_contain(digest)) return Verdict::duplicate;
-  auto* words = table_.as<std::uint64_t>();
+template <class Words>
+Verdict Counting::observe(Words words, const Digest& digest) noexcept {
+  if (holds(words, digest)) return Verdict::duplicate;
   for (unsigned probe = 0; probe < params_.probes; ++probe)
     nibbles::raise(words, position(digest, probe));
   ++keys_;
   return Verdict::distinct;
+}
+
+bool Counting::may_contain(const Digest& digest) const noexcept {
+  return with_words(table_, [&](auto words) { return holds(words, digest); });
+}
+
+Verdict Counting::observe(const Digest& digest) noexcept {
+  return with_words(table_, [&](auto words) { return observe(words, digest); });
 }
 
 bool Counting::forget(const Digest& digest) noexcept {
@@ -109,9 +117,10 @@ bool Counting::forget(const Digest& digest) noexcept {
     ++forget_misses_;
     return false;
   }
-  auto* words = table_.as<std::uint64_t>();
-  for (unsigned probe = 0; probe < params_.probes; ++probe)
-    nibbles::lower(words, position(digest, probe));
+  with_words(table_, [&](auto words) {
+    for (unsigned probe = 0; probe < params_.probes; ++probe)
+      nibbles::lower(words, position(digest, probe));
+  });
   keys_ -= keys_ > 0;
   ++forgotten_;
   return true;
@@ -123,10 +132,7 @@ void Counting::merge(const Counting& other) {
         "filters 'counting' of different bytes, probes, keys or fpr cannot be merged: make both "
         "with the same ones");
   if (&other == this) return;  // it holds nothing that this one does not
-  auto* words = table_.as<std::uint64_t>();
-  const auto* others = other.table_.as<std::uint64_t>();
-  for (std::uint64_t at = 0; at < params_.counters / kWord; ++at)
-    words[at] = nibbles::sum(words[at], others[at]);
+  join_words(table_, other.table_, nibbles::sum);
   keys_ += other.keys_;
 }
 
@@ -134,14 +140,15 @@ std::size_t Counting::observe(std::span<const Digest> digests,
                               std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
   const bool ahead = table_.size() >= kernels::kPrefetchFromBytes;
-  const auto* words = table_.as<std::uint64_t>();
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    if (ahead && i + kKeysAhead < digests.size()) {
-      for (unsigned probe = 0; probe < params_.probes; ++probe)
-        __builtin_prefetch(words + position(digests[i + kKeysAhead], probe) / kWord, 1);
+  with_words(table_, [&](auto words) {
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      if (ahead && i + kKeysAhead < digests.size()) {
+        for (unsigned probe = 0; probe < params_.probes; ++probe)
+          __builtin_prefetch(words.address(position(digests[i + kKeysAhead], probe) / kWord), 1);
+      }
+      verdicts[i] = observe(words, digests[i]);
     }
-    verdicts[i] = observe(digests[i]);
-  }
+  });
   return digests.size();
 }
 
@@ -149,8 +156,10 @@ void Counting::may_contain(std::span<const Digest> digests,
                            std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
   // No prefetch: half of the absent keys are known after one probe, and most after two.
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+  with_words(table_, [&](auto words) {
+    for (std::size_t i = 0; i < digests.size(); ++i)
+      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
+  });
 }
 
 std::size_t Counting::insert(std::span<const Digest> digests) noexcept {
@@ -167,12 +176,13 @@ void Counting::clear() noexcept {
 // tells more than the count of keys.
 double Counting::sampled_fpr() const {
   constexpr std::uint64_t kSample = 1 << 14;
-  const auto* words = table_.as<std::uint64_t>();
   const std::uint64_t count = params_.counters / kWord;
   const std::uint64_t step = std::max<std::uint64_t>(1, count / kSample);
   std::uint64_t taken = 0, seen = 0;
-  for (std::uint64_t at = 0; at < count; at += step, seen += kWord)
-    taken += nibbles::nonzero(words[at]);
+  with_words(table_, [&](auto words) {
+    for (std::uint64_t at = 0; at < count; at += step, seen += kWord)
+      taken += nibbles::nonzero(words.get(at));
+  });
   return std::pow(static_cast<double>(taken) / static_cast<double>(seen), params_.probes);
 }
 
@@ -195,19 +205,20 @@ void Counting::encode_header(Encoder& to) const {
 }
 
 void Counting::encode_payload(Encoder& to) const {
-  to.bytes(table_.bytes());
+  table_.encode(to);
 }
 
 // Each key adds one for each of its probes and takes no more with it, but where counters are stuck:
 // those have lost count, and stay.
 bool Counting::can_hold(std::uint64_t keys) const noexcept {
-  const auto* words = table_.as<std::uint64_t>();
-  std::uint64_t sum = 0;
-  for (std::uint64_t at = 0; at < params_.counters / kWord; ++at) {
-    if (nibbles::any_stuck(words[at])) return true;
-    sum += nibbles::total(words[at]);
-  }
-  return keys <= sum / params_.probes;
+  return with_words(table_, [&](auto words) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t at = 0; at < params_.counters / kWord; ++at) {
+      if (nibbles::any_stuck(words.get(at))) return true;
+      sum += nibbles::total(words.get(at));
+    }
+    return keys <= sum / params_.probes;
+  });
 }
 
 Counting Counting::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -216,7 +227,7 @@ Counting Counting::decode(Decoder& header, Decoder& payload, MemoryResource& mem
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.counters / 2, "the table of filter 'counting'");
   Counting filter(params, memory);
-  payload.bytes(filter.table_.bytes());
+  filter.table_.decode(payload);
   if (!filter.can_hold(fields.keys))
     throw CorruptSnapshot("filter 'counting' claims more keys than its counters");
   filter.keys_ = fields.keys;

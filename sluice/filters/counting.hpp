@@ -14,7 +14,7 @@
 // Format   snapshot kind 4, version 1.
 #pragma once
 
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/filters/forecast.hpp"
 #include "sluice/hash/probe.hpp"
@@ -69,6 +69,10 @@ class Counting {
 
  private:
   Counting(const Params& params, MemoryResource& memory);
+  template <class Words>
+  bool holds(Words words, const Digest& digest) const noexcept;
+  template <class Words>
+  Verdict observe(Words words, const Digest& digest) noexcept;
   double sampled_fpr() const;
   bool can_hold(std::uint64_t keys) const noexcept;
   std::uint64_t position(const Digest& digest, unsigned probe) const noexcept {
@@ -79,7 +83,7 @@ class Counting {
   std::uint64_t keys_ = 0;
   std::uint64_t forgotten_ = 0;
   std::uint64_t forget_misses_ = 0;
-  Memory table_;
+  LineTable table_;
 };
 
 }  // namespace sluice

@@ -39,7 +39,8 @@ TEST(Nibbles, SumsEachCounterAndStaysAtFifteen) {
 }
 
 TEST(Nibbles, ACounterThatLostCountIsNeverLowered) {
-  std::uint64_t words[2] = {};
+  std::uint64_t table[2] = {};
+  const FlatWords words{table};
   for (int i = 0; i < 14; ++i) nibbles::raise(words, 17);
   nibbles::lower(words, 17);
   EXPECT_EQ(nibbles::get(words, 17), 13u);
@@ -47,8 +48,8 @@ TEST(Nibbles, ACounterThatLostCountIsNeverLowered) {
   for (int i = 0; i < 99; ++i) nibbles::lower(words, 17);
   EXPECT_EQ(nibbles::get(words, 17), 15u);
   nibbles::lower(words, 16);
-  EXPECT_EQ(words[0], 0u);
-  EXPECT_EQ(words[1], 15u << 4) << "a neighbour was touched";
+  EXPECT_EQ(table[0], 0u);
+  EXPECT_EQ(table[1], 15u << 4) << "a neighbour was touched";
 }
 
 TEST(Counting, ForgettingAllLeavesItEmpty) {

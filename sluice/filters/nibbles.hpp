@@ -15,17 +15,23 @@ inline unsigned shift_of(std::uint64_t at) noexcept {
   return static_cast<unsigned>(at % 16) * 4;
 }
 
-inline unsigned get(const std::uint64_t* words, std::uint64_t at) noexcept {
-  return static_cast<unsigned>(words[at / 16] >> shift_of(at)) & 15;
+// `words` are those of a table, as with_words() gives them.
+template <class Words>
+unsigned get(Words words, std::uint64_t at) noexcept {
+  return static_cast<unsigned>(words.get(at / 16) >> shift_of(at)) & 15;
 }
 
-inline void raise(std::uint64_t* words, std::uint64_t at) noexcept {
-  words[at / 16] += std::uint64_t{get(words, at) != kStuck} << shift_of(at);
+template <class Words>
+void raise(Words words, std::uint64_t at) noexcept {
+  std::uint64_t& word = words.at(at / 16);
+  word += std::uint64_t{(word >> shift_of(at) & 15) != kStuck} << shift_of(at);
 }
 
-inline void lower(std::uint64_t* words, std::uint64_t at) noexcept {
-  const unsigned count = get(words, at);
-  words[at / 16] -= std::uint64_t{count != 0 && count != kStuck} << shift_of(at);
+template <class Words>
+void lower(Words words, std::uint64_t at) noexcept {
+  std::uint64_t& word = words.at(at / 16);
+  const std::uint64_t count = word >> shift_of(at) & 15;
+  word -= std::uint64_t{count != 0 && count != kStuck} << shift_of(at);
 }
 
 // Sixteen sums at once, each at most 15: the sum of what is stuck or would pass 15 is stuck.

@@ -213,35 +213,40 @@ Reservoir::Reservoir(const Params& params, MemoryResource& memory)
       random_(params.seed),
       table_(params.bits / 8, memory) {}
 
-void Reservoir::set(std::uint64_t at) noexcept {
-  std::uint64_t& word = table_.as<std::uint64_t>()[at / 64];
+template <class Words>
+void Reservoir::set(Words words, std::uint64_t at) noexcept {
+  std::uint64_t& word = words.at(at / 64);
   ones_ += (word >> (at % 64) & 1) == 0;
   word |= std::uint64_t{1} << (at % 64);
 }
 
-void Reservoir::reset(std::uint64_t at) noexcept {
-  std::uint64_t& word = table_.as<std::uint64_t>()[at / 64];
+template <class Words>
+void Reservoir::reset(Words words, std::uint64_t at) noexcept {
+  std::uint64_t& word = words.at(at / 64);
   ones_ -= word >> (at % 64) & 1;
   word &= ~(std::uint64_t{1} << (at % 64));
 }
 
-void Reservoir::reset_a_set_bit(unsigned filter) noexcept {
+template <class Words>
+void Reservoir::reset_a_set_bit(Words words, unsigned filter) noexcept {
   for (int tries = 0; tries < kMostDraws; ++tries) {
     const std::uint64_t at = draw(filter);
-    if (has(at)) return reset(at);
+    if (has(words, at)) return reset(words, at);
   }
 }
 
 // In every filter the bits from `first` on, and from the beginning where it ends.
-void Reservoir::reset_run(std::uint64_t first) noexcept {
+template <class Words>
+void Reservoir::reset_run(Words words, std::uint64_t first) noexcept {
   std::uint64_t left = params_.resets;
   while (left > 0) {
     const std::uint64_t here = std::min(left, 64 - first % 64);
     const std::uint64_t run = ~std::uint64_t{0} >> (64 - here) << (first % 64);
-    std::uint64_t* const words = table_.as<std::uint64_t>() + first / 64 * params_.filters;
+    const std::uint64_t begin = first / 64 * params_.filters;
     for (unsigned filter = 0; filter < params_.filters; ++filter) {
-      ones_ -= static_cast<std::uint64_t>(std::popcount(words[filter] & run));
-      words[filter] &= ~run;
+      std::uint64_t& word = words.at(begin + filter);
+      ones_ -= static_cast<std::uint64_t>(std::popcount(word & run));
+      word &= ~run;
     }
     left -= here;
     first = first + here == size_ ? 0 : first + here;
@@ -249,18 +254,20 @@ void Reservoir::reset_run(std::uint64_t first) noexcept {
 }
 
 // Resets first, so that a key is remembered for a moment at least.
-void Reservoir::sample(const std::uint64_t* own) noexcept {
+template <class Words>
+void Reservoir::sample(Words words, const std::uint64_t* own) noexcept {
   for (unsigned filter = 0; filter < params_.filters; ++filter) {
-    reset(draw(filter));
-    set(own[filter]);
+    reset(words, draw(filter));
+    set(words, own[filter]);
   }
 }
 
-void Reservoir::swap_in(const std::uint64_t* own) noexcept {
+template <class Words>
+void Reservoir::swap_in(Words words, const std::uint64_t* own) noexcept {
   for (unsigned filter = 0; filter < params_.filters; ++filter) {
-    if (has(own[filter])) continue;
-    reset_a_set_bit(filter);
-    set(own[filter]);
+    if (has(words, own[filter])) continue;
+    reset_a_set_bit(words, filter);
+    set(words, own[filter]);
   }
 }
 
@@ -269,44 +276,49 @@ bool Reservoir::is_sampled() noexcept {
   return records_ <= size_ || scale_to(random_.next(), records_) < size_;
 }
 
-Verdict Reservoir::observe(const Digest& digest) noexcept {
+template <class Words>
+Verdict Reservoir::observe(Words words, const Digest& digest) noexcept {
   std::array<std::uint64_t, model::kMostReservoirFilters> own;
   bool known = true;
   for (unsigned filter = 0; filter < params_.filters; ++filter) {
     own[filter] = position(digest, filter);
-    known &= has(own[filter]);
+    known &= has(words, own[filter]);
   }
   ++records_;
   if (params_.variant == Variant::biased) {
     // Drawn for what is not written as well: so what will be drawn can be told ahead.
     const std::uint64_t first = scale_to(random_.next(), size_);
     if (!known) {
-      reset_run(first);
-      for (unsigned filter = 0; filter < params_.filters; ++filter) set(own[filter]);
+      reset_run(words, first);
+      for (unsigned filter = 0; filter < params_.filters; ++filter) set(words, own[filter]);
     }
   } else if (is_sampled()) {
-    sample(own.data());
+    sample(words, own.data());
   } else if (!known &&
              static_cast<double>(size_) <= params_.threshold * static_cast<double>(records_)) {
-    swap_in(own.data());
+    swap_in(words, own.data());
   }
   return known ? Verdict::duplicate : Verdict::distinct;
 }
 
-bool Reservoir::may_contain(const Digest& digest) const noexcept {
+template <class Words>
+bool Reservoir::holds(Words words, const Digest& digest) const noexcept {
   for (unsigned filter = 0; filter < params_.filters; ++filter)
-    if (!has(position(digest, filter))) return false;
+    if (!has(words, position(digest, filter))) return false;
   return true;
 }
 
-std::size_t Reservoir::observe(std::span<const Digest> digests,
-                               std::span<Verdict> verdicts) noexcept {
-  assert(digests.size() == verdicts.size());
-  if (table_.size() < kernels::kPrefetchFromBytes) {
-    for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(digests[i]);
-    return digests.size();
-  }
-  const auto* words = table_.as<std::uint64_t>();
+Verdict Reservoir::observe(const Digest& digest) noexcept {
+  return with_words(table_, [&](auto words) { return observe(words, digest); });
+}
+
+bool Reservoir::may_contain(const Digest& digest) const noexcept {
+  return with_words(table_, [&](auto words) { return holds(words, digest); });
+}
+
+template <class Words>
+void Reservoir::observe_ahead(Words words, std::span<const Digest> digests,
+                              std::span<Verdict> verdicts) noexcept {
   const unsigned reset_words = params_.variant == Variant::biased ? params_.filters : 0;
   SplitMix64 scout = random_;
   for (std::size_t i = 0; i < kKeysAhead; ++i) scout.next();
@@ -314,21 +326,33 @@ std::size_t Reservoir::observe(std::span<const Digest> digests,
     if (i + kKeysAhead < digests.size()) {
       // In place, as in bloom.cpp.
       for (unsigned filter = 0; filter < params_.filters; ++filter)
-        __builtin_prefetch(words + position(digests[i + kKeysAhead], filter) / 64, 1);
+        __builtin_prefetch(words.address(position(digests[i + kKeysAhead], filter) / 64), 1);
       const std::uint64_t first = scale_to(scout.next(), size_) / 64 * params_.filters;
       for (unsigned word = 0; word < reset_words; word += kWordsALine)
-        __builtin_prefetch(words + first + word, 1);
+        __builtin_prefetch(words.address(first + word), 1);
     }
-    verdicts[i] = observe(digests[i]);
+    verdicts[i] = observe(words, digests[i]);
   }
+}
+
+std::size_t Reservoir::observe(std::span<const Digest> digests,
+                               std::span<Verdict> verdicts) noexcept {
+  assert(digests.size() == verdicts.size());
+  with_words(table_, [&](auto words) {
+    if (table_.size() >= kernels::kPrefetchFromBytes)
+      return observe_ahead(words, digests, verdicts);
+    for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(words, digests[i]);
+  });
   return digests.size();
 }
 
 void Reservoir::may_contain(std::span<const Digest> digests,
                             std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+  with_words(table_, [&](auto words) {
+    for (std::size_t i = 0; i < digests.size(); ++i)
+      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
+  });
 }
 
 std::size_t Reservoir::insert(std::span<const Digest> digests) noexcept {
@@ -367,7 +391,7 @@ void Reservoir::encode_header(Encoder& to) const {
 }
 
 void Reservoir::encode_payload(Encoder& to) const {
-  to.bytes(table_.bytes());
+  table_.encode(to);
 }
 
 Reservoir Reservoir::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -384,11 +408,12 @@ Reservoir Reservoir::decode(Decoder& header, Decoder& payload, MemoryResource& m
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.bits / 8, "the table of filter 'reservoir'");
   Reservoir filter(params, memory);
-  payload.bytes(filter.table_.bytes());
-  const auto* words = filter.table_.as<std::uint64_t>();
-  if (std::any_of(words + filter.size_ / 64 * params.filters, words + params.bits / 64,
-                  [](std::uint64_t word) { return word != 0; }))
-    throw CorruptSnapshot("filter 'reservoir' has bits set beyond its filters");
+  filter.table_.decode(payload);
+  with_words(filter.table_, [&](auto words) {
+    for (std::uint64_t at = filter.size_ / 64 * params.filters; at < params.bits / 64; ++at)
+      if (words.get(at) != 0)
+        throw CorruptSnapshot("filter 'reservoir' has bits set beyond its filters");
+  });
   filter.records_ = records;
   filter.ones_ = filter.table_.count_ones();
   filter.random_ = SplitMix64(state);

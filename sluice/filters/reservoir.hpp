@@ -20,7 +20,7 @@
 // Format   snapshot kind 8, version 1.
 #pragma once
 
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/filters/forecast.hpp"
@@ -93,18 +93,33 @@ class Reservoir {
   std::uint64_t position(const Digest& digest, unsigned filter) const noexcept {
     return table_bit(filter, probe_position(digest, filter, size_));
   }
-  bool has(std::uint64_t at) const noexcept {
-    return (table_.as<std::uint64_t>()[at / 64] >> (at % 64) & 1) != 0;
-  }
-  void set(std::uint64_t at) noexcept;
-  void reset(std::uint64_t at) noexcept;
   std::uint64_t draw(unsigned filter) noexcept {
     return table_bit(filter, scale_to(random_.next(), size_));
   }
-  void reset_a_set_bit(unsigned filter) noexcept;
-  void reset_run(std::uint64_t first) noexcept;
-  void sample(const std::uint64_t* own) noexcept;
-  void swap_in(const std::uint64_t* own) noexcept;
+  // `words` are the table's, as with_words() gives them.
+  template <class Words>
+  static bool has(Words words, std::uint64_t at) noexcept {
+    return (words.get(at / 64) >> (at % 64) & 1) != 0;
+  }
+  template <class Words>
+  void set(Words words, std::uint64_t at) noexcept;
+  template <class Words>
+  void reset(Words words, std::uint64_t at) noexcept;
+  template <class Words>
+  void reset_a_set_bit(Words words, unsigned filter) noexcept;
+  template <class Words>
+  void reset_run(Words words, std::uint64_t first) noexcept;
+  template <class Words>
+  void sample(Words words, const std::uint64_t* own) noexcept;
+  template <class Words>
+  void swap_in(Words words, const std::uint64_t* own) noexcept;
+  template <class Words>
+  Verdict observe(Words words, const Digest& digest) noexcept;
+  template <class Words>
+  void observe_ahead(Words words, std::span<const Digest> digests,
+                     std::span<Verdict> verdicts) noexcept;
+  template <class Words>
+  bool holds(Words words, const Digest& digest) const noexcept;
   bool is_sampled() noexcept;
 
   Params params_;
@@ -112,7 +127,7 @@ class Reservoir {
   std::uint64_t records_ = 0;  // observed so far
   std::uint64_t ones_ = 0;     // bits set
   SplitMix64 random_;
-  Memory table_;
+  LineTable table_;
 };
 
 }  // namespace sluice

@@ -160,72 +160,82 @@ Stable::Stable(const Params& params, MemoryResource& memory)
       random_(params.seed),
       table_(params.bits / 8, memory) {}
 
-void Stable::set(std::uint64_t cell) noexcept {
+template <class Words>
+void Stable::set(Words words, std::uint64_t cell) noexcept {
   const Place at = place(cell);
-  std::uint64_t& word = table_.as<std::uint64_t>()[at.word];
+  std::uint64_t& word = words.at(at.word);
   live_ += (word >> at.shift & mask_) == 0;
   word = (word & ~(mask_ << at.shift)) | std::uint64_t{params_.max} << at.shift;
 }
 
-void Stable::reduce(std::uint64_t cell) noexcept {
+template <class Words>
+void Stable::reduce(Words words, std::uint64_t cell) noexcept {
   const Place at = place(cell);
-  std::uint64_t& word = table_.as<std::uint64_t>()[at.word];
+  std::uint64_t& word = words.at(at.word);
   const std::uint64_t old = word >> at.shift & mask_;
   live_ -= old == 1;
   word -= std::uint64_t{old != 0} << at.shift;
 }
 
 // Cells from `first` on, and from the beginning where the table ends.
-void Stable::reduce_run(std::uint64_t first) noexcept {
+template <class Words>
+[[gnu::always_inline]] inline void Stable::reduce_run(Words words, std::uint64_t first) noexcept {
   std::uint64_t left = params_.decrements;
   while (left > 0) {
     const std::uint64_t here = std::min<std::uint64_t>({left, cells_ - first, 64 - first % 64});
     if (cell_bits_ == 1) {
       // A word at a time.
-      std::uint64_t& word = table_.as<std::uint64_t>()[first / 64];
+      std::uint64_t& word = words.at(first / 64);
       const std::uint64_t run = ~std::uint64_t{0} >> (64 - here) << (first % 64);
       live_ -= static_cast<std::uint64_t>(std::popcount(word & run));
       word &= ~run;
     } else {
-      for (std::uint64_t cell = first; cell < first + here; ++cell) reduce(cell);
+      for (std::uint64_t cell = first; cell < first + here; ++cell) reduce(words, cell);
     }
     left -= here;
     first = first + here == cells_ ? 0 : first + here;
   }
 }
 
-void Stable::reduce_some() noexcept {
-  if (params_.draws == Draws::run) return reduce_run(scale_to(random_.next(), cells_));
+template <class Words>
+void Stable::reduce_some(Words words) noexcept {
+  if (params_.draws == Draws::run) return reduce_run(words, scale_to(random_.next(), cells_));
   for (unsigned draw = 0; draw < params_.decrements; ++draw)
-    reduce(scale_to(random_.next(), cells_));
+    reduce(words, scale_to(random_.next(), cells_));
 }
 
-Verdict Stable::observe(const Digest& digest) noexcept {
+template <class Words>
+Verdict Stable::observe(Words words, const Digest& digest) noexcept {
   std::array<std::uint64_t, model::kMostStableProbes> own;
   bool known = true;
   for (unsigned probe = 0; probe < params_.probes; ++probe) {
     own[probe] = probe_position(digest, probe, cells_);
-    known &= value(own[probe]) != 0;
+    known &= value(words, own[probe]) != 0;
   }
-  reduce_some();
-  for (unsigned probe = 0; probe < params_.probes; ++probe) set(own[probe]);
+  reduce_some(words);
+  for (unsigned probe = 0; probe < params_.probes; ++probe) set(words, own[probe]);
   return known ? Verdict::duplicate : Verdict::distinct;
 }
 
-bool Stable::may_contain(const Digest& digest) const noexcept {
+template <class Words>
+bool Stable::holds(Words words, const Digest& digest) const noexcept {
   for (unsigned probe = 0; probe < params_.probes; ++probe)
-    if (value(probe_position(digest, probe, cells_)) == 0) return false;
+    if (value(words, probe_position(digest, probe, cells_)) == 0) return false;
   return true;
 }
 
-std::size_t Stable::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
-  assert(digests.size() == verdicts.size());
-  if (table_.size() < kernels::kPrefetchFromBytes) {
-    for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(digests[i]);
-    return digests.size();
-  }
-  const auto* words = table_.as<std::uint64_t>();
-  // Each record draws as often as any other, so what will be drawn is known, too.
+Verdict Stable::observe(const Digest& digest) noexcept {
+  return with_words(table_, [&](auto words) { return observe(words, digest); });
+}
+
+bool Stable::may_contain(const Digest& digest) const noexcept {
+  return with_words(table_, [&](auto words) { return holds(words, digest); });
+}
+
+// Each record draws as often as any other, so what will be drawn is known, too.
+template <class Words>
+void Stable::observe_ahead(Words words, std::span<const Digest> digests,
+                           std::span<Verdict> verdicts) noexcept {
   const unsigned draws = params_.draws == Draws::run ? 1 : params_.decrements;
   SplitMix64 scout = random_;
   for (std::size_t i = 0; i < kKeysAhead * draws; ++i) scout.next();
@@ -234,20 +244,31 @@ std::size_t Stable::observe(std::span<const Digest> digests, std::span<Verdict> 
       // In place, as in bloom.cpp.
       for (unsigned probe = 0; probe < params_.probes; ++probe)
         __builtin_prefetch(
-            words + place(probe_position(digests[i + kKeysAhead], probe, cells_)).word, 1);
+            words.address(place(probe_position(digests[i + kKeysAhead], probe, cells_)).word), 1);
       for (unsigned draw = 0; draw < draws; ++draw)
-        __builtin_prefetch(words + place(scale_to(scout.next(), cells_)).word, 1);
+        __builtin_prefetch(words.address(place(scale_to(scout.next(), cells_)).word), 1);
     }
-    verdicts[i] = observe(digests[i]);
+    verdicts[i] = observe(words, digests[i]);
   }
+}
+
+std::size_t Stable::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
+  assert(digests.size() == verdicts.size());
+  with_words(table_, [&](auto words) {
+    if (table_.size() >= kernels::kPrefetchFromBytes)
+      return observe_ahead(words, digests, verdicts);
+    for (std::size_t i = 0; i < digests.size(); ++i) verdicts[i] = observe(words, digests[i]);
+  });
   return digests.size();
 }
 
 void Stable::may_contain(std::span<const Digest> digests,
                          std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+  with_words(table_, [&](auto words) {
+    for (std::size_t i = 0; i < digests.size(); ++i)
+      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
+  });
 }
 
 std::size_t Stable::insert(std::span<const Digest> digests) noexcept {
@@ -276,7 +297,9 @@ FilterStats Stable::stats() const {
 std::uint64_t Stable::count_live() const noexcept {
   if (cell_bits_ == 1) return table_.count_ones();
   std::uint64_t live = 0;
-  for (std::uint64_t cell = 0; cell < cells_; ++cell) live += value(cell) != 0;
+  with_words(table_, [&](auto words) {
+    for (std::uint64_t cell = 0; cell < cells_; ++cell) live += value(words, cell) != 0;
+  });
   return live;
 }
 
@@ -292,7 +315,7 @@ void Stable::encode_header(Encoder& to) const {
 }
 
 void Stable::encode_payload(Encoder& to) const {
-  to.bytes(table_.bytes());
+  table_.encode(to);
 }
 
 Stable Stable::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -308,11 +331,13 @@ Stable Stable::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.bits / 8, "the table of filter 'stable'");
   Stable filter(params, memory);
-  payload.bytes(filter.table_.bytes());
+  filter.table_.decode(payload);
   if (params.max < filter.mask_)
-    for (std::uint64_t cell = 0; cell < filter.cells_; ++cell)
-      if (filter.value(cell) > params.max)
-        throw CorruptSnapshot("filter 'stable' has a cell above its maximum");
+    with_words(filter.table_, [&](auto words) {
+      for (std::uint64_t cell = 0; cell < filter.cells_; ++cell)
+        if (filter.value(words, cell) > params.max)
+          throw CorruptSnapshot("filter 'stable' has a cell above its maximum");
+    });
   filter.live_ = filter.count_live();
   filter.random_ = SplitMix64(state);
   return filter;

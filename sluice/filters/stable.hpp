@@ -16,7 +16,7 @@
 // maximum. So the share of cells at zero settles at a stable point, and with it the error.
 #pragma once
 
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/filters/forecast.hpp"
@@ -92,14 +92,27 @@ class Stable {
     const std::uint64_t bit = cell * cell_bits_;
     return {bit / 64, static_cast<unsigned>(bit % 64)};
   }
-  std::uint64_t value(std::uint64_t cell) const noexcept {
+  // `words` are the table's, as with_words() gives them.
+  template <class Words>
+  std::uint64_t value(Words words, std::uint64_t cell) const noexcept {
     const Place at = place(cell);
-    return table_.as<std::uint64_t>()[at.word] >> at.shift & mask_;
+    return words.get(at.word) >> at.shift & mask_;
   }
-  void set(std::uint64_t cell) noexcept;
-  void reduce(std::uint64_t cell) noexcept;
-  void reduce_run(std::uint64_t first) noexcept;
-  void reduce_some() noexcept;
+  template <class Words>
+  void set(Words words, std::uint64_t cell) noexcept;
+  template <class Words>
+  void reduce(Words words, std::uint64_t cell) noexcept;
+  template <class Words>
+  void reduce_run(Words words, std::uint64_t first) noexcept;
+  template <class Words>
+  void reduce_some(Words words) noexcept;
+  template <class Words>
+  Verdict observe(Words words, const Digest& digest) noexcept;
+  template <class Words>
+  void observe_ahead(Words words, std::span<const Digest> digests,
+                     std::span<Verdict> verdicts) noexcept;
+  template <class Words>
+  bool holds(Words words, const Digest& digest) const noexcept;
   std::uint64_t count_live() const noexcept;
 
   Params params_;
@@ -108,7 +121,7 @@ class Stable {
   std::uint64_t cells_;
   std::uint64_t live_ = 0;  // cells above zero
   SplitMix64 random_;
-  Memory table_;
+  LineTable table_;
 };
 
 }  // namespace sluice

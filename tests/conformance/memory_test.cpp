@@ -311,6 +311,16 @@ constexpr const char* kLarge[] = {
     "cohort,keys=450k,slot=32",
     "cohort,keys=450k,slot=40",
     "cohort,keys=450k,slot=48",
+    "bloom,layout=classic,keys=500k,fpr=1e-6",
+    "counting,keys=400k,fpr=0.01",
+    "stable,bytes=3MiB,fpr=0.01",
+    "stable,bytes=3MiB,fpr=0.01,max=3,draws=independent",
+    "reservoir,bytes=3MiB,fpr=0.01",
+    "reservoir,bytes=3MiB,fpr=0.01,variant=paper",
+    "timing,keys=450k",
+    "timer,keys=450k,fpr=0.01",
+    "dynamic,layout=plain,keys=1M,fpr=1e-3",
+    "dynamic,keys=200k,fpr=1e-3,forget=yes",
 };
 
 class LargeInPages : public ::testing::TestWithParam<const char*> {};

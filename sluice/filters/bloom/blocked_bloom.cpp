@@ -53,7 +53,7 @@ BlockedBloom BlockedBloom::make(const Params& params, MemoryResource& memory) {
 }
 
 BlockedBloom::BlockedBloom(const Params& params, MemoryResource& memory)
-    : params_(params), memory_(params.blocks, memory) {}
+    : params_(params), memory_(params.blocks * kernels::kBlockBytes, memory) {}
 
 std::size_t BlockedBloom::observe(std::span<const Digest> digests,
                                   std::span<Verdict> verdicts) noexcept {

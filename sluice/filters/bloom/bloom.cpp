@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <functional>
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/bloom/bloom_family.hpp"
@@ -57,41 +58,51 @@ Bloom Bloom::make(const Params& params, MemoryResource& memory) {
 Bloom::Bloom(const Params& params, MemoryResource& memory)
     : params_(params), table_(params.bits / 8, memory) {}
 
-Verdict Bloom::observe(const Digest& digest) noexcept {
-  auto* words = table_.as<std::uint64_t>();
+template <class Words>
+Verdict Bloom::observe(Words words, const Digest& digest) noexcept {
   std::uint64_t missing = 0;
   for (unsigned probe = 0; probe < params_.probes; ++probe) {
     const std::uint64_t at = position(digest, probe);
     const std::uint64_t mask = std::uint64_t{1} << (at % 64);
-    missing |= mask & ~words[at / 64];
-    words[at / 64] |= mask;
+    std::uint64_t& word = words.at(at / 64);
+    missing |= mask & ~word;
+    word |= mask;
   }
   keys_ += missing != 0;
   return missing == 0 ? Verdict::duplicate : Verdict::distinct;
 }
 
-bool Bloom::may_contain(const Digest& digest) const noexcept {
-  const auto* words = table_.as<std::uint64_t>();
+template <class Words>
+bool Bloom::holds(Words words, const Digest& digest) const noexcept {
   for (unsigned probe = 0; probe < params_.probes; ++probe) {
     const std::uint64_t at = position(digest, probe);
-    if ((words[at / 64] >> (at % 64) & 1) == 0) return false;
+    if ((words.get(at / 64) >> (at % 64) & 1) == 0) return false;
   }
   return true;
+}
+
+Verdict Bloom::observe(const Digest& digest) noexcept {
+  return with_words(table_, [&](auto words) { return observe(words, digest); });
+}
+
+bool Bloom::may_contain(const Digest& digest) const noexcept {
+  return with_words(table_, [&](auto words) { return holds(words, digest); });
 }
 
 std::size_t Bloom::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) noexcept {
   assert(digests.size() == verdicts.size());
   const bool ahead = table_.size() >= kernels::kPrefetchFromBytes;
-  const auto* words = table_.as<std::uint64_t>();
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    if (ahead && i + kKeysAhead < digests.size()) {
-      // In place, and in no function of its own: GCC takes one that only prefetches for one without
-      // effect, and drops the call.
-      for (unsigned probe = 0; probe < params_.probes; ++probe)
-        __builtin_prefetch(words + position(digests[i + kKeysAhead], probe) / 64, 1);
+  with_words(table_, [&](auto words) {
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      if (ahead && i + kKeysAhead < digests.size()) {
+        // In place, and in no function of its own: GCC takes one that only prefetches for one
+        // without effect, and drops the call.
+        for (unsigned probe = 0; probe < params_.probes; ++probe)
+          __builtin_prefetch(words.address(position(digests[i + kKeysAhead], probe) / 64), 1);
+      }
+      verdicts[i] = observe(words, digests[i]);
     }
-    verdicts[i] = observe(digests[i]);
-  }
+  });
   return digests.size();
 }
 
@@ -99,8 +110,10 @@ void Bloom::may_contain(std::span<const Digest> digests,
                         std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
   // No prefetch: half of the absent keys are known after one probe, and most after two.
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+  with_words(table_, [&](auto words) {
+    for (std::size_t i = 0; i < digests.size(); ++i)
+      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
+  });
 }
 
 std::size_t Bloom::insert(std::span<const Digest> digests) noexcept {
@@ -118,9 +131,7 @@ void Bloom::merge(const Bloom& other) {
     throw BadParameters("filters 'bloom' can be merged when they are made alike, but one has " +
                         params_.settings().text() + " and the other " +
                         other.params_.settings().text());
-  auto* words = table_.as<std::uint64_t>();
-  const auto* theirs = other.table_.as<std::uint64_t>();
-  for (std::uint64_t at = 0; at < params_.bits / 64; ++at) words[at] |= theirs[at];
+  join_words(table_, other.table_, std::bit_or<>{});
   const std::uint64_t ones = table_.count_ones();
   keys_ = model::merged_keys(keys_, other.keys_, ones,
                              model::bloom_keys_of_ones(static_cast<double>(params_.bits),
@@ -131,12 +142,13 @@ void Bloom::merge(const Bloom& other) {
 // many are lost, the table itself tells more: the share of ones in a sample of it.
 double Bloom::sampled_fpr() const {
   constexpr std::uint64_t kSample = 1 << 14;
-  const auto* words = table_.as<std::uint64_t>();
   const std::uint64_t count = params_.bits / 64;
   const std::uint64_t step = std::max<std::uint64_t>(1, count / kSample);
   std::uint64_t ones = 0, seen = 0;
-  for (std::uint64_t at = 0; at < count; at += step, seen += 64)
-    ones += static_cast<std::uint64_t>(std::popcount(words[at]));
+  with_words(table_, [&](auto words) {
+    for (std::uint64_t at = 0; at < count; at += step, seen += 64)
+      ones += static_cast<std::uint64_t>(std::popcount(words.get(at)));
+  });
   return std::pow(static_cast<double>(ones) / static_cast<double>(seen), params_.probes);
 }
 
@@ -157,7 +169,7 @@ void Bloom::encode_header(Encoder& to) const {
 }
 
 void Bloom::encode_payload(Encoder& to) const {
-  to.bytes(table_.bytes());
+  table_.encode(to);
 }
 
 Bloom Bloom::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -166,7 +178,7 @@ Bloom Bloom::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
   payload.expect_remaining(params.bits / 8, "the table of filter 'bloom'");
   Bloom filter(params, memory);
-  payload.bytes(filter.table_.bytes());
+  filter.table_.decode(payload);
   if (fields.keys > filter.table_.count_ones())
     throw CorruptSnapshot("filter 'bloom' claims more keys than its table has bits set");
   filter.keys_ = fields.keys;

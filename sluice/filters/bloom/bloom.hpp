@@ -10,7 +10,7 @@
 // Format   snapshot kind 2, version 1.
 #pragma once
 
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/filters/forecast.hpp"
 #include "sluice/hash/probe.hpp"
@@ -59,6 +59,10 @@ class Bloom {
 
  private:
   Bloom(const Params& params, MemoryResource& memory);
+  template <class Words>
+  Verdict observe(Words words, const Digest& digest) noexcept;
+  template <class Words>
+  bool holds(Words words, const Digest& digest) const noexcept;
   double sampled_fpr() const;
 
   // Probe i of a digest, in [0, bits): part of the format.
@@ -68,7 +72,7 @@ class Bloom {
 
   Params params_;
   std::uint64_t keys_ = 0;
-  Memory table_;
+  LineTable table_;
 };
 
 }  // namespace sluice

@@ -29,7 +29,7 @@ Cohort Cohort::make(const Params& params, MemoryResource& memory) {
 // All zero is number 0, and the first youngest one is the first for which that is dead: a new table
 // needs no writing. The generations before have numbers too, for keys that come late.
 Cohort::Cohort(const Params& params, MemoryResource& memory)
-    : params_(params), strays_(memory), memory_(params.buckets, memory) {
+    : params_(params), strays_(memory), memory_(params.buckets * kernels::kBucketBytes, memory) {
   strays_.reserve(kMostStrays);
   reset();
 }

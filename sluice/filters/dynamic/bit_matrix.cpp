@@ -223,11 +223,12 @@ void BitMatrix::gather(std::size_t filter, std::uint64_t first_word,
     out[i] = group.gather(column_of(filter), first_word + i);
 }
 
-void BitMatrix::weave(std::size_t first, std::span<const std::uint64_t* const> tables) noexcept {
+void BitMatrix::weave(std::size_t first, std::span<const LineTable* const> tables) noexcept {
   MatrixGroup& group = group_of(first);
   std::array<std::uint64_t, MatrixGroup::kMostWoven> bits;
   for (std::uint64_t block = 0; block < rows_ / kWordBits; ++block) {
-    for (std::size_t i = 0; i < tables.size(); ++i) bits[i] = tables[i][block];
+    for (std::size_t i = 0; i < tables.size(); ++i)
+      bits[i] = with_words(*tables[i], [&](auto words) { return words.get(block); });
     group.weave(column_of(first), block, std::span(bits).first(tables.size()));
   }
 }

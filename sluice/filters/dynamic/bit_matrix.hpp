@@ -12,7 +12,7 @@
 #include <limits>
 #include <span>
 
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/hash/probe.hpp"
 
 namespace sluice {
@@ -124,7 +124,7 @@ class BitMatrix {
               std::span<std::uint64_t> out) const noexcept;
   // Adds the tables of filters from `first` on: one, or up to kMostWoven in one group from a multiple
   // of it on.
-  void weave(std::size_t first, std::span<const std::uint64_t* const> tables) noexcept;
+  void weave(std::size_t first, std::span<const LineTable* const> tables) noexcept;
   void join(std::size_t into, std::size_t from) noexcept;
   void clear(std::size_t filter) noexcept;
   void clear() noexcept;

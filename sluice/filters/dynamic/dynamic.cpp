@@ -160,7 +160,7 @@ void Dynamic::add(ProbeWords& words) {
 void Dynamic::append(const DynamicShape& shape) {
   if (in_matrix()) {
     matrix_.reserve(pieces_.size() + 1);
-    pieces_.push_back({shape, 0, Memory()});
+    pieces_.push_back({shape, 0, LineTable()});
   } else {
     pieces_.push_back(DynamicPiece::make(shape, memory()));
   }

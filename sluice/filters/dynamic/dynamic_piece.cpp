@@ -1,7 +1,7 @@
 #include "sluice/filters/dynamic/dynamic_piece.hpp"
 
-#include <algorithm>
 #include <cassert>
+#include <functional>
 #include <string>
 
 #include "sluice/base/error.hpp"
@@ -22,41 +22,41 @@ const char* what_is_wrong(const DynamicShape& shape) noexcept {
 }
 
 DynamicPiece DynamicPiece::copy(MemoryResource& memory) const {
-  DynamicPiece same{shape, keys, Memory(table.size(), memory)};
-  std::ranges::copy(table.bytes(), same.table.data());
+  DynamicPiece same = make(shape, memory);
+  same.keys = keys;
+  join_words(same.table, table, std::bit_or<>{});
   return same;
 }
 
 void DynamicPiece::write(ProbeWords& words) noexcept {
-  auto* table_words = table.as<std::uint64_t>();
-  for (unsigned probe = 0; probe < shape.probes; ++probe) {
-    const std::uint64_t at = scale_to(words[probe], shape.bits);
-    if (shape.counted)
-      nibbles::raise(table_words, at);
-    else
-      table_words[at / 64] |= std::uint64_t{1} << (at % 64);
-  }
+  with_words(table, [&](auto table_words) {
+    for (unsigned probe = 0; probe < shape.probes; ++probe) {
+      const std::uint64_t at = scale_to(words[probe], shape.bits);
+      if (shape.counted)
+        nibbles::raise(table_words, at);
+      else
+        table_words.at(at / 64) |= std::uint64_t{1} << (at % 64);
+    }
+  });
 }
 
 void DynamicPiece::erase(ProbeWords& words) noexcept {
   assert(shape.counted);
-  for (unsigned probe = 0; probe < shape.probes; ++probe)
-    nibbles::lower(table.as<std::uint64_t>(), scale_to(words[probe], shape.bits));
+  with_words(table, [&](auto table_words) {
+    for (unsigned probe = 0; probe < shape.probes; ++probe)
+      nibbles::lower(table_words, scale_to(words[probe], shape.bits));
+  });
 }
 
 void DynamicPiece::join(const DynamicPiece& other) noexcept {
   assert(shape == other.shape);
-  auto* words = table.as<std::uint64_t>();
-  const auto* others = other.table.as<std::uint64_t>();
-  for (std::size_t i = 0; i < table.size() / 8; ++i)
-    words[i] = shape.counted ? nibbles::sum(words[i], others[i]) : words[i] | others[i];
+  shape.counted ? join_words(table, other.table, nibbles::sum)
+                : join_words(table, other.table, std::bit_or<>{});
 }
 
 void DynamicPiece::meet(const DynamicPiece& other) noexcept {
   assert(shape == other.shape && !shape.counted);
-  auto* words = table.as<std::uint64_t>();
-  const auto* others = other.table.as<std::uint64_t>();
-  for (std::size_t i = 0; i < table.size() / 8; ++i) words[i] &= others[i];
+  join_words(table, other.table, std::bit_and<>{});
 }
 
 void encode_piece_fields(const DynamicPiece& piece, Encoder& to) {
@@ -80,7 +80,7 @@ DynamicPiece decode_piece(Decoder& from, bool counted, MemoryResource& memory) {
     throw CorruptSnapshot("a filter of a 'dynamic' series is larger than what is left of it");
   DynamicPiece piece = DynamicPiece::make(shape, memory);
   piece.keys = keys;
-  from.bytes(piece.table.bytes());
+  piece.table.decode(from);
   return piece;
 }
 

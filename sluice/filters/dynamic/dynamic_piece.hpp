@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sluice/base/codec.hpp"
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/hash/probe.hpp"
 
 namespace sluice {
@@ -26,11 +26,11 @@ const char* what_is_wrong(const DynamicShape& shape) noexcept;
 struct DynamicPiece {
   DynamicShape shape;
   std::uint64_t keys = 0;  // n_r
-  Memory table;            // empty where the bits lie in a matrix
+  LineTable table;         // empty where the bits lie in a matrix
 
   // With a table of zeros. Throws NoMemory.
   static DynamicPiece make(const DynamicShape& shape, MemoryResource& memory) {
-    return {shape, 0, Memory(shape.bytes(), memory)};
+    return {shape, 0, LineTable(shape.bytes(), memory)};
   }
   // Throws NoMemory.
   DynamicPiece copy(MemoryResource& memory) const;
@@ -42,20 +42,11 @@ struct DynamicPiece {
   }
 
   bool claims(ProbeWords& words) const noexcept {
-    const auto* table_words = table.as<std::uint64_t>();
-    // A counter of four bits stands in sixteen a word, a bit in 64.
-    const unsigned shift = shape.counted ? 4 : 6;
-    const std::uint64_t mask = shape.counted ? 15 : 1;
-    for (unsigned probe = 0; probe < shape.probes; ++probe) {
-      const std::uint64_t at = scale_to(words[probe], shape.bits);
-      const std::uint64_t place = (at << (6 - shift)) % 64;
-      if ((table_words[at >> shift] >> place & mask) == 0) return false;
-    }
-    return true;
+    return with_words(table, [&](auto table_words) { return claims(table_words, words); });
   }
-  const std::byte* address(std::uint64_t word) const noexcept {
-    const std::uint64_t at = scale_to(word, shape.bits);
-    return table.data() + (shape.counted ? at / 2 : at / 8);
+  const void* address(std::uint64_t word) const noexcept {
+    const std::uint64_t at = scale_to(word, shape.bits) / (shape.counted ? 16 : 64);
+    return with_words(table, [&](auto table_words) { return table_words.address(at); });
   }
   void write(ProbeWords& words) noexcept;
   // Only where there are counters.
@@ -63,6 +54,20 @@ struct DynamicPiece {
   // Takes in what a piece of the same shape holds, or leaves only what both do (bits only).
   void join(const DynamicPiece& other) noexcept;
   void meet(const DynamicPiece& other) noexcept;
+
+ private:
+  template <class Words>
+  bool claims(Words table_words, ProbeWords& words) const noexcept {
+    // A counter of four bits stands in sixteen a word, a bit in 64.
+    const unsigned shift = shape.counted ? 4 : 6;
+    const std::uint64_t mask = shape.counted ? 15 : 1;
+    for (unsigned probe = 0; probe < shape.probes; ++probe) {
+      const std::uint64_t at = scale_to(words[probe], shape.bits);
+      const std::uint64_t place = (at << (6 - shift)) % 64;
+      if ((table_words.get(at >> shift) >> place & mask) == 0) return false;
+    }
+    return true;
+  }
 };
 
 // The fields that stand before a piece's table in a snapshot, and how many bytes they take.

@@ -84,7 +84,10 @@ DynamicPiece Dynamic::copy_of(std::size_t index, MemoryResource& memory) const {
   if (!in_matrix()) return pieces_[index].copy(memory);
   DynamicPiece piece = DynamicPiece::make(pieces_[index].shape, memory);
   piece.keys = pieces_[index].keys;
-  matrix_.gather(index, 0, {piece.table.as<std::uint64_t>(), piece.table.size() / 8});
+  with_words(piece.table, [&](auto words) {
+    for (std::uint64_t at = 0; at < matrix_.rows() / 64; ++at)
+      matrix_.gather(index, at, std::span(&words.at(at), 1));
+  });
   return piece;
 }
 
@@ -92,8 +95,8 @@ void Dynamic::adopt(DynamicPiece piece) {
   const std::uint64_t keys = piece.keys;
   if (in_matrix()) {
     matrix_.reserve(pieces_.size() + 1);
-    pieces_.push_back({piece.shape, keys, Memory()});
-    const std::uint64_t* const table = piece.table.as<std::uint64_t>();
+    pieces_.push_back({piece.shape, keys, LineTable()});
+    const LineTable* const table = &piece.table;
     matrix_.weave(pieces_.size() - 1, std::span(&table, 1));
   } else {
     pieces_.push_back(std::move(piece));
@@ -106,16 +109,16 @@ void Dynamic::adopt(DynamicPiece piece) {
 void Dynamic::adopt_some(DynamicPieces& pieces) {
   if (!in_matrix()) return adopt(pieces.next());
   std::array<DynamicPiece, MatrixGroup::kMostWoven> some;
-  std::array<const std::uint64_t*, MatrixGroup::kMostWoven> tables;
+  std::array<const LineTable*, MatrixGroup::kMostWoven> tables;
   const std::size_t count = std::min<std::uint64_t>(some.size(), pieces.left());
   for (std::size_t i = 0; i < count; ++i) {
     some[i] = pieces.next();
-    tables[i] = some[i].table.as<std::uint64_t>();
+    tables[i] = &some[i].table;
   }
   matrix_.weave(pieces_.size(), std::span(tables).first(count));
   for (std::size_t i = 0; i < count; ++i) {
     keys_ += some[i].keys;
-    pieces_.push_back({some[i].shape, some[i].keys, Memory()});
+    pieces_.push_back({some[i].shape, some[i].keys, LineTable()});
   }
 }
 
@@ -188,7 +191,7 @@ void Dynamic::encode_payload(Encoder& to) const {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     encode_piece_fields(pieces_[i], to);
     if (!in_matrix()) {
-      to.bytes(pieces_[i].table.bytes());
+      pieces_[i].table.encode(to);
       continue;
     }
     // Some at a time: a whole filter of its own would be a second copy.

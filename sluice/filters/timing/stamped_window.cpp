@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
@@ -64,20 +63,18 @@ std::uint64_t StampedWindow::bytes_of(const Shape& shape) {
   return shape.table_bytes() + kWordBytes + GenerationCounts::bytes_for(shape.generations);
 }
 
-std::uint32_t StampedWindow::get(std::uint64_t cell) const noexcept {
+template <class Words>
+std::uint32_t StampedWindow::get(Words words, std::uint64_t cell) const noexcept {
   const std::uint64_t bit = cell * shape_.bits;
-  std::uint64_t word;
-  std::memcpy(&word, memory_.data() + bit / 8, kWordBytes);
-  return static_cast<std::uint32_t>(word >> (bit % 8) & ((std::uint64_t{1} << shape_.bits) - 1));
+  return static_cast<std::uint32_t>(words.load(bit / 8) >> (bit % 8) &
+                                    ((std::uint64_t{1} << shape_.bits) - 1));
 }
 
-void StampedWindow::put(std::uint64_t cell, std::uint32_t stamp) noexcept {
+template <class Words>
+void StampedWindow::put(Words words, std::uint64_t cell, std::uint32_t stamp) noexcept {
   const std::uint64_t bit = cell * shape_.bits;
   const std::uint64_t mask = ((std::uint64_t{1} << shape_.bits) - 1) << (bit % 8);
-  std::uint64_t word;
-  std::memcpy(&word, memory_.data() + bit / 8, kWordBytes);
-  word = (word & ~mask) | std::uint64_t{stamp} << (bit % 8);
-  std::memcpy(memory_.data() + bit / 8, &word, kWordBytes);
+  words.store(bit / 8, (words.load(bit / 8) & ~mask) | std::uint64_t{stamp} << (bit % 8));
 }
 
 unsigned StampedWindow::age_of_stamp(std::uint32_t stamp) const noexcept {
@@ -89,14 +86,21 @@ std::uint32_t StampedWindow::stamp_of_age(unsigned age) const noexcept {
   return now_ > age ? now_ - age : now_ + cycle_ - age;
 }
 
-void StampedWindow::look(const Digest& digest, Sight& sight) const noexcept {
+template <class Words>
+void StampedWindow::look(Words words, const Digest& digest, Sight& sight) const noexcept {
   const std::uint64_t base = base_of(digest);
   sight.oldest = 0;
   for (unsigned probe = 0; probe < shape_.probes; ++probe) {
     sight.cells[probe] = cell_of(digest, base, probe);
-    sight.ages[probe] = age_of_stamp(get(sight.cells[probe]));
+    sight.ages[probe] = age_of_stamp(get(words, sight.cells[probe]));
     sight.oldest = std::max(sight.oldest, sight.ages[probe]);
   }
+}
+
+StampedWindow::Sight StampedWindow::sight_of(const Digest& digest) const noexcept {
+  Sight sight;
+  with_words(memory_, [&](auto words) { look(words, digest, sight); });
+  return sight;
 }
 
 bool StampedWindow::held(const Sight& sight) const noexcept {
@@ -109,20 +113,27 @@ bool StampedWindow::held(const Sight& sight) const noexcept {
 }
 
 // A cell keeps the later of two times.
-void StampedWindow::write(const Sight& sight, unsigned age) noexcept {
+template <class Words>
+void StampedWindow::write(Words words, const Sight& sight, unsigned age) noexcept {
   const std::uint32_t stamp = stamp_of_age(age);
   for (unsigned probe = 0; probe < shape_.probes; ++probe)
-    if (sight.ages[probe] > age) put(sight.cells[probe], stamp);
+    if (sight.ages[probe] > age) put(words, sight.cells[probe], stamp);
+}
+
+void StampedWindow::write(const Sight& sight, unsigned age) noexcept {
+  with_words(memory_, [&](auto words) { write(words, sight, age); });
 }
 
 void StampedWindow::sweep(std::uint64_t cells) noexcept {
   std::uint64_t left = std::min(cells, sweep_due_);
   sweep_due_ -= left;
-  for (; left > 0; --left) {
-    const std::uint32_t stamp = get(swept_);
-    if (stamp != 0 && age_of_stamp(stamp) > shape_.generations) put(swept_, 0);
-    swept_ = swept_ + 1 == shape_.cells() ? 0 : swept_ + 1;
-  }
+  with_words(memory_, [&](auto words) {
+    for (; left > 0; --left) {
+      const std::uint32_t stamp = get(words, swept_);
+      if (stamp != 0 && age_of_stamp(stamp) > shape_.generations) put(words, swept_, 0);
+      swept_ = swept_ + 1 == shape_.cells() ? 0 : swept_ + 1;
+    }
+  });
 }
 
 void StampedWindow::rotate() noexcept {
@@ -139,10 +150,10 @@ void StampedWindow::rotate() noexcept {
   }
 }
 
-std::size_t StampedWindow::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                                 std::uint64_t& budget, Anchor anchor) noexcept {
-  assert(digests.size() == verdicts.size());
-  const bool refresh = anchor == Anchor::refreshed;
+template <class Words>
+std::size_t StampedWindow::admit(Words words, std::span<const Digest> digests,
+                                 std::span<Verdict> verdicts, std::uint64_t& budget,
+                                 bool refresh) noexcept {
   const bool prefetch = memory_.size() >= kernels::kPrefetchFromBytes;
   const std::size_t ahead = keys_ahead(shape_.probes);
   std::uint64_t written = 0;
@@ -154,9 +165,9 @@ std::size_t StampedWindow::admit(std::span<const Digest> digests, std::span<Verd
       const Digest& later = digests[judged + ahead];
       const std::uint64_t base = base_of(later);
       for (unsigned probe = 0; probe < shape_.probes; ++probe)
-        __builtin_prefetch(memory_.data() + cell_of(later, base, probe) * shape_.bits / 8, 1);
+        __builtin_prefetch(words.address(cell_of(later, base, probe) * shape_.bits / 64), 1);
     }
-    look(digests[judged], sight);
+    look(words, digests[judged], sight);
     const bool duplicate = held(sight);
     verdicts[judged] = static_cast<Verdict>(duplicate);
     if (duplicate && !refresh) continue;
@@ -166,7 +177,7 @@ std::size_t StampedWindow::admit(std::span<const Digest> digests, std::span<Verd
       if (counts_.live() >= live_capacity_) break;
       counts_.add(0);
     }
-    write(sight, 0);
+    write(words, sight, 0);
     ++written;
     --budget;
   }
@@ -174,11 +185,18 @@ std::size_t StampedWindow::admit(std::span<const Digest> digests, std::span<Verd
   return judged;
 }
 
+std::size_t StampedWindow::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                 std::uint64_t& budget, Anchor anchor) noexcept {
+  assert(digests.size() == verdicts.size());
+  return with_words(memory_, [&](auto words) {
+    return admit(words, digests, verdicts, budget, anchor == Anchor::refreshed);
+  });
+}
+
 std::optional<Verdict> StampedWindow::admit_aged(const Digest& digest, unsigned age,
                                                  Anchor anchor) noexcept {
   assert(age <= shape_.generations);
-  Sight sight;
-  look(digest, sight);
+  const Sight sight = sight_of(digest);
   if (held(sight)) {
     if (anchor == Anchor::refreshed && age < sight.oldest) {
       counts_.move(sight.oldest, age);
@@ -194,8 +212,7 @@ std::optional<Verdict> StampedWindow::admit_aged(const Digest& digest, unsigned 
 }
 
 std::optional<StampedWindow::Trace> StampedWindow::age_of(const Digest& digest) const noexcept {
-  Sight sight;
-  look(digest, sight);
+  const Sight sight = sight_of(digest);
   if (!held(sight)) return std::nullopt;
   Trace trace{sight.oldest, 0, 0};
   for (unsigned probe = 0; probe < shape_.probes; ++probe) {
@@ -220,24 +237,31 @@ std::size_t StampedWindow::observe(std::span<const Digest> digests, std::span<Ve
   return admit(digests, verdicts, budget, Anchor::delivered);
 }
 
-bool StampedWindow::may_contain(const Digest& digest) const noexcept {
+template <class Words>
+bool StampedWindow::holds(Words words, const Digest& digest) const noexcept {
   if (shape_.equal > 1) {
     Sight sight;
-    look(digest, sight);
+    look(words, digest, sight);
     return held(sight);
   }
   const std::uint64_t base = base_of(digest);
   for (unsigned probe = 0; probe < shape_.probes; ++probe)
-    if (age_of_stamp(get(cell_of(digest, base, probe))) > shape_.generations) return false;
+    if (age_of_stamp(get(words, cell_of(digest, base, probe))) > shape_.generations) return false;
   return true;
+}
+
+bool StampedWindow::may_contain(const Digest& digest) const noexcept {
+  return with_words(memory_, [&](auto words) { return holds(words, digest); });
 }
 
 // No prefetch: most absent keys are known after a probe or two.
 void StampedWindow::may_contain(std::span<const Digest> digests,
                                 std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    verdicts[i] = static_cast<Verdict>(may_contain(digests[i]));
+  with_words(memory_, [&](auto words) {
+    for (std::size_t i = 0; i < digests.size(); ++i)
+      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
+  });
 }
 
 std::size_t StampedWindow::insert(std::span<const Digest> digests) {
@@ -260,7 +284,7 @@ void StampedWindow::encode_state(Encoder& to) const {
 
 void StampedWindow::encode_tables(Encoder& to) const {
   counts_.encode(to);
-  to.bytes(memory_.bytes().first(shape_.table_bytes()));
+  memory_.encode(to, shape_.table_bytes());
 }
 
 void StampedWindow::expect_tables(const Shape& shape, const Decoder& payload) {
@@ -277,11 +301,13 @@ void StampedWindow::decode_state(Decoder& header, Decoder& payload) {
   sweep_due_ = header.u64();
   refuse(now_ == 0 || now_ > cycle_ || swept_ >= shape_.cells() || sweep_due_ > sweep_share_);
   counts_.decode(payload, live_capacity_);
-  payload.bytes(memory_.bytes().first(shape_.table_bytes()));
+  memory_.decode(payload, shape_.table_bytes());
   // A stamp beyond the cycle would have an age of nonsense, and one without a key would never be
   // swept.
   const std::uint32_t greatest = counts_.live() == 0 ? 0 : cycle_;
-  for (std::uint64_t cell = 0; cell < shape_.cells(); ++cell) refuse(get(cell) > greatest);
+  with_words(memory_, [&](auto words) {
+    for (std::uint64_t cell = 0; cell < shape_.cells(); ++cell) refuse(get(words, cell) > greatest);
+  });
 }
 
 }  // namespace sluice

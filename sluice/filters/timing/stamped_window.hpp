@@ -19,7 +19,7 @@
 #include <string_view>
 
 #include "sluice/base/bits.hpp"
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/filters/cohort/generation_counts.hpp"
 #include "sluice/filters/window_contract.hpp"
 
@@ -126,15 +126,27 @@ class StampedWindow {
   static constexpr std::uint64_t kMixer = 0xC2B2AE3D27D4EB4FULL;
   static constexpr std::uint64_t kOtherMixer = 0x9E3779B185EBCA87ULL;
 
-  std::uint32_t get(std::uint64_t cell) const noexcept;
-  void put(std::uint64_t cell, std::uint32_t stamp) noexcept;
+  // `words` are the table's, as with_words() gives them.
+  template <class Words>
+  std::uint32_t get(Words words, std::uint64_t cell) const noexcept;
+  template <class Words>
+  void put(Words words, std::uint64_t cell, std::uint32_t stamp) noexcept;
   unsigned age_of_stamp(std::uint32_t stamp) const noexcept;
   std::uint32_t stamp_of_age(unsigned age) const noexcept;
 
-  void look(const Digest& digest, Sight& sight) const noexcept;
+  template <class Words>
+  void look(Words words, const Digest& digest, Sight& sight) const noexcept;
+  Sight sight_of(const Digest& digest) const noexcept;
   bool held(const Sight& sight) const noexcept;
+  template <class Words>
+  bool holds(Words words, const Digest& digest) const noexcept;
+  template <class Words>
+  void write(Words words, const Sight& sight, unsigned age) noexcept;
   void write(const Sight& sight, unsigned age) noexcept;
   void sweep(std::uint64_t cells) noexcept;
+  template <class Words>
+  std::size_t admit(Words words, std::span<const Digest> digests, std::span<Verdict> verdicts,
+                    std::uint64_t& budget, bool refresh) noexcept;
 
   std::string_view name_;
   Shape shape_;
@@ -147,7 +159,7 @@ class StampedWindow {
   std::uint64_t swept_ = 0;    // the next cell to look at
   std::uint64_t sweep_due_;    // cells still to be looked at in this generation
   GenerationCounts counts_;
-  Memory memory_;
+  LineTable memory_;
 };
 
 }  // namespace sluice
