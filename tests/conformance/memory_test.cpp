@@ -319,6 +319,9 @@ constexpr const char* kLarge[] = {
     "reservoir,bytes=3MiB,fpr=0.01,variant=paper",
     "timing,keys=450k",
     "timer,keys=450k,fpr=0.01",
+    "exact",
+    "exact,keys=100k",
+    "exact-window,generations=20",
     "dynamic,layout=plain,keys=1M,fpr=1e-3",
     "dynamic,keys=200k,fpr=1e-3,forget=yes",
 };

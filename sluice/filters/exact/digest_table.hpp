@@ -16,14 +16,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <span>
 #include <utility>
 
-#include "sluice/base/checked.hpp"
 #include "sluice/base/codec.hpp"
 #include "sluice/base/error.hpp"
-#include "sluice/base/memory.hpp"
-#include "sluice/hash/digest.hpp"
+#include "sluice/filters/exact/digest_part.hpp"
 
 namespace sluice {
 
@@ -39,28 +36,46 @@ class DigestTable {
 
   // `slots` is a power of two. Throws NoMemory.
   DigestTable(std::uint64_t slots, const char* what, MemoryResource& memory)
-      : what_(what), now_(slots, what, memory) {}
+      : what_(what), now_(slots, what, memory) {
+    set_only();
+  }
 
-  // The entry of the key, or the free one where it would go. There is always a free one.
-  Entry* find(const Digest& key) const noexcept {
-    if (moving()) [[unlikely]]
-      return part_of(key).find(key);
-    return now_.find(key);
+  // Neither moving() nor in pages.
+  bool in_one_block() const noexcept { return only_ != nullptr; }
+  // The entry of the key, or a free one. There is always a free one.
+  const Entry* find(const Digest& key) const noexcept {
+    return in_one_block() ? find_in_block(key) : find_in_parts(key);
+  }
+  // The same, to be written: a free one is where the key would go.
+  Entry* find_to_write(const Digest& key) noexcept {
+    return in_one_block() ? find_in_block(key) : find_to_write_in_parts(key);
+  }
+  // Only where in_one_block().
+  Entry* find_in_block(const Digest& key) const noexcept {
+    Entry* const end = only_ + now_.slots;
+    Entry* slot = only_ + now_.home_of(key);
+    while (slot->key != key && !slot->free())
+      if (++slot == end) slot = only_;
+    return slot;
   }
   // Where the search for a key begins.
-  const Entry* home(const Digest& key) const noexcept {
-    const Part& part = part_of(key);
-    return part.entries() + part.home_of(key);
+  const void* home(const Digest& key) const noexcept {
+    return in_one_block() ? only_ + now_.home_of(key) : home_in_parts(key);
   }
-  // Into the free slot that find() returned.
+  // Into the free slot that find_to_write() returned.
   void fill(Entry* slot, const Entry& entry) noexcept {
     *slot = entry;
     ++used_;
   }
-  // Frees a slot that find() returned.
-  void take_out(Entry* slot) noexcept {
-    (now_.holds(slot) ? now_ : old_).take_out(slot);
+  // Frees the slot of a key that is there.
+  void take_out(const Digest& key) noexcept {
+    const Part& part = part_of(key);
+    part.take_out(part.slot_of(key));
     --used_;
+  }
+  // Of the present table, not while moving().
+  const Entry& get(std::uint64_t slot) const noexcept {
+    return now_.with([&](auto entries) -> const Entry& { return entries.get(slot); });
   }
 
   // Begins to move into a table of so many slots; not while moving(). Throws NoMemory, and is then
@@ -69,9 +84,12 @@ class DigestTable {
     Part next(slots, what_, memory());
     old_ = std::exchange(now_, std::move(next));
     start_ = 0;
-    while (!old_.entries()[start_].free()) ++start_;
+    old_.with([&](auto entries) {
+      while (!entries.get(start_).free()) ++start_;
+    });
     start_ = (start_ + 1) & (old_.slots - 1);
     moved_ = 0;
+    set_only();
   }
   bool moving() const noexcept { return old_.slots != 0; }
   // Moves the next runs, and drops what `keep` does not hold for. Before every insertion while
@@ -79,40 +97,46 @@ class DigestTable {
   template <class Keep>
   void step(Keep keep) noexcept {
     const std::uint64_t until = std::min(moved_ + kStep, old_.slots);
-    for (bool was_free = false; moved_ < until || !was_free; ++moved_) {
-      Entry& entry = old_.entries()[(start_ + moved_) & (old_.slots - 1)];
-      was_free = entry.free();
-      if (was_free) continue;
-      if (keep(entry))
-        *now_.find(entry.key) = entry;
-      else
-        --used_;
-      entry = {};
-    }
+    old_.with([&](auto entries) {
+      now_.with([&](auto to) {
+        for (bool was_free = false; moved_ < until || !was_free; ++moved_) {
+          const std::uint64_t slot = (start_ + moved_) & (old_.slots - 1);
+          const Entry entry = entries.get(slot);
+          was_free = entry.free();
+          if (was_free) continue;
+          if (keep(entry))
+            to.at(now_.search(to, entry.key)) = entry;
+          else
+            --used_;
+          entries.at(slot) = {};
+        }
+      });
+    });
     if (moved_ >= old_.slots) {
       old_ = {};
       start_ = moved_ = 0;
+      set_only();
     }
   }
 
   // All entries, in a table of so many slots. Throws NoMemory, and is then as it was.
   void rebuild(std::uint64_t slots) {
     DigestTable other(slots, what_, memory());
-    each([&](const Entry& entry) { other.fill(other.find(entry.key), entry); });
+    each([&](const Entry& entry) { other.fill(other.find_to_write(entry.key), entry); });
     *this = std::move(other);
   }
   void clear() noexcept {
     old_ = {};
     now_.memory.clear();
     start_ = moved_ = used_ = 0;
+    set_only();
   }
 
   // Calls act(entry) for each that is not free.
   template <class Act>
   void each(Act act) const {
-    for (const Part* part : {&now_, &old_})
-      for (const Entry& entry : part->all())
-        if (!entry.free()) act(entry);
+    now_.each([&](std::uint64_t, const Entry& entry) { act(entry); });
+    old_.each([&](std::uint64_t, const Entry& entry) { act(entry); });
   }
 
   std::uint64_t slots() const noexcept { return now_.slots; }
@@ -121,7 +145,6 @@ class DigestTable {
   // What it holds of its resource.
   std::uint64_t taken() const noexcept { return now_.memory.taken() + old_.memory.taken(); }
   MemoryResource& memory() const noexcept { return now_.memory.resource(); }
-  Entry* entries() noexcept { return now_.entries(); }
 
   void encode_header(Encoder& to) const {
     to.u64(now_.slots);
@@ -130,8 +153,8 @@ class DigestTable {
     to.u64(moved_);
   }
   void encode_payload(Encoder& to) const {
-    to.bytes(now_.memory.bytes());
-    to.bytes(old_.memory.bytes());
+    now_.memory.encode(to);
+    old_.memory.encode(to);
   }
   // Of at least `fewest` slots. Throws CorruptSnapshot. `keep` as in step().
   template <class Keep>
@@ -139,67 +162,42 @@ class DigestTable {
                             std::uint64_t fewest, Keep keep, MemoryResource& memory);
 
  private:
-  struct Part {
-    std::uint64_t slots = 0;
-    unsigned shift = 0;
-    Memory memory;
+  using Part = DigestPart<Entry>;
 
-    Part() noexcept = default;
-    Part(std::uint64_t count, const char* what, MemoryResource& resource)
-        : slots(count),
-          shift(64 - static_cast<unsigned>(std::countr_zero(count))),
-          memory(checked_multiply(count, sizeof(Entry), what), resource) {}
-
-    Entry* entries() const noexcept { return const_cast<Entry*>(memory.template as<Entry>()); }
-    std::span<const Entry> all() const noexcept { return {entries(), slots}; }
-    bool holds(const Entry* slot) const noexcept {
-      return slot >= entries() && slot < entries() + slots;
-    }
-    std::uint64_t home_of(const Digest& key) const noexcept { return key.lo >> shift; }
-
-    Entry* find(const Digest& key) const noexcept {
-      Entry* const begin = entries();
-      Entry* const end = begin + slots;
-      Entry* slot = begin + home_of(key);
-      while (slot->key != key && !slot->free())
-        if (++slot == end) slot = begin;
-      return slot;
-    }
-    // No tombstone: whatever would no longer be reached past the hole moves back into it.
-    void take_out(Entry* found) noexcept {
-      Entry* const begin = entries();
-      const std::uint64_t mask = slots - 1;
-      auto hole = static_cast<std::uint64_t>(found - begin);
-      for (std::uint64_t slot = (hole + 1) & mask; !begin[slot].free(); slot = (slot + 1) & mask) {
-        const std::uint64_t displaced = (slot - home_of(begin[slot].key)) & mask;
-        if (displaced < ((slot - hole) & mask)) continue;  // its way does not pass the hole
-        begin[hole] = begin[slot];
-        hole = slot;
-      }
-      begin[hole] = {};
-    }
-  };
-
+  // What nearly every search begins with: a branch that finds one table in one block.
+  void set_only() noexcept { only_ = moving() ? nullptr : now_.flat(); }
   bool moved(const Digest& key) const noexcept {
     return ((old_.home_of(key) - start_) & (old_.slots - 1)) < moved_;
   }
   const Part& part_of(const Digest& key) const noexcept {
     return moving() && !moved(key) ? old_ : now_;
   }
+  // While moving, and in pages. Out of the way of the usual search, which they would slow down.
+  [[gnu::noinline]] const Entry* find_in_parts(const Digest key) const noexcept {
+    const Part& part = part_of(key);
+    return part.with([&](auto entries) { return &entries.get(part.search(entries, key)); });
+  }
+  [[gnu::noinline]] Entry* find_to_write_in_parts(const Digest key) noexcept {
+    const Part& part = part_of(key);
+    return part.with([&](auto entries) { return &entries.at(part.search(entries, key)); });
+  }
+  [[gnu::noinline]] const void* home_in_parts(const Digest key) const noexcept {
+    const Part& part = part_of(key);
+    return part.with([&](auto entries) { return entries.address(part.home_of(key)); });
+  }
   // Throws CorruptSnapshot unless searches find every key of the part, and soon.
   void check(const Part& part) const {
-    for (const Entry& entry : part.all()) {
-      if (entry.free()) continue;
-      const auto slot = static_cast<std::uint64_t>(&entry - part.entries());
+    part.each([&](std::uint64_t slot, const Entry& entry) {
       if (((slot - part.home_of(entry.key)) & (part.slots - 1)) > kMostDisplaced ||
-          find(entry.key) != &entry)
+          &part_of(entry.key) != &part || part.slot_of(entry.key) != slot)
         throw CorruptSnapshot(std::string(what_) + " holds a key out of its place");
-    }
+    });
   }
 
   const char* what_;
   Part now_;
   Part old_;                 // what is left of it while moving; no slots else
+  Entry* only_ = nullptr;    // the entries, where all are in one block
   std::uint64_t start_ = 0;  // where the move began in old_
   std::uint64_t moved_ = 0;  // slots from there on that are in now_
   std::uint64_t used_ = 0;   // slots that are not free, in both
@@ -224,25 +222,26 @@ DigestTable<Entry> DigestTable<Entry>::decode(Decoder& header, Decoder& payload,
                         : start >= old_slots || moved == 0 || moved >= old_slots);
   payload.expect_remaining((slots + old_slots) * sizeof(Entry), what);
   DigestTable table(slots, what, memory);
-  payload.bytes(table.now_.memory.bytes());
+  table.now_.memory.decode(payload);
   if (old_slots != 0) table.old_ = Part(old_slots, what, memory);
-  payload.bytes(table.old_.memory.bytes());
+  table.old_.memory.decode(payload);
   table.start_ = start;
   table.moved_ = moved;
-  const auto held = [&](const Part& part) {
-    return static_cast<std::uint64_t>(
-        std::ranges::count_if(part.all(), [](const Entry& entry) { return !entry.free(); }));
-  };
-  const std::uint64_t now = held(table.now_), old = held(table.old_);
+  table.set_only();
+  std::uint64_t now = 0, old = 0, kept = 0;
+  table.now_.each([&](std::uint64_t, const Entry&) { ++now; });
+  table.old_.each([&](std::uint64_t, const Entry& entry) {
+    ++old;
+    kept += keep(entry);
+  });
   table.used_ = now + old;
   // A slot is free in each, now and until the move has ended: else a search would run for ever.
   refuse(now > slots / 8 * 7);
   if (old_slots != 0) {
     const std::uint64_t to_come = (old_slots - moved) / kStep + 1;
-    const auto kept = static_cast<std::uint64_t>(std::ranges::count_if(
-        table.old_.all(), [&](const Entry& entry) { return !entry.free() && keep(entry); }));
     refuse(old + to_come > old_slots / 16 * 15 || now + kept + to_come > slots / 4 * 3);
-    refuse(!table.old_.entries()[(start + moved - 1) & (old_slots - 1)].free());
+    const std::uint64_t before = (start + moved - 1) & (old_slots - 1);
+    table.old_.with([&](auto entries) { refuse(!entries.get(before).free()); });
   }
   // A key that a search does not reach would be let through again, and one that is there twice
   // would spoil the count.

@@ -84,14 +84,26 @@ void Exact::make_room() {
   table_.step([](const Entry&) { return true; });
 }
 
+// While keys move, in pages, or when there is no room. By value, and out of the way of observe().
+Verdict Exact::observe_slowly(const Digest key) {
+  Entry* slot = table_.find_to_write(key);
+  if (!slot->free()) return Verdict::duplicate;
+  if (table_.moving() || table_.used() >= keys_for(table_.slots())) {
+    make_room();
+    slot = table_.find_to_write(key);
+  }
+  table_.fill(slot, {key});
+  return Verdict::distinct;
+}
+
 Verdict Exact::observe(const Digest& digest) {
   const Entry entry{storable(digest)};
-  Entry* slot = table_.find(entry.key);
+  if (!table_.in_one_block()) [[unlikely]]
+    return observe_slowly(entry.key);
+  Entry* const slot = table_.find_in_block(entry.key);
   if (!slot->free()) return Verdict::duplicate;
-  if (table_.moving() || table_.used() >= keys_for(table_.slots())) [[unlikely]] {
-    make_room();
-    slot = table_.find(entry.key);
-  }
+  if (table_.used() >= keys_for(table_.slots())) [[unlikely]]
+    return observe_slowly(entry.key);
   table_.fill(slot, entry);
   return Verdict::distinct;
 }
@@ -131,10 +143,9 @@ std::size_t Exact::insert(std::span<const Digest> digests) {
 }
 
 bool Exact::forget(const Digest& digest) noexcept {
-  Entry* const found = table_.find(storable(digest));
-  const bool there = !found->free();
+  const bool there = may_contain(digest);
   ++(there ? forgotten_ : forget_misses_);
-  if (there) table_.take_out(found);
+  if (there) table_.take_out(storable(digest));
   return there;
 }
 

@@ -64,6 +64,7 @@ class Exact {
   Exact(const Params& params, DigestTable<Entry> table)
       : params_(params), table_(std::move(table)) {}
   void make_room();
+  Verdict observe_slowly(Digest key);
 
   Params params_;
   DigestTable<Entry> table_;

@@ -107,9 +107,9 @@ ExactWindow::ExactWindow(const Params& params, DigestTable<Entry> table)
 
 void ExactWindow::sweep() noexcept {
   for (std::uint64_t slots = kSweepStep; slots > 0; --slots) {
-    Entry* const entry = table_.entries() + swept_;
-    if (!entry->free() && !live(*entry))
-      table_.take_out(entry);  // what moved here is looked at next
+    const Entry& entry = table_.get(swept_);
+    if (!entry.free() && !live(entry))
+      table_.take_out(Digest(entry.key));  // what moved here is looked at next
     else
       swept_ = swept_ + 1 == table_.slots() ? 0 : swept_ + 1;
   }
@@ -172,7 +172,7 @@ std::optional<Verdict> ExactWindow::admit_aged(const Digest& digest, unsigned ag
                                                Anchor anchor) noexcept {
   assert(age <= params_.generations);
   const std::uint64_t generation = now_ - age;
-  Entry* entry = table_.find(digest);
+  Entry* entry = table_.find_to_write(digest);
   if (live(*entry)) {
     if (anchor == Anchor::refreshed && generation > entry->generation) {
       counts_.move(static_cast<unsigned>(now_ - entry->generation), age);
@@ -181,7 +181,7 @@ std::optional<Verdict> ExactWindow::admit_aged(const Digest& digest, unsigned ag
     return Verdict::duplicate;
   }
   if (!make_room()) return std::nullopt;
-  entry = table_.find(digest);
+  entry = table_.find_to_write(digest);
   if (entry->free())
     table_.fill(entry, {digest, generation});
   else
@@ -213,12 +213,12 @@ std::optional<unsigned> ExactWindow::age_of(const Digest& digest) const noexcept
 }
 
 bool ExactWindow::forget(const Digest& digest) noexcept {
-  Entry* const entry = table_.find(digest);
+  const Entry* const entry = table_.find(digest);
   const bool there = live(*entry);
   ++(there ? forgotten_ : forget_misses_);
   if (!there) return false;
   counts_.remove(static_cast<unsigned>(now_ - entry->generation));
-  table_.take_out(entry);
+  table_.take_out(digest);
   return true;
 }
 
