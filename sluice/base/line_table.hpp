@@ -97,6 +97,9 @@ class LineTable {
 struct FlatWords {
   std::uint64_t* words;
 
+  static FlatWords of(const LineTable& table) noexcept {
+    return {reinterpret_cast<std::uint64_t*>(table.data())};
+  }
   std::uint64_t get(std::uint64_t at) const noexcept { return words[at]; }
   // To be written.
   std::uint64_t& at(std::uint64_t at) const noexcept { return words[at]; }
@@ -148,7 +151,7 @@ template <class Act>
 [[gnu::always_inline]] inline decltype(auto) with_words(const LineTable& table, Act act) {
   if (const LinePages pages = table.pages()) [[unlikely]]
     return act(PagedWords{pages});
-  return act(FlatWords{reinterpret_cast<std::uint64_t*>(table.data())});
+  return act(FlatWords::of(table));
 }
 
 // Each word becomes join(word, the other table's). Both tables have as many, all whole.

@@ -322,6 +322,8 @@ constexpr const char* kLarge[] = {
     "exact",
     "exact,keys=100k",
     "exact-window,generations=20",
+    "dynamic,keys=1M,fpr=1e-3",
+    "dynamic,keys=60k,fpr=1e-6",
     "dynamic,layout=plain,keys=1M,fpr=1e-3",
     "dynamic,keys=200k,fpr=1e-3,forget=yes",
 };

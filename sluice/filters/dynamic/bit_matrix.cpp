@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 #include "sluice/base/checked.hpp"
@@ -66,13 +67,6 @@ std::uint64_t packed(std::uint64_t bytes, unsigned width) {
   return bytes;
 }
 
-void add_word(std::byte* to, std::uint64_t bits) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, to, sizeof word);
-  word |= bits;
-  std::memcpy(to, &word, sizeof word);
-}
-
 }  // namespace
 
 // --- a group ------------------------------------------------------------------------------------
@@ -100,12 +94,14 @@ void MatrixGroup::widen(unsigned columns) {
 
 void MatrixGroup::widen_some(std::uint64_t rows) noexcept {
   const std::uint64_t until = moved_ + std::min(rows, rows_ - moved_);
-  for (; moved_ < until; ++moved_) {
-    // From the byte in which the row begins it needs at most 7 + 48 bits.
-    const std::uint64_t bit = moved_ * now_.width;
-    const std::uint64_t bits = old_.row(moved_) & old_.mask();
-    if (bits != 0) add_word(now_.memory.data() + bit / 8, bits << (bit % 8));
-  }
+  with_words(now_.memory, [&](auto words) {
+    for (; moved_ < until; ++moved_) {
+      // From the byte in which the row begins it needs at most 7 + 48 bits.
+      const std::uint64_t bit = moved_ * now_.width;
+      const std::uint64_t bits = old_row(words, moved_);
+      if (bits != 0) words.store(bit / 8, words.load(bit / 8) | bits << (bit % 8));
+    }
+  });
   if (moved_ < rows_) return;
   old_ = {};
   moved_ = kAll;
@@ -119,31 +115,45 @@ void MatrixGroup::clear() noexcept {
 
 void MatrixGroup::clear_column(unsigned column) noexcept {
   if (widening()) widen_some(rows_);
-  for (std::uint64_t at = 0; at < rows_; ++at) {
-    const std::uint64_t bit = at * now_.width + column;
-    now_.memory.data()[bit / 8] &= static_cast<std::byte>(~(1u << (bit % 8)));
-  }
+  with_words(now_.memory, [&](auto words) {
+    for (std::uint64_t at = 0; at < rows_; ++at) {
+      const std::uint64_t bit = at * now_.width + column, mask = std::uint64_t{1} << (bit % 64);
+      if ((words.get(bit / 64) & mask) != 0) words.at(bit / 64) &= ~mask;
+    }
+  });
 }
 
 std::uint64_t MatrixGroup::gather(unsigned column, std::uint64_t block) const noexcept {
-  std::uint64_t bits = 0;
-  for (unsigned i = 0; i < kWordBits; ++i) bits |= (row(block * kWordBits + i) >> column & 1) << i;
-  return bits;
+  return with_words(now_.memory, [&](auto words) {
+    std::uint64_t bits = 0;
+    for (unsigned i = 0; i < kWordBits; ++i)
+      bits |= (row(words, block * kWordBits + i) >> column & 1) << i;
+    return bits;
+  });
+}
+
+void MatrixGroup::weave(unsigned column, std::uint64_t block,
+                        std::span<const std::uint64_t> bits) noexcept {
+  with_words(now_.memory, [&](auto words) { weave(words, column, block, bits); });
 }
 
 // 64 rows take `width` whole words.
-void MatrixGroup::weave(unsigned column, std::uint64_t block,
+template <class Words>
+void MatrixGroup::weave(Words words, unsigned column, std::uint64_t block,
                         std::span<const std::uint64_t> bits) noexcept {
   if (column % kMostWoven != 0) {
     assert(bits.size() == 1);
     for (std::uint64_t left = bits[0]; left != 0; left &= left - 1)
-      set(block * kWordBits + static_cast<unsigned>(std::countr_zero(left)), column);
+      set(words, block * kWordBits + static_cast<unsigned>(std::countr_zero(left)), column);
     return;
   }
   assert(bits.size() <= kMostWoven);
   const unsigned width = now_.width;
-  std::byte* const to = now_.memory.data() + block * width * sizeof(std::uint64_t);
-  if (width == 1) return add_word(to, bits[0]);
+  const std::uint64_t first = block * width;
+  const auto add = [&](std::uint64_t at, std::uint64_t word) {
+    if (word != 0) words.at(first + at) |= word;
+  };
+  if (width == 1) return add(0, bits[0]);
   Woven rows{};
   std::ranges::copy(bits, rows.begin());
   transpose(rows);
@@ -157,13 +167,13 @@ void MatrixGroup::weave(unsigned column, std::uint64_t block,
     for (unsigned i = 0; i < width; ++i) {
       std::uint64_t word = 0;
       std::memcpy(&word, &together[i * sizeof word], sizeof word);
-      add_word(to + i * sizeof word, word);
+      add(i, word);
     }
   } else if (width % 8 == 0) {
-    std::byte* byte = to + column / 8;
+    unsigned bit = column;
     for (const std::uint64_t eight : rows)
-      for (unsigned i = 0; i < kWordBits; i += 8, byte += width / 8)
-        *byte |= static_cast<std::byte>(eight >> i);
+      for (unsigned i = 0; i < kWordBits; i += 8, bit += width)
+        add(bit / kWordBits, (eight >> i & 0xFF) << (bit % kWordBits));
   } else {
     // Twelve: rows begin in the middle of a byte. Put together first, as above.
     std::array<std::uint64_t, kMostColumns + 1> together{};
@@ -173,7 +183,7 @@ void MatrixGroup::weave(unsigned column, std::uint64_t block,
       together[bit / kWordBits] |= byte << shift;
       if (shift > kWordBits - 8) together[bit / kWordBits + 1] |= byte >> (kWordBits - shift);
     }
-    for (unsigned i = 0; i < width; ++i) add_word(to + i * sizeof together[i], together[i]);
+    for (unsigned i = 0; i < width; ++i) add(i, together[i]);
   }
 }
 

@@ -8,9 +8,9 @@
 // table, some at a time: new columns are written there at once, old ones are read from both.
 #pragma once
 
-#include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "sluice/base/line_table.hpp"
 #include "sluice/hash/probe.hpp"
@@ -26,18 +26,24 @@ class MatrixGroup {
   // Throws NoMemory.
   MatrixGroup(std::uint64_t rows, unsigned columns, MemoryResource& memory);
 
-  // Bit c is that of filter c; bits from the width on mean nothing.
-  std::uint64_t row(std::uint64_t at) const noexcept {
-    std::uint64_t bits = now_.row(at);
-    if (at >= moved_) bits |= old_.row(at) & old_.mask();
+  // What rows are read from and written to, for with_words(): first() is the word of a row's first
+  // bit.
+  const LineTable& table() const noexcept { return now_.memory; }
+  std::uint64_t first(std::uint64_t at) const noexcept { return at * now_.width / 64; }
+
+  // Bit c is that of filter c; bits from the width on mean nothing. `words` are table()'s.
+  template <class Words>
+  std::uint64_t row(Words words, std::uint64_t at) const noexcept {
+    std::uint64_t bits = now_.row(words, at);
+    if (at >= moved_) bits |= old_row(words, at);
     return bits;
   }
-  const std::byte* address(std::uint64_t at) const noexcept { return now_.address(at); }
   std::uint64_t columns_mask() const noexcept { return now_.mask(); }
 
-  void set(std::uint64_t at, unsigned column) noexcept {
+  template <class Words>
+  void set(Words words, std::uint64_t at, unsigned column) noexcept {
     const std::uint64_t bit = at * now_.width + column;
-    now_.memory.data()[bit / 8] |= static_cast<std::byte>(1u << (bit % 8));
+    words.at(bit / 64) |= std::uint64_t{1} << (bit % 64);
   }
 
   // Room for so many columns. Throws NoMemory, and is then as it was. Rows that are still in a
@@ -67,20 +73,30 @@ class MatrixGroup {
     // Widths that divide 64 are read in aligned words, which never straddle two cache lines; others
     // from the byte in which they begin.
     unsigned step = 0;
-    Memory memory;
+    LineTable memory;
 
     Table() noexcept = default;
     Table(std::uint64_t rows, unsigned columns, MemoryResource& resource);
     std::uint64_t mask() const noexcept { return ~std::uint64_t{0} >> (64 - width); }
-    const std::byte* address(std::uint64_t at) const noexcept {
-      return memory.data() + ((at * width >> step) << (step - 3));
-    }
-    std::uint64_t row(std::uint64_t at) const noexcept {
-      std::uint64_t word = 0;
-      std::memcpy(&word, address(at), sizeof word);
+    template <class Words>
+    std::uint64_t row(Words words, std::uint64_t at) const noexcept {
+      const std::uint64_t word = words.load((at * width >> step) << (step - 3));
       return word >> (at * width & ((1u << step) - 1));
     }
   };
+
+  // Where the wider table is one block, so is the narrower.
+  template <class Words>
+  std::uint64_t old_row(Words, std::uint64_t at) const noexcept {
+    const auto read = [&](auto words) { return old_.row(words, at) & old_.mask(); };
+    if constexpr (std::is_same_v<Words, FlatWords>)
+      return read(FlatWords::of(old_.memory));
+    else
+      return with_words(old_.memory, read);
+  }
+  template <class Words>
+  void weave(Words words, unsigned column, std::uint64_t block,
+             std::span<const std::uint64_t> bits) noexcept;
 
   std::uint64_t rows_;
   Table now_;
@@ -100,13 +116,17 @@ class BitMatrix {
 
   bool claims(ProbeWords& words, unsigned probes) const noexcept {
     for (const MatrixGroup& group : groups_)
-      if (claimants(group, words, probes) != 0) return true;
+      if (with_words(group.table(),
+                     [&](auto table) { return claimants(group, table, words, probes) != 0; }))
+        return true;
     return false;
   }
   void write(std::size_t filter, ProbeWords& words, unsigned probes) noexcept {
     MatrixGroup& group = group_of(filter);
-    for (unsigned probe = 0; probe < probes; ++probe)
-      group.set(scale_to(words[probe], rows_), column_of(filter));
+    with_words(group.table(), [&](auto table) {
+      for (unsigned probe = 0; probe < probes; ++probe)
+        group.set(table, scale_to(words[probe], rows_), column_of(filter));
+    });
   }
 
   std::span<const MatrixGroup> groups() const noexcept { return groups_; }
@@ -130,18 +150,20 @@ class BitMatrix {
   void clear() noexcept;
 
  private:
-  std::uint64_t claimants(const MatrixGroup& group, ProbeWords& words,
+  template <class Words>
+  std::uint64_t claimants(const MatrixGroup& group, Words table, ProbeWords& words,
                           unsigned probes) const noexcept {
     // Four reads at a time, which wait for memory together.
     std::uint64_t claim = group.columns_mask();
     unsigned probe = 0;
     for (; probe + 4 <= probes && claim != 0; probe += 4) {
-      claim &= group.row(scale_to(words[probe], rows_)) &
-               group.row(scale_to(words[probe + 1], rows_)) &
-               group.row(scale_to(words[probe + 2], rows_)) &
-               group.row(scale_to(words[probe + 3], rows_));
+      claim &= group.row(table, scale_to(words[probe], rows_)) &
+               group.row(table, scale_to(words[probe + 1], rows_)) &
+               group.row(table, scale_to(words[probe + 2], rows_)) &
+               group.row(table, scale_to(words[probe + 3], rows_));
     }
-    for (; probe < probes && claim != 0; ++probe) claim &= group.row(scale_to(words[probe], rows_));
+    for (; probe < probes && claim != 0; ++probe)
+      claim &= group.row(table, scale_to(words[probe], rows_));
     return claim;
   }
 

@@ -74,8 +74,11 @@ void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judg
       words.start(digests[i]);
       if (in_matrix()) {
         for (const MatrixGroup& group : matrix_.groups())
-          for (unsigned probe = 0; probe < probes; ++probe)
-            __builtin_prefetch(group.address(scale_to(words[probe], params_.bits)), 1);
+          with_words(group.table(), [&](auto table) {
+            for (unsigned probe = 0; probe < probes; ++probe)
+              __builtin_prefetch(table.address(group.first(scale_to(words[probe], params_.bits))),
+                                 1);
+          });
       } else {
         for (const DynamicPiece& piece : pieces_) __builtin_prefetch(piece.address(words[0]));
         const DynamicPiece& written = pieces_[std::min(active_, pieces_.size() - 1)];
