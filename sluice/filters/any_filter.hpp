@@ -88,6 +88,12 @@ class AnyFilter {
   Window* window() noexcept { return holder_->window(); }
   const Window* window() const noexcept { return holder_->window(); }
 
+  // What holding an F takes, beside what the filter itself owns.
+  template <Filter F>
+  static constexpr std::uint64_t holder_bytes() noexcept {
+    return sizeof(Holder<F>);
+  }
+
   FilterKind kind() const noexcept { return holder_->kind(); }
   std::uint16_t version() const noexcept { return holder_->version(); }
   FilterPromises promises() const noexcept { return holder_->promises(); }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/base/checked.hpp"
 #include "sluice/filters/catalogue.hpp"
 
 namespace sluice {
@@ -76,17 +77,24 @@ AnyFilter make_from(const Wish& wish, const Settings& settings, MemoryResource& 
   return AnyFilter(F::make(F::Params::from(wish, settings), memory));
 }
 
+// Of a filter in its holder: what AnyFilter::bytes() will say at most.
+template <Filter F>
+Forecast in_holder(Forecast forecast) {
+  forecast.bytes = checked_add(forecast.bytes, AnyFilter::holder_bytes<F>(), "a filter");
+  return forecast;
+}
+
 template <Filter F>
 Forecast forecast_of(const Wish& wish, const Settings& settings) {
   const auto params = F::Params::from(wish, settings);
   if constexpr (requires { params.brief_forecast(); }) {
-    return wish.brief ? params.brief_forecast() : params.forecast();
+    return in_holder<F>(wish.brief ? params.brief_forecast() : params.forecast());
   } else if constexpr (requires { params.forecast(); }) {
-    return params.forecast();
+    return in_holder<F>(params.forecast());
   } else {
-    if (wish.keys) return params.forecast(static_cast<double>(*wish.keys));
+    if (wish.keys) return in_holder<F>(params.forecast(static_cast<double>(*wish.keys)));
     // Asked for no distance, tell of the one that it remembers in the mean.
-    return params.forecast(static_cast<double>(params.forecast(1).keys));
+    return in_holder<F>(params.forecast(static_cast<double>(params.forecast(1).keys)));
   }
 }
 

@@ -17,7 +17,8 @@ namespace {
 
 Forecast forecast_dynamic(const Wish& wish, const Settings& settings) {
   const auto params = Dynamic::Params::from(wish, settings);
-  return params.forecast(wish.keys.value_or(std::max(params.capacity, kStandardCapacity)));
+  return in_holder<Dynamic>(
+      params.forecast(wish.keys.value_or(std::max(params.capacity, kStandardCapacity))));
 }
 
 FilterInfo bloom_row() {

@@ -65,7 +65,7 @@ AnyFilter window_of(const std::string& filter, const CompareWish& wish, double f
 std::optional<AnyFilter> fitted(const std::string& text, const CompareWish& wish, double fpr) {
   const std::uint64_t memory = *wish.memory;
   std::uint64_t table = memory;
-  for (int attempt = 0; attempt < 4; ++attempt) {
+  for (int attempt = 0; attempt < 6; ++attempt) {
     try {
       const std::string sized = fmt::format("{},bytes={}", text, table);
       AnyFilter filter = wish.window ? window_of(sized, wish, fpr)
@@ -73,7 +73,7 @@ std::optional<AnyFilter> fitted(const std::string& text, const CompareWish& wish
       const std::uint64_t bytes = filter.stats().bytes;
       if (bytes <= memory) return filter;
       if (bytes - memory >= table) return std::nullopt;
-      table -= bytes - memory;
+      table -= std::min(table, std::max(bytes - memory, kCacheLineBytes));
     } catch (const BadParameters&) {  // its table cannot be that small
       return std::nullopt;
     }

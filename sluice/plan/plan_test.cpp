@@ -86,7 +86,7 @@ TEST(Plan, KeepsWithinMemoryAlone) {
                 0.97 * static_cast<double>(memory - kProcessBytes));
       const FilterStats stats = choice.make().stats();
       // The plan is of what grows with the keys: without the objects themselves.
-      EXPECT_LE(stats.bytes, choice.bytes + 8192);
+      EXPECT_LE(stats.bytes, choice.bytes);
       EXPECT_LE(std::max(stats.planned_fpr, stats.predicted_fpr), fpr * (1 + 1e-9));
     }
 }

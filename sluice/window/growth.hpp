@@ -68,6 +68,8 @@ class Growth {
   bool forget(const Digest& digest) noexcept;
   unsigned generations() const { return stages_.back().filter.generations(); }
   std::uint64_t live_keys() const;
+  // What it takes beside its first stage, as long as there is no other.
+  static constexpr std::uint64_t own_bytes() noexcept { return sizeof(Growth) + sizeof(Stage); }
   // Of all stages together.
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept;

@@ -10,6 +10,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/bloom/blocked_bloom.hpp"
 #include "sluice/filters/bloom/bloom.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/model/bloom.hpp"
 
 namespace sluice {
@@ -149,8 +150,15 @@ AnyFilter make_bloom(const Wish& wish, const Settings& settings, MemoryResource&
 }
 
 Forecast forecast_bloom(const Wish& wish, const Settings& settings) {
-  return std::visit([](const auto& params) { return params.forecast(); },
-                    params_for(wish, settings));
+  return std::visit(
+      [](const auto& params) {
+        using Params = std::decay_t<decltype(params)>;
+        if constexpr (std::is_same_v<Params, Bloom::Params>)
+          return in_holder<Bloom>(params.forecast());
+        else
+          return in_holder<BlockedBloom>(params.forecast());
+      },
+      params_for(wish, settings));
 }
 
 unsigned best_bloom_probes(double fpr) {

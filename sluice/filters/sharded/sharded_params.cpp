@@ -177,7 +177,9 @@ Forecast ShardedFilter::Params::forecast() const {
   Forecast all = filter_named(of).forecast(wish, each);
   all.keys = keys > 0 ? keys : all.keys * shards;
   all.bytes = checked_add(checked_multiply(all.bytes, shards, "filter 'sharded'"),
-                          ShardCrew::bytes_for(shards), "filter 'sharded'");
+                          ShardCrew::bytes_for(shards) + shards * sizeof(AnyFilter) +
+                              AnyFilter::holder_bytes<ShardedWindow>(),
+                          "filter 'sharded'");
   all.fpr_spread /= std::sqrt(static_cast<double>(shards));
   all.settings = settings();
   return all;
