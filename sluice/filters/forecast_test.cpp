@@ -29,7 +29,9 @@ TEST(Forecast, IsWhatIsMade) {
         EXPECT_LE(made.stats().bytes, forecast.bytes);
         // What may grow within what it is planned for takes up to four times as much: the larger
         // table, and the smaller one that is copied into it. What threads need comes with them.
-        EXPECT_GE(4 * made.stats().bytes, forecast.bytes);
+        // A short list before its table, and shards before their threads, take less.
+        constexpr std::uint64_t kLater = 16'384;
+        EXPECT_GE(4 * made.stats().bytes + kLater, forecast.bytes);
         EXPECT_LE(forecast.fpr, fpr * (1 + 1e-9));
         EXPECT_LE(made.stats().planned_fpr, forecast.fpr * (1 + 1e-9) + (forecast.fpr == 0));
         EXPECT_EQ(made.ages(), forecast.generations.has_value());

@@ -31,14 +31,23 @@ Growth::Plan plan_of(const Window::Params& params) {
       "filter '{}' does not forget: a window needs cohort or another window filter", filter));
 }
 
-// A stage must cut the window as finely as the others; a landmark window is one generation.
-Growth::Make maker_of(const Window::Params& params) {
-  std::optional<unsigned> generations = params.generations;
-  if (params.spec.kind == WindowSpec::Kind::landmark) generations = 0;
-  return [filter = params.filter, generations](std::uint64_t keys, double fpr,
-                                               MemoryResource& memory) {
-    AnyFilter made =
-        make_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations}, memory);
+// What the first stage is asked for. A landmark window is one generation.
+Wish first_wish(const Window::Params& params) {
+  const Growth::Plan plan = plan_of(params);
+  const bool landmark = params.spec.kind == WindowSpec::Kind::landmark;
+  return {.keys = plan.keys,
+          .fpr = plan.first_fpr(),
+          .generations = landmark ? std::optional(0u) : params.generations};
+}
+
+// A stage must cut the window as finely as the others. The first one is made as it was forecast:
+// asked for `first` generations, or for none in particular.
+Growth::Make maker_of(const Window::Params& params, std::optional<unsigned> first) {
+  return [filter = params.filter, plan = plan_of(params), generations = params.generations, first](
+             std::uint64_t keys, double fpr, MemoryResource& memory) {
+    const bool is_first = keys == plan.keys && fpr == plan.first_fpr();
+    AnyFilter made = make_filter(
+        filter, {.keys = keys, .fpr = fpr, .generations = is_first ? first : generations}, memory);
     if (!made.ages()) refuse_timeless(name_of(made.kind()));
     return made;
   };
@@ -113,9 +122,13 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
   Params cut = params;
   // The stages to come are cut as the first one is.
   cut.generations = table.generations;
+  Wish first = first_wish(params);
+  if (forecast_filter(params.filter, first).generations != table.generations)
+    first.generations = table.generations;  // it was cut anew, into whole generations
   return std::make_shared<const Blueprint>(
       Blueprint{.params = cut,
-                .make = std::make_shared<const Growth::Make>(maker_of(cut)),
+                .make = std::make_shared<const Growth::Make>(maker_of(cut, first.generations)),
+                .generations_asked = params.generations.has_value(),
                 .plan = plan_of(cut),
                 .limits = ClockLimits(cut.spec.size, cut.max_ahead.value_or(cut.spec.size)),
                 .generation_size = size_of_generation(cut.spec, *cut.generations),
@@ -190,11 +203,8 @@ bool Window::can_forget() const noexcept {
 Forecast Window::forecast(const Params& params, bool brief) {
   if (const char* wrong = what_is_wrong(params)) throw BadParameters(wrong);
   const Growth::Plan plan = plan_of(params);
-  Wish wish{.keys = plan.keys,
-            .fpr = plan.first_fpr(),
-            .generations = params.generations,
-            .brief = brief};
-  if (params.spec.kind == WindowSpec::Kind::landmark) wish.generations = 0;
+  Wish wish = first_wish(params);
+  wish.brief = brief;
   const std::string_view name = std::string_view(params.filter).substr(0, params.filter.find(','));
   Forecast made = forecast_filter(params.filter, wish);
   if (!made.generations) refuse_timeless(name);
@@ -465,7 +475,8 @@ void Window::encode_header(Encoder& to) const {
   to.varint(params().spec.size);
   to.u8(static_cast<std::uint8_t>(params().anchor));
   to.u8(static_cast<std::uint8_t>(params().growth));
-  to.u8(static_cast<std::uint8_t>(params().listed | listed() << 1));
+  to.u8(static_cast<std::uint8_t>(params().listed | listed() << 1 |
+                                  blueprint_->generations_asked << 2));
   to.f64(params().fpr);
   to.varint(params().keys.value_or(0));
   to.varint(params().generations.value_or(0));
@@ -532,7 +543,8 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   const std::uint8_t anchor = header.u8();
   const std::uint8_t growth = header.u8();
   const std::uint8_t form = header.u8();
-  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2 || form > 3 || form == 2);
+  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2 || form > 7 ||
+         (form & 3) == 2);
   params.listed = (form & 1) != 0;
   const bool listed = (form & 2) != 0;
   params.spec.kind = static_cast<WindowSpec::Kind>(kind);
@@ -548,7 +560,9 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   refuse(length > kMostFilterText || length > header.remaining());
   params.filter.resize(length);
   header.bytes(std::as_writable_bytes(std::span(params.filter)));
-  Window window(blueprint_of_snapshot(params), memory);
+  Params asked = params;
+  if ((form & 4) == 0) asked.generations.reset();
+  Window window(blueprint_of_snapshot(asked), memory);
   window.clock_.decode(header);
   const std::uint64_t position = header.varint();
   const std::uint8_t has_claimant = header.u8();

@@ -137,6 +137,7 @@ class Window {
   struct Blueprint {
     Params params;  // with its generations
     std::shared_ptr<const Growth::Make> make;
+    bool generations_asked;  // or the filter chose
     Growth::Plan plan;
     ClockLimits limits;
     std::uint64_t generation_size;
