@@ -163,6 +163,8 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
     request.window->fpr = choice.target_fpr;
     request.window->keys = choice.keys;
     request.window->generations = choice.generations;
+    // Of a filter that was named, its table is what is asked for.
+    request.window->listed = true;
   }
   if (!request.memory) return;
   request.filter_given = request.filter_named = true;
