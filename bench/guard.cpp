@@ -54,8 +54,9 @@ void each_subject(Act act) {
   force_simd_level(chosen);
 }
 
-Kept made(const Subject& subject, std::uint64_t keys) {
-  Kept kept(std::string(subject.filter), subject.grows ? 4 * keys : keys, subject.fpr);
+Kept made(const Subject& subject, std::uint64_t keys, MemoryResource& memory = default_memory()) {
+  Kept kept(std::string(subject.filter), subject.grows ? 4 * keys : keys, subject.fpr, true,
+            memory);
   if (!subject.grows) kept.settle();
   return kept;
 }
@@ -64,7 +65,8 @@ Kept made(const Subject& subject, std::uint64_t keys) {
 Samples count_lines(const Subject& subject, std::uint64_t keys, std::size_t batch,
                     std::size_t batches) {
   LineCounter counter;
-  Kept kept = made(subject, keys);
+  WatchedMemory memory;
+  Kept kept = made(subject, keys, memory);
   kept.resize(batch);
   Samples lines;
   for (std::size_t i = 0; i < batches; ++i) {

@@ -17,9 +17,10 @@ bool in_catalogue(std::string_view settings) {
                              [&](const FilterInfo& info) { return info.name == name; });
 }
 
-Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told)
-    : filter_(
-          make_filter(settings, {.keys = told ? std::optional(keys) : std::nullopt, .fpr = fpr})),
+Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told,
+           MemoryResource& memory)
+    : filter_(make_filter(
+          settings, {.keys = told ? std::optional(keys) : std::nullopt, .fpr = fpr}, memory)),
       set_(!filter_.ages() && filter_.promises().no_false_negatives),
       keys_(keys),
       lines_(forecast_filter(settings, {.keys = keys, .fpr = fpr}).lines),

@@ -28,7 +28,8 @@ class Kept {
 
   // Empty; a batch is kLap keys. `settings` as make_filter takes them. One that is not told how
   // many keys will come starts small.
-  Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told = true);
+  Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told = true,
+       MemoryResource& memory = default_memory());
 
   // Distinct keys until it holds that share of what it is for: more than 1 lets a window's first
   // keys leave again, so that it ages from then on.

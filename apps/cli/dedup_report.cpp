@@ -47,6 +47,9 @@ std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t 
 std::string filter_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   if (filter.bytes == 0) return fmt::format("  filter      {}\n", report.filter_name);
+  if (filter.listed > 0)
+    return fmt::format("  filter      {}: {}, a list of {} keys so far, exact\n", report.filter_name,
+                       format_size(filter.bytes), format_count(filter.listed));
   const std::string keys =
       filter.capacity > 0 ? fmt::format("planned for {} keys, holds {}",
                                         format_count(filter.capacity), format_count(filter.keys))
@@ -277,6 +280,7 @@ std::string as_json(const DedupReport& report) {
       .field("bytes", report.filter.bytes)
       .field("bits_per_key", bits_per_key(report.filter))
       .field("keys", report.filter.keys)
+      .field("listed", report.filter.listed)
       .field("capacity", report.filter.capacity)
       .field("target_fpr", report.filter.target_fpr)
       .field("predicted_fpr", report.filter.predicted_fpr)
