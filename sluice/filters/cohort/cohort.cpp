@@ -274,30 +274,31 @@ void Cohort::take_out(const Trace& trace) noexcept {
 
 bool Cohort::make_room(const CohortPlace& where, unsigned number) noexcept {
   const unsigned slots = kernels::cohort_slots(params_.slot_bits);
+  const CohortTable table = this->table();
   const auto room = kernels::search_room(
       where.first, where.second,
       [&](std::uint64_t bucket, auto visit) {
         std::array<std::uint64_t, 32> others;
         for (unsigned slot = 0; slot < slots; ++slot) {
-          const CohortSlot held = kernels::cohort_get(table(), bucket, slot);
-          others[slot] = kernels::second_bucket(table(), bucket, held.fingerprint);
+          const CohortSlot held = kernels::cohort_get(table, bucket, slot);
+          others[slot] = kernels::second_bucket(table, bucket, held.fingerprint);
           // About every third has a free slot; the others that are asked for are soon asked again.
-          if (slot < kSearchAhead) __builtin_prefetch(kernels::line_of(table(), others[slot]));
+          if (slot < kSearchAhead) __builtin_prefetch(kernels::line_of(table, others[slot]));
         }
         for (unsigned slot = 0; slot < slots; ++slot)
           if (visit(slot, others[slot])) return;
       },
       [&](std::uint64_t bucket) -> std::optional<unsigned> {
-        const std::uint32_t free = kernels::cohort_probe(table(), bucket, 0).free;
+        const std::uint32_t free = kernels::cohort_probe(table, bucket, 0).free;
         if (free == 0) return std::nullopt;
         return static_cast<unsigned>(__builtin_ctz(free));
       },
       [&](std::uint64_t from, unsigned slot, std::uint64_t to, unsigned to_slot) {
-        kernels::cohort_put(table(), to, to_slot, kernels::cohort_get(table(), from, slot));
+        kernels::cohort_put(table, to, to_slot, kernels::cohort_get(table, from, slot));
         ++moves_;
       });
   if (!room) return false;
-  kernels::cohort_put(table(), room->bucket, room->slot, {where.fingerprint, number});
+  kernels::cohort_put(table, room->bucket, room->slot, {where.fingerprint, number});
   return true;
 }
 
