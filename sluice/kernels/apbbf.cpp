@@ -295,15 +295,18 @@ HWY_EXPORT(ask);
 }  // namespace
 
 std::size_t apbbf_admit(const ApbbfTable& table, AgeBatch& batch) noexcept {
+  if (table.pages) return apbbf_admit_paged(table, batch);
   return HWY_DYNAMIC_DISPATCH(admit)(table, batch);
 }
 
 void apbbf_ask(const ApbbfTable& table, const Digest* digests, std::size_t count,
                Verdict* verdicts) noexcept {
+  if (table.pages) return apbbf_ask_paged(table, digests, count, verdicts);
   HWY_DYNAMIC_DISPATCH(ask)(table, digests, count, verdicts);
 }
 
 bool apbbf_holds(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept {
+  if (table.pages) return apbbf_holds_paged(table, digest, age);
   if (table.layout != ApbbfLayout::line)
     return with_segments(table, [&](const auto& segments) {
       return AgePartition(segments, table.ring, table.stale).holds(digest, age);
@@ -319,6 +322,7 @@ bool apbbf_holds(const ApbbfTable& table, const Digest& digest, unsigned age) no
 }
 
 void apbbf_write(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept {
+  if (table.pages) return apbbf_write_paged(table, digest, age);
   if (table.layout != ApbbfLayout::line)
     return with_segments(table, [&](const auto& segments) {
       AgePartition(segments, table.ring, table.stale).write(digest, age);
@@ -335,6 +339,7 @@ void apbbf_write(const ApbbfTable& table, const Digest& digest, unsigned age) no
 }
 
 void apbbf_empty(const ApbbfTable& table, std::uint64_t unit) noexcept {
+  if (table.pages) return apbbf_empty_paged(table, unit);
   if (table.layout != ApbbfLayout::line)
     return with_segments(table,
                          [&](const auto& segments) { segments.empty(table.ring.youngest, unit); });

@@ -14,6 +14,7 @@
 
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "sluice/kernels/age_partition.hpp"
 #include "sluice/kernels/blocked.hpp"
@@ -23,13 +24,14 @@ namespace sluice::kernels {
 enum class ApbbfLayout : std::uint8_t { segment = 0, column = 1, line = 2 };
 
 struct ApbbfTable {
-  std::byte* bytes;
+  std::byte* bytes;      // null where there are pages
   std::uint64_t* stale;  // a bit a unit
   AgeRing ring;
   ApbbfLayout layout;
   unsigned block;        // bits of a block: 64 or 512; of a line: 512 / segments
   unsigned bits;         // of a key in a block: 4 or 8; in a lane of a line: 32 / segments
   std::uint64_t blocks;  // a segment; columns; lines
+  LinePages pages = {};
 
   std::uint64_t total_bytes() const noexcept { return blocks * ring.segments() * block / 8; }
 };
@@ -54,9 +56,17 @@ void apbbf_write(const ApbbfTable& table, const Digest& digest, unsigned age) no
 // Empties a unit of the youngest segment.
 void apbbf_empty(const ApbbfTable& table, std::uint64_t unit) noexcept;
 
+// The same of a table in pages (apbbf_pages.cpp), which has no vector form.
+std::size_t apbbf_admit_paged(const ApbbfTable& table, AgeBatch& batch) noexcept;
+void apbbf_ask_paged(const ApbbfTable& table, const Digest* digests, std::size_t count,
+                     Verdict* verdicts) noexcept;
+bool apbbf_holds_paged(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
+void apbbf_write_paged(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
+void apbbf_empty_paged(const ApbbfTable& table, std::uint64_t unit) noexcept;
+
 // --- blocks: the definition that every vector form must equal -----------------------------------
 
-template <unsigned kBlock, unsigned kBits, bool kColumn>
+template <unsigned kBlock, unsigned kBits, bool kColumn, bool kPaged = false>
 class BlockSegments {
  public:
   static constexpr unsigned kWords = kBlock / 64;
@@ -64,47 +74,67 @@ class BlockSegments {
   static constexpr unsigned kPositionBits = static_cast<unsigned>(std::countr_zero(kLane));
 
   struct Place {
-    std::uint64_t* block;
+    std::conditional_t<kPaged, std::uint64_t, std::uint64_t*> block;  // in pages: its first word
     std::uint64_t unit;
     std::uint64_t positions;  // kPositionBits a lane, the first lane lowest
   };
 
   explicit BlockSegments(const ApbbfTable& table) noexcept
-      : words_(reinterpret_cast<std::uint64_t*>(table.bytes)),
-        blocks_(table.blocks),
-        segments_(table.ring.segments()) {}
+      : blocks_(table.blocks), segments_(table.ring.segments()) {
+    if constexpr (kPaged)
+      words_ = {table.pages};
+    else
+      words_ = {reinterpret_cast<std::uint64_t*>(table.bytes)};
+  }
 
   static constexpr unsigned parts() noexcept { return 1; }
-  Place place(const Digest& digest, unsigned physical, unsigned) const noexcept {
+  [[gnu::always_inline]] Place place(const Digest& digest, unsigned physical,
+                                     unsigned) const noexcept {
     const std::uint64_t hash = part_hash(digest, physical);
     if constexpr (kColumn) {
       const std::uint64_t column = scale_to(digest.lo, blocks_);
-      return {words_ + (column * segments_ + physical) * kWords, column, hash};
+      return place_at((column * segments_ + physical) * kWords, column, hash);
     }
     // The block's number is the top of the hash, which in a large table leaves too little for the
     // positions: they come from another turn of it.
     const std::uint64_t block = scale_to(hash, blocks_);
-    return {words_ + (physical * blocks_ + block) * kWords, block * kWords / 8,
-            fold_multiply(hash, 0xD6E8FEB86659FD93ULL)};
+    return place_at((physical * blocks_ + block) * kWords, block * kWords / 8,
+                    fold_multiply(hash, 0xD6E8FEB86659FD93ULL));
   }
-  const void* address(const Place& place) const noexcept { return place.block; }
+  const void* address(const Place& place) const noexcept {
+    if constexpr (kPaged)
+      return words_.address(place.block);
+    else
+      return place.block;
+  }
   std::uint64_t unit(const Place& place) const noexcept { return place.unit; }
 
   bool has(const Place& place) const noexcept {
     std::uint64_t missing = 0;
-    for (unsigned i = 0; i < kWords; ++i) missing |= mask(place.positions, i) & ~place.block[i];
+    for (unsigned i = 0; i < kWords; ++i) {
+      if constexpr (kPaged)
+        missing |= mask(place.positions, i) & ~words_.get(place.block + i);
+      else
+        missing |= mask(place.positions, i) & ~place.block[i];
+    }
     return missing == 0;
   }
   // With what `keep` leaves of the block.
   void set(const Place& place, std::uint64_t keep = ~std::uint64_t{0}) const noexcept {
-    for (unsigned i = 0; i < kWords; ++i)
-      place.block[i] = (place.block[i] & keep) | mask(place.positions, i);
+    for (unsigned i = 0; i < kWords; ++i) {
+      if constexpr (kPaged) {
+        std::uint64_t& word = words_.at(place.block + i);
+        word = (word & keep) | mask(place.positions, i);
+      } else {
+        place.block[i] = (place.block[i] & keep) | mask(place.positions, i);
+      }
+    }
   }
   void empty(unsigned physical, std::uint64_t unit) const noexcept {
     if constexpr (kColumn)
-      std::memset(words_ + (unit * segments_ + physical) * kWords, 0, kBlock / 8);
+      std::memset(&words_.at((unit * segments_ + physical) * kWords), 0, kBlock / 8);
     else
-      std::memset(words_ + physical * blocks_ * kWords + unit * 8, 0, 64);
+      std::memset(&words_.at(physical * blocks_ * kWords + unit * 8), 0, 64);
   }
 
   // A key's bits in word `i` of its block.
@@ -124,7 +154,15 @@ class BlockSegments {
   }
 
  private:
-  std::uint64_t* words_;
+  [[gnu::always_inline]] Place place_at(std::uint64_t word, std::uint64_t unit,
+                                        std::uint64_t positions) const noexcept {
+    if constexpr (kPaged)
+      return {word, unit, positions};
+    else
+      return {words_.words + word, unit, positions};
+  }
+
+  std::conditional_t<kPaged, PagedWords, FlatWords> words_;
   std::uint64_t blocks_;
   unsigned segments_;
 };

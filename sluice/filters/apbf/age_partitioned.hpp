@@ -10,7 +10,7 @@
 //                       on the error, so the filter is full then
 //   what_is_wrong()     a sentence, or nothing
 //   predicted_fpr(keys) from the keys of each generation, youngest first
-//   table(bytes, stale, youngest), with admit, ask, holds, write and empty (kernels/)
+//   table(memory, stale, youngest), with admit, ask, holds, write and empty (kernels/)
 //   encode(to), decode(from)
 #pragma once
 
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
-#include "sluice/base/memory.hpp"
+#include "sluice/base/line_table.hpp"
 #include "sluice/filters/window_contract.hpp"
 #include "sluice/kernels/age_partition.hpp"
 #include "sluice/model/apbf.hpp"
@@ -92,8 +92,7 @@ class AgePartitioned {
         stale_(stale_words() * sizeof(std::uint64_t), memory) {}
 
   auto table() const noexcept {
-    return params_.table(const_cast<std::byte*>(memory_.data()),
-                         const_cast<std::uint64_t*>(stale_.template as<std::uint64_t>()),
+    return params_.table(memory_, const_cast<std::uint64_t*>(stale_.template as<std::uint64_t>()),
                          ring_.youngest);
   }
   std::uint64_t stale_words() const noexcept { return (params_.units() + 63) / 64; }
@@ -115,7 +114,7 @@ class AgePartitioned {
   std::uint64_t swept_words_ = 0;  // of stale_: nothing below is stale
   Vector<std::uint64_t> written_;  // keys by generation, at the physical number of the segment
                                    // that was the youngest in it
-  Memory memory_;
+  LineTable memory_;
   Memory stale_;  // a bit a unit
 };
 
@@ -258,7 +257,7 @@ void AgePartitioned<P>::encode_header(Encoder& to) const {
 
 template <class P>
 void AgePartitioned<P>::encode_payload(Encoder& to) const {
-  to.bytes(memory_.bytes());
+  memory_.encode(to);
   to.bytes(stale_.bytes());
 }
 
@@ -282,7 +281,7 @@ AgePartitioned<P> AgePartitioned<P>::decode(Decoder& header, Decoder& payload,
     refuse(written > params.generation_keys());
   }
   for (unsigned age = 0; age <= params.l; ++age) filter.live_keys_ += filter.written_at(age);
-  payload.bytes(filter.memory_.bytes());
+  filter.memory_.decode(payload);
   payload.bytes(filter.stale_.bytes());
   const auto* stale = filter.stale_.template as<std::uint64_t>();
   const auto* unswept = stale + filter.swept_words_;

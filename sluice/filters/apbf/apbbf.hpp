@@ -68,8 +68,15 @@ struct ApbbfParams {
     }
     void empty(std::uint64_t unit) const noexcept { kernels::apbbf_empty(*this, unit); }
   };
-  Table table(std::byte* bytes, std::uint64_t* stale, unsigned youngest) const noexcept {
-    return {{bytes, stale, {k, l, youngest}, layout, block, this->bits, blocks}};
+  Table table(const LineTable& memory, std::uint64_t* stale, unsigned youngest) const noexcept {
+    return {{memory.data(),
+             stale,
+             {k, l, youngest},
+             layout,
+             block,
+             this->bits,
+             blocks,
+             memory.pages()}};
   }
 };
 

@@ -205,21 +205,44 @@ ApbfParams ApbfParams::decode(Decoder& from) {
   return params;
 }
 
+namespace {
+
+// Calls act(partition).
+template <class Act>
+[[gnu::always_inline]] inline decltype(auto) with_partition(const ApbfParams::Table& table,
+                                                            Act act) {
+  return with_words(table.memory, [&](auto words) {
+    const kernels::BitSegments segments(words, table.part_bits, table.parts);
+    return act(kernels::AgePartition(segments, table.ring, table.stale));
+  });
+}
+
+}  // namespace
+
 std::size_t ApbfParams::Table::admit(kernels::AgeBatch& batch) const noexcept {
-  return partition.admit(batch, bytes);
+  return with_partition(
+      *this, [&](const auto& partition) { return partition.admit(batch, memory.size()); });
 }
 
 void ApbfParams::Table::ask(const Digest* digests, std::size_t count,
                             Verdict* verdicts) const noexcept {
-  partition.ask(digests, count, verdicts, bytes);
+  with_partition(*this, [&](const auto& partition) {
+    partition.ask(digests, count, verdicts, memory.size());
+  });
 }
 
 bool ApbfParams::Table::holds(const Digest& digest, unsigned age) const noexcept {
-  return partition.holds(digest, age);
+  return with_partition(*this, [&](const auto& partition) { return partition.holds(digest, age); });
 }
 
 void ApbfParams::Table::write(const Digest& digest, unsigned age) const noexcept {
-  partition.write(digest, age);
+  with_partition(*this, [&](const auto& partition) { partition.write(digest, age); });
+}
+
+void ApbfParams::Table::empty(std::uint64_t unit) const noexcept {
+  with_words(memory, [&](auto words) {
+    kernels::BitSegments(words, part_bits, parts).empty(ring.youngest, unit);
+  });
 }
 
 template class AgePartitioned<ApbfParams>;

@@ -50,19 +50,20 @@ struct ApbfParams {
   static ApbfParams decode(Decoder& from);
 
   struct Table {
-    kernels::AgePartition<kernels::BitSegments> partition;
-    kernels::BitSegments segments;
-    unsigned youngest;
-    std::uint64_t bytes;
+    const LineTable& memory;
+    std::uint64_t part_bits;
+    unsigned parts;
+    kernels::AgeRing ring;
+    std::uint64_t* stale;
+
     std::size_t admit(kernels::AgeBatch& batch) const noexcept;
     void ask(const Digest* digests, std::size_t count, Verdict* verdicts) const noexcept;
     bool holds(const Digest& digest, unsigned age) const noexcept;
     void write(const Digest& digest, unsigned age) const noexcept;
-    void empty(std::uint64_t unit) const noexcept { segments.empty(youngest, unit); }
+    void empty(std::uint64_t unit) const noexcept;
   };
-  Table table(std::byte* bytes, std::uint64_t* stale, unsigned youngest) const noexcept {
-    const kernels::BitSegments segments(bytes, part_bits, parts);
-    return {{segments, {k, l, youngest}, stale}, segments, youngest, table_bytes()};
+  Table table(const LineTable& memory, std::uint64_t* stale, unsigned youngest) const noexcept {
+    return {memory, part_bits, parts, {k, l, youngest}, stale};
   }
 };
 
