@@ -42,11 +42,7 @@ double planned_fpr(const FilterStats& stats) {
 }  // namespace
 
 Growth::Growth(std::shared_ptr<const Make> make, const Plan& plan, MemoryResource& memory)
-    : make_(std::move(make)),
-      plan_(plan),
-      stages_(memory),
-      scratch_digests_(memory),
-      scratch_verdicts_(memory) {}
+    : make_(std::move(make)), plan_(plan), stages_(memory) {}
 
 void Growth::start() {
   Stage first{(*make_)(plan_.keys, plan_.first_fpr(), memory()), 0};
@@ -157,26 +153,41 @@ std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> ve
 // once.
 std::size_t Growth::admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                      std::uint64_t& budget, Anchor anchor) {
+  std::size_t judged = 0;
+  while (judged < digests.size()) {
+    const std::size_t count = std::min(kTogether, digests.size() - judged);
+    const std::size_t done =
+        admit_part(digests.subspan(judged, count), verdicts.subspan(judged, count), budget, anchor);
+    judged += done;
+    if (done < count) break;
+  }
+  return judged;
+}
+
+std::size_t Growth::admit_part(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                               std::uint64_t& budget, Anchor anchor) {
   ask(std::span(stages_).first(stages_.size() - 1), digests, verdicts);
   AnyFilter& filter = stages_.back().filter;
+  std::array<Verdict, kTogether> answers;
   if (anchor == Anchor::refreshed) {
     // Every arrival is written anew in the newest.
-    scratch_verdicts_.resize(digests.size());
-    const std::size_t judged = filter.admit(digests, scratch_verdicts_, budget, anchor);
+    const std::size_t judged =
+        filter.admit(digests, std::span(answers).first(digests.size()), budget, anchor);
     for (std::size_t i = 0; i < judged; ++i)
-      if (scratch_verdicts_[i] == Verdict::duplicate) verdicts[i] = Verdict::duplicate;
+      if (answers[i] == Verdict::duplicate) verdicts[i] = Verdict::duplicate;
     return judged;
   }
-  scratch_digests_.clear();
+  std::array<Digest, kTogether> fresh;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < digests.size(); ++i)
-    if (verdicts[i] == Verdict::distinct) scratch_digests_.push_back(digests[i]);
-  scratch_verdicts_.resize(scratch_digests_.size());
-  const std::size_t judged = filter.admit(scratch_digests_, scratch_verdicts_, budget, anchor);
+    if (verdicts[i] == Verdict::distinct) fresh[count++] = digests[i];
+  const std::size_t judged =
+      filter.admit(std::span(fresh).first(count), std::span(answers).first(count), budget, anchor);
   std::size_t next = 0;
   for (std::size_t i = 0; i < digests.size(); ++i) {
     if (verdicts[i] == Verdict::duplicate) continue;
     if (next == judged) return i;
-    verdicts[i] = scratch_verdicts_[next++];
+    verdicts[i] = answers[next++];
   }
   return digests.size();
 }
@@ -185,7 +196,7 @@ std::size_t Growth::admit_with_older(std::span<const Digest> digests, std::span<
 void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
                  std::span<Verdict> verdicts, unsigned later) const {
   std::ranges::fill(verdicts, Verdict::distinct);
-  std::array<Verdict, 512> answers;
+  std::array<Verdict, kTogether> answers;
   for (std::size_t at = 0; at < digests.size(); at += answers.size()) {
     const std::size_t count = std::min(answers.size(), digests.size() - at);
     for (const Stage& stage : stages) {
@@ -234,11 +245,6 @@ void Growth::rotate() {
       stages_.begin(), last, [](const Stage& stage) { return stage.filter.live_keys() == 0; });
   changes_ += freed != last;
   stages_.erase(freed, last);
-  if (stages_.size() == 1) {
-    // What a burst needed goes with its stages.
-    scratch_digests_ = Vector<Digest>(memory());
-    scratch_verdicts_ = Vector<Verdict>(memory());
-  }
   const std::uint64_t keys = smaller_keys(at_this_rate);
   if (keys == 0) return;
   try {
@@ -286,8 +292,7 @@ std::uint64_t Growth::live_keys() const {
 }
 
 std::uint64_t Growth::bytes() const noexcept {
-  std::uint64_t bytes =
-      taken_by(stages_) + taken_by(scratch_digests_) + taken_by(scratch_verdicts_);
+  std::uint64_t bytes = taken_by(stages_);
   for (const Stage& stage : stages_) bytes += stage.filter.bytes();
   return bytes;
 }

@@ -103,6 +103,9 @@ class Growth {
            std::span<Verdict> verdicts, unsigned later = 0) const;
   std::size_t admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                std::uint64_t& budget, Anchor anchor);
+  static constexpr std::size_t kTogether = 512;  // keys asked for before any is written
+  std::size_t admit_part(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                         std::uint64_t& budget, Anchor anchor);
   std::uint64_t room(const Stage& stage) const;
 
   std::shared_ptr<const Make> make_;  // windows that are made alike share it
@@ -112,8 +115,6 @@ class Growth {
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
   Vector<Stage> stages_;               // oldest first; the last takes the keys
-  Vector<Digest> scratch_digests_;
-  Vector<Verdict> scratch_verdicts_;
 };
 
 }  // namespace sluice
