@@ -19,8 +19,8 @@ bool in_catalogue(std::string_view settings) {
 
 Kept::Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told,
            MemoryResource& memory)
-    : filter_(make_filter(
-          settings, {.keys = told ? std::optional(keys) : std::nullopt, .fpr = fpr}, memory)),
+    : filter_(make_filter(settings, {.keys = told ? std::optional(keys) : std::nullopt, .fpr = fpr},
+                          memory)),
       set_(!filter_.ages() && filter_.promises().no_false_negatives),
       keys_(keys),
       lines_(forecast_filter(settings, {.keys = keys, .fpr = fpr}).lines),

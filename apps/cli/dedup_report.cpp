@@ -48,8 +48,8 @@ std::string filter_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   if (filter.bytes == 0) return fmt::format("  filter      {}\n", report.filter_name);
   if (filter.listed > 0)
-    return fmt::format("  filter      {}: {}, a list of {} keys so far, exact\n", report.filter_name,
-                       format_size(filter.bytes), format_count(filter.listed));
+    return fmt::format("  filter      {}: {}, a list of {} keys so far, exact\n",
+                       report.filter_name, format_size(filter.bytes), format_count(filter.listed));
   const std::string keys =
       filter.capacity > 0 ? fmt::format("planned for {} keys, holds {}",
                                         format_count(filter.capacity), format_count(filter.keys))

@@ -216,8 +216,8 @@ Forecast Window::forecast(const Params& params, bool brief) {
   check_cut(params.spec, *made.generations, name);
   made.slack = past_the_window(params.spec, *made.generations, made.slack);
   made.npws = past_the_window(params.spec, *made.generations, made.npws);
-  made.bytes = checked_add(made.bytes, Growth::own_bytes() + AnyFilter::holder_bytes<Window>(),
-                           "a window");
+  made.bytes =
+      checked_add(made.bytes, Growth::own_bytes() + AnyFilter::holder_bytes<Window>(), "a window");
   made.fpr *= plan.fpr / plan.first_fpr();
   made.fpr_spread *= plan.fpr / plan.first_fpr();
   return made;
