@@ -260,7 +260,7 @@ TEST(Dedup, WhenMemoryEndsAllThatWasJudgedIsWritten) {
       options.threads = threads;
       TextSink passed;
       Dedup dedup(options, judge, passed, nullptr);
-      TextSource source(lines, {1000});
+      TextSource source(lines, 1000);
       EXPECT_THROW(dedup.run(source, [] { return true; }), NoMemory);
       dedup.flush();
       const std::uint64_t records = dedup.counts().records;
