@@ -46,13 +46,9 @@ void use(Snapshot& snapshot) {
   filter.stats();
   filter.settings();
   filter.may_contain(digests, verdicts);
-  bool full = false;
-  try {
-    filter.observe(digests, verdicts);
-    filter.insert(digests);
-  } catch (const BadParameters&) {
-    full = true;  // a filter of fixed size says so
-  }
+  // A filter of fixed size may have no room for all.
+  const bool full =
+      filter.observe(digests, verdicts) < digests.size() || filter.insert(digests) < digests.size();
   filter.may_contain(digests, verdicts);
   // A window may be shorter than what was inserted.
   if (filter.promises().no_false_negatives && !full && filter.kind() != FilterKind::window)
