@@ -247,8 +247,8 @@ TEST(Delta, AFewBytesCannotPromiseAnEndlessSnapshot) {
   two_mib.varint(2 << 20);
   more.varint(std::uint64_t{128} << 20);
   ASSERT_EQ(two_mib.written().size(), more.written().size());
-  const auto number = std::search(delta.begin(), delta.end(), two_mib.written().begin(),
-                                  two_mib.written().end());
+  const auto number =
+      std::search(delta.begin(), delta.end(), two_mib.written().begin(), two_mib.written().end());
   ASSERT_NE(number, delta.end());
   std::ranges::copy(more.written(), number);
   testing_support::repair_delta(delta, 0);
