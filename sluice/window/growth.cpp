@@ -29,6 +29,8 @@ constexpr double kTooLargeForLive = 1.3;
 constexpr double kHeadroom = 1.25;
 // More stages than any plan leads to: each doubles at least once in a while.
 constexpr std::uint32_t kMostStages = 4096;
+// Generations that a new start may be late by and still be the same.
+constexpr std::uint32_t kMostOwed = 1u << 16;
 // Below this no filter distinguishes budgets.
 constexpr double kLeastFpr = 1e-12;
 // By what the error of a stage is raised until a filter can reach it.
@@ -48,7 +50,8 @@ void Growth::start() {
   Stage first{(*make_)(plan_.keys, plan_.first_fpr(), memory()), 0};
   stages_.clear();
   stages_.push_back(std::move(first));
-  generation_keys_ = 0;
+  generation_keys_ = successor_keys_ = 0;
+  afresh_.reset();
   ++changes_;
 }
 
@@ -56,17 +59,21 @@ void Growth::start_again() noexcept {
   // A stage is never planned smaller than the first; that a snapshot says so is no reason to
   // reserve more than it brought.
   const std::uint64_t capacity = newest().stats().capacity;
-  if (capacity > plan_.keys || (capacity == plan_.keys && stages_.size() > 1)) {
-    try {
-      return start();
-    } catch (const std::exception&) {
-      // No memory even for the first size: make do with what is there.
-    }
+  const bool other = capacity > plan_.keys || (capacity == plan_.keys && stages_.size() > 1);
+  if (!other && !afresh_) return keep_newest();
+  try {
+    start();
+  } catch (const std::exception&) {
+    keep_newest();
+    afresh_ = 0;
   }
+}
+
+void Growth::keep_newest() noexcept {
   stages_.erase(stages_.begin(), std::prev(stages_.end()));
   stages_.back().filter.clear();
   stages_.back().written = 0;
-  generation_keys_ = 0;
+  generation_keys_ = successor_keys_ = 0;
   ++changes_;
 }
 
@@ -80,9 +87,28 @@ void Growth::clear() noexcept {
   try {
     start();
   } catch (const std::exception&) {
-    start_again();
+    keep_newest();
+    afresh_ = 0;
   }
   growths_ = forgotten_ = forget_misses_ = 0;
+}
+
+// Makes what the next key is to be written to. Throws NoMemory, and is then as it was.
+void Growth::settle() {
+  if (afresh_) {
+    const std::uint32_t generations = *afresh_;
+    start();
+    for (std::uint32_t i = 0; i < generations; ++i) stages_.back().filter.rotate();
+  }
+  if (successor_keys_ == 0) return;
+  try {
+    adopt((*make_)(successor_keys_, share_left(), memory()));
+  } catch (const NoMemory&) {
+    throw;
+  } catch (const BadParameters&) {
+    // At its share of the error a smaller one cannot be had: the large one does.
+  }
+  successor_keys_ = 0;
 }
 
 // At most half of the budget that is left, so that there is always some for the next.
@@ -133,6 +159,7 @@ std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> ve
   std::size_t judged = 0;
   while_memory_lasts([&] {
     while (judged < digests.size() && budget > 0) {
+      settle();
       Stage& stage = stages_.back();
       const std::uint64_t allowed = std::min(budget, room(stage));
       std::uint64_t left = allowed;
@@ -143,7 +170,10 @@ std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> ve
       stage.written += allowed - left;
       generation_keys_ += allowed - left;
       budget -= allowed - left;
-      if (judged < digests.size() && budget > 0) add_stage(next_keys());
+      if (judged == digests.size() || budget == 0) break;
+      // A filter that takes memory as it grows is never full: it was refused some.
+      if (left > 0 && !stage.filter.promises().fixed_memory) break;
+      add_stage(next_keys());
     }
   });
   return judged;
@@ -213,6 +243,7 @@ void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
 }
 
 std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, Anchor anchor) {
+  if (!while_memory_lasts([&] { settle(); })) return std::nullopt;
   Verdict older = Verdict::distinct;
   if (stages_.size() > 1)
     ask(std::span(stages_).first(stages_.size() - 1), std::span(&digest, 1), std::span(&older, 1));
@@ -226,6 +257,7 @@ std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, An
         }
         return older == Verdict::duplicate ? older : *verdict;
       }
+      if (!newest().promises().fixed_memory) return std::nullopt;  // it was refused memory
     }
     if (!while_memory_lasts([&] { add_stage(next_keys()); })) return std::nullopt;
   }
@@ -237,6 +269,10 @@ void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
 }
 
 void Growth::rotate() {
+  if (afresh_) {
+    afresh_ = std::min(*afresh_ + 1, kMostOwed);
+    return;
+  }
   for (Stage& stage : stages_) stage.filter.rotate();
   const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
   generation_keys_ = 0;
@@ -245,13 +281,9 @@ void Growth::rotate() {
       stages_.begin(), last, [](const Stage& stage) { return stage.filter.live_keys() == 0; });
   changes_ += freed != last;
   stages_.erase(freed, last);
-  const std::uint64_t keys = smaller_keys(at_this_rate);
-  if (keys == 0) return;
-  try {
-    adopt((*make_)(keys, share_left(), memory()));
-  } catch (const BadParameters&) {
-    // A smaller one cannot be had: the large one does. A rotation cut off here would be done twice.
-  }
+  successor_keys_ = smaller_keys(at_this_rate);
+  // What a burst needed is not held for a stream that has ended.
+  if (successor_keys_ > 0 && live_keys() == 0) start_again();
 }
 
 bool Growth::can_forget() const noexcept {
@@ -328,6 +360,8 @@ FilterStats Growth::stats() const {
 void Growth::encode_header(Encoder& to) const {
   to.varint(growths_);
   to.varint(generation_keys_);
+  to.varint(successor_keys_);
+  to.varint(afresh_ ? std::uint64_t{*afresh_} + 1 : 0);
   to.varint(stages_.size());
   for (const Stage& stage : stages_) {
     BytesEncoder fields;
@@ -350,6 +384,8 @@ void Growth::encode_payload(Encoder& to) const {
 void Growth::decode(Decoder& header, Decoder& payload) {
   growths_ = header.varint();
   generation_keys_ = header.varint();
+  successor_keys_ = header.varint();
+  const std::uint64_t owed = header.varint();
   const std::uint64_t count = header.varint();
   if (count == 0 || count > kMostStages)
     throw CorruptSnapshot(
@@ -373,6 +409,10 @@ void Growth::decode(Decoder& header, Decoder& payload) {
     stages_.push_back({std::move(filter), written});
   }
   if (payload.remaining() != 0) throw CorruptSnapshot("bytes follow the last stage of the window");
+  if (successor_keys_ > newest().stats().capacity || owed > std::uint64_t{kMostOwed} + 1 ||
+      (owed != 0 && (stages_.size() > 1 || live_keys() > 0 || successor_keys_ > 0)))
+    throw CorruptSnapshot("the window asks for a stage that cannot follow those it has");
+  if (owed != 0) afresh_ = static_cast<std::uint32_t>(owed - 1);
 }
 
 }  // namespace sluice

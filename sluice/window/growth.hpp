@@ -3,6 +3,9 @@
 // left the window is freed, and a successor that turned out too large is followed by a smaller one.
 //
 // Source   Koloniari et al. 2011, §5, for any window filter; by density or by cardinality.
+// Memory   Stages are made for a key that is about to be written, and where they cannot be had, that key
+//          is not judged. So a stream that comes again when there is memory leaves the same bytes as
+//          one that always had it.
 // Differs  The paper's stages share hash functions and size, and its error bound breaks in a burst
 //          (a five-fold burst against .05 gives .14 to .16). Here the error is a budget: a new
 //          stage may err at most at half of what the live ones leave of it, so their sum stays
@@ -12,6 +15,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "sluice/filters/any_filter.hpp"
 
@@ -44,7 +48,7 @@ class Growth {
       : Growth(std::make_shared<const Make>(std::move(make)), plan, memory) {}
   void start();
   // Forgets everything. Unlike start() it cannot fail: where a small stage cannot be had, the
-  // newest is cleared and kept.
+  // newest is cleared and kept, until the next key asks for the small one again.
   void start_again() noexcept;
   // After more generations than a window has: nothing is left. Filters that age without work are
   // kept, since clearing takes longer.
@@ -95,6 +99,8 @@ class Growth {
   };
 
   double share_left() const;
+  void settle();
+  void keep_newest() noexcept;
   void add_stage(std::uint64_t keys);
   void adopt(AnyFilter filter);
   std::uint64_t next_keys() const;
@@ -114,7 +120,11 @@ class Growth {
   std::uint64_t changes_ = 0;  // stages made and freed
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
-  Vector<Stage> stages_;               // oldest first; the last takes the keys
+  // Before the next key is written: a smaller successor for so many keys, if not 0.
+  std::uint64_t successor_keys_ = 0;
+  // Or a new start, so many generations ago, that there was no memory for. Nothing is live.
+  std::optional<std::uint32_t> afresh_ = {};
+  Vector<Stage> stages_;  // oldest first; the last takes the keys
 };
 
 }  // namespace sluice

@@ -8,18 +8,21 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/counts.hpp"
+#include "tests/support/filter_bytes.hpp"
 
 namespace sluice {
 namespace {
 
+using testing_support::bytes_of;
+
 constexpr Nanoseconds kSecond = 1'000'000'000;
 
-// Judged with little memory, and on as soon as there is more: as if there had always been enough,
-// but for a smaller stage that could not be had for a while.
-// Times come early, late and from wild clocks.
+// Judged with little memory, and on as soon as there is more: the verdicts and bytes are those of a
+// window that always had enough. Times come early, late and from wild clocks.
 TEST(MemoryEnd, TheRestCanBeJudgedLaterAsIfNothingHadHappened) {
   int stopped = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing_support::count_of(40u, 200u); ++seed) {
     SystemMemory memory({.budget = 530'000});
     std::vector<AnyFilter> hog;
     hog.push_back(make_filter("cohort,bytes=500KiB", {.fpr = 0.01}, memory));
@@ -65,6 +68,7 @@ TEST(MemoryEnd, TheRestCanBeJudgedLaterAsIfNothingHadHappened) {
       ++stopped;
     }
     EXPECT_TRUE(verdicts == right) << seed;
+    EXPECT_TRUE(bytes_of(window) == bytes_of(twin)) << seed;
     EXPECT_EQ(window.clock(), twin.clock());
   }
   EXPECT_GT(stopped, 20);

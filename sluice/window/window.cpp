@@ -317,7 +317,7 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
                           const SecondOpinion& opinion) {
   assert(digests.size() == verdicts.size() && digests.size() == late.size());
   std::ranges::fill(late, false);
-  if (listed()) make_table();
+  if (!while_memory_lasts([&] { make_table(); })) return 0;
   if (!params().spec.by_time()) return pace(digests, verdicts, opinion);
   return judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
     return admit_now(digests.subspan(begin, count), verdicts.subspan(begin, count), begin, opinion);

@@ -1,13 +1,14 @@
 // Windows whose filter is overruled: see Window::SecondOpinion.
 #include <limits>
 
+#include "sluice/base/error.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
 
 std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
                             const SecondOpinion& opinion) {
-  if (listed()) make_table();
+  if (!while_memory_lasts([&] { make_table(); })) return 0;
   if (params().spec.by_time()) return admit_now(digests, verdicts, 0, opinion);
   return pace(digests, verdicts, opinion);
 }

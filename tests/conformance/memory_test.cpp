@@ -154,9 +154,10 @@ TEST_P(MemoryOf, IsWhatTheResourceCounts) {
 }
 
 // Calls act() with the first, the second, … allocation refused, until one needs no more of them.
-// prepare() comes before each, with all memory there is.
-void refuse_each(TestMemory& memory, const std::function<void()>& prepare,
-                 const std::function<void()>& act) {
+// prepare() comes before each and check() after it, with all memory there is.
+void refuse_each(
+    TestMemory& memory, const std::function<void()>& prepare, const std::function<void()>& act,
+    const std::function<void()>& check = [] {}) {
   for (std::uint64_t call = 1;; ++call) {
     memory.fail_at(0);
     prepare();
@@ -164,6 +165,7 @@ void refuse_each(TestMemory& memory, const std::function<void()>& prepare,
     act();
     const bool done = !memory.failed();
     memory.fail_at(0);
+    check();
     if (done || ::testing::Test::HasFailure()) return;
     ASSERT_LT(call, 10'000u);
   }
@@ -233,6 +235,7 @@ TEST_P(MemoryOf, ABatchMayFailAnywhere) {
         }
         EXPECT_EQ(verdicts, expected);
         EXPECT_EQ(filter->stats().keys, whole.stats().keys);
+        EXPECT_TRUE(bytes_of(*filter) == bytes_of(whole)) << "as if it had never been refused";
         EXPECT_EQ(filter->bytes(), memory.taken());
       });
   filter.reset();
@@ -272,31 +275,45 @@ TEST_P(MemoryOf, MergingMayFailAnywhere) {
   EXPECT_EQ(std::ranges::count(verdicts, Verdict::distinct), 0);
 }
 
-// What cannot say that it failed does its work all the same.
+// What cannot say that it failed does its work all the same. What it had no memory for, the next key
+// asks for again: the filter is then as if it had never been refused any.
 TEST_P(MemoryOf, AgeingAndClearingDoNotFail) {
   TestMemory memory;
   std::optional<AnyFilter> filter;
   std::uint64_t now = 0;
-  const std::vector<std::byte> fresh = bytes_of(make(GetParam(), default_memory()));
-  for (const int rotations : {0, 1, 3, 9}) {
-    refuse_each(
-        memory,
-        [&] {
-          filter.reset();
-          filter.emplace(make(GetParam(), memory));
-          now = 1'000'000'000;
-          age(*filter, now);
-          EXPECT_EQ(filter->insert(random_digests(6, 3000)), 3000u);
-        },
-        [&] {
-          for (int i = 0; i < rotations; ++i) age(*filter, now);
-          EXPECT_EQ(filter->bytes(), memory.taken());
-          filter->clear();
-          EXPECT_EQ(filter->bytes(), memory.taken());
-          EXPECT_EQ(filter->stats().keys, 0u);
-        });
-  }
-  EXPECT_EQ(bytes_of(*filter), fresh);
+  const std::vector<Digest> first = random_digests(6, 3000), then = random_digests(9, 700);
+  const auto fill = [&](MemoryResource& from) {
+    filter.reset();
+    filter.emplace(make(GetParam(), from));
+    now = 1'000'000'000;
+    age(*filter, now);
+    EXPECT_EQ(filter->insert(first), first.size());
+  };
+  const auto act = [&](int rotations, bool clears) {
+    for (int i = 0; i < rotations; ++i) age(*filter, now);
+    EXPECT_EQ(filter->bytes(), filter->memory().taken());
+    if (clears) {
+      filter->clear();
+      EXPECT_EQ(filter->stats().keys, 0u);
+    }
+    for (int i = 0; i < rotations / 3; ++i) age(*filter, now);
+    EXPECT_EQ(filter->bytes(), filter->memory().taken());
+  };
+  const auto go_on = [&] {
+    EXPECT_EQ(filter->insert(then), then.size());
+    return bytes_of(*filter);
+  };
+  for (const int rotations : {0, 1, 3, 5, 9})
+    for (const bool clears : {false, true}) {
+      TestMemory enough;
+      fill(enough);
+      act(rotations, clears);
+      const std::vector<std::byte> expected = go_on();
+      refuse_each(
+          memory, [&] { fill(memory); }, [&] { act(rotations, clears); },
+          [&] { EXPECT_TRUE(go_on() == expected) << rotations << " generations"; });
+      filter.reset();
+    }
 }
 
 // Of tables beyond what a host gives in one block.

@@ -57,9 +57,15 @@ struct DigestPart {
 
   DigestPart() noexcept = default;
   DigestPart(std::uint64_t count, const char* what, MemoryResource& resource)
-      : slots(count),
-        shift(64 - static_cast<unsigned>(std::countr_zero(count))),
-        memory(checked_multiply(count, sizeof(Entry), what), resource) {}
+      : memory(checked_multiply(count, sizeof(Entry), what), resource) {
+    set_slots(count);
+  }
+  // At most as many as there is memory for; all must be free.
+  void set_slots(std::uint64_t count) noexcept {
+    slots = count;
+    shift = 64 - static_cast<unsigned>(std::countr_zero(count));
+  }
+  std::uint64_t bytes() const noexcept { return slots * sizeof(Entry); }
 
   Entry* flat() const noexcept { return reinterpret_cast<Entry*>(memory.data()); }
   // Calls act(entries). What writes through them is not const, whatever the part is here.

@@ -125,10 +125,20 @@ class DigestTable {
     each([&](const Entry& entry) { other.fill(other.find_to_write(entry.key), entry); });
     *this = std::move(other);
   }
-  void clear() noexcept {
+  // Empty, of so many slots, at most slots(). Where there is no memory for a smaller table, the front
+  // of the large one serves, so that it makes no difference to what follows.
+  void clear(std::uint64_t slots) noexcept {
     old_ = {};
-    now_.memory.clear();
     start_ = moved_ = used_ = 0;
+    if (slots < now_.slots) {
+      try {
+        now_ = Part(slots, what_, memory());
+        return set_only();
+      } catch (const Error&) {
+        now_.set_slots(slots);
+      }
+    }
+    now_.memory.clear();
     set_only();
   }
 
@@ -153,8 +163,8 @@ class DigestTable {
     to.u64(moved_);
   }
   void encode_payload(Encoder& to) const {
-    now_.memory.encode(to);
-    old_.memory.encode(to);
+    now_.memory.encode(to, now_.bytes());
+    old_.memory.encode(to, old_.bytes());
   }
   // Of at least `fewest` slots. Throws CorruptSnapshot. `keep` as in step().
   template <class Keep>

@@ -159,17 +159,8 @@ void Exact::merge(const Exact& other) {
 
 // As new: the table that growth brought goes too.
 void Exact::clear() noexcept {
-  const std::uint64_t slots = slots_for(params_.expected_keys);
   forgotten_ = forget_misses_ = 0;
-  if (slots < table_.slots()) {
-    try {
-      table_ = DigestTable<Entry>(slots, kTable, memory());
-      return;
-    } catch (const Error&) {
-      // No memory for a small table while a large one is held: keep the large one.
-    }
-  }
-  table_.clear();
+  table_.clear(slots_for(params_.expected_keys));
 }
 
 FilterStats Exact::stats() const {

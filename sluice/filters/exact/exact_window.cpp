@@ -1,6 +1,7 @@
 #include "sluice/filters/exact/exact_window.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 #include "sluice/base/checked.hpp"
@@ -31,16 +32,9 @@ std::uint64_t most_used(std::uint64_t slots) {
   return slots / 4 * 3;
 }
 
-// Without memory for a larger table; a search ends at a free slot.
-std::uint64_t most_used_without_memory(std::uint64_t slots) {
-  return slots / 8 * 7;
-}
-
 // At most half of the slots live, which leaves a quarter to those that are expired.
 std::uint64_t slots_for(std::uint64_t keys) {
-  std::uint64_t slots = kFewestSlots;
-  while (slots / 2 < keys) slots = checked_multiply(slots, 2, kTable);
-  return slots;
+  return std::max(kFewestSlots, std::bit_ceil(2 * keys));
 }
 
 void check(const ExactWindow::Params& params) {
@@ -129,11 +123,18 @@ bool ExactWindow::begin_move() noexcept {
   }
 }
 
-// For one more key. False when there is none, and no memory for any.
+// Eight times what slots_for would give.
+bool ExactWindow::too_large() const noexcept {
+  return table_.slots() / 16 > counts_.live() &&
+         table_.slots() / 4 >= slots_for(params_.expected_keys);
+}
+
+// For one more key. False when there is no memory for it: nothing else is done instead, so that the
+// table is the same when it is asked again.
 bool ExactWindow::make_room() noexcept {
-  const std::uint64_t slots = table_.slots();
-  if (!table_.moving() && table_.used() >= most_used(slots) && !begin_move())
-    return table_.used() < most_used_without_memory(slots);
+  if (!table_.moving() && (table_.used() >= most_used(table_.slots()) || too_large()) &&
+      !begin_move())
+    return false;
   if (table_.moving())
     table_.step([this](const Entry& entry) { return live(entry); });
   else
@@ -144,28 +145,13 @@ bool ExactWindow::make_room() noexcept {
 void ExactWindow::rotate() noexcept {
   ++now_;
   counts_.rotate();
-  // Much too large: eight times what slots_for would give. If there is no memory for a smaller one
-  // just now, the large one does.
-  if (table_.slots() / 16 <= counts_.live()) return;
-  const std::uint64_t first = slots_for(params_.expected_keys);
-  if (counts_.live() == 0 && table_.slots() > first)
-    drop_all();
-  else if (!table_.moving() && table_.slots() / 4 >= first && begin_move())
-    table_.step([this](const Entry& entry) { return live(entry); });
+  if (counts_.live() == 0 && table_.slots() > slots_for(params_.expected_keys)) drop_all();
 }
 
-// A new table, as small as the first. If there is no memory for it, the large one is cleared.
+// A new table, as small as the first.
 void ExactWindow::drop_all() noexcept {
   swept_ = 0;
-  try {
-    const std::uint64_t slots = slots_for(params_.expected_keys);
-    if (slots < table_.slots() || table_.moving()) {
-      table_ = DigestTable<Entry>(slots, kTable, memory());
-      return;
-    }
-  } catch (const std::exception&) {
-  }
-  table_.clear();
+  table_.clear(slots_for(params_.expected_keys));
 }
 
 std::optional<Verdict> ExactWindow::admit_aged(const Digest& digest, unsigned age,
@@ -249,7 +235,7 @@ std::size_t ExactWindow::insert(std::span<const Digest> digests) {
   return insert_by_observing<256>(*this, digests);
 }
 
-// As new: the table that growth brought goes too, unless there is no memory for a small one.
+// As new: the table that growth brought goes too.
 void ExactWindow::clear() noexcept {
   counts_.clear();
   now_ = std::uint64_t{params_.generations} + 1;

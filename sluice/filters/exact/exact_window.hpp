@@ -88,6 +88,7 @@ class ExactWindow {
     return !entry.free() && now_ - entry.generation <= params_.generations;
   }
   void sweep() noexcept;
+  bool too_large() const noexcept;
   bool make_room() noexcept;
   bool begin_move() noexcept;
   void drop_all() noexcept;

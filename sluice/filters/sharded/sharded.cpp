@@ -99,6 +99,7 @@ bool ShardedFilter::may_contain(const Digest& digest) const noexcept {
 
 std::size_t ShardedFilter::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
+  if (memory().mapping() == nullptr) return observe_singly(digests, verdicts);
   Errors errors;
   for (std::size_t judged = 0; judged < digests.size();) {
     std::array<Step, kMostShards> steps;
@@ -120,6 +121,15 @@ std::size_t ShardedFilter::observe(std::span<const Digest> digests, std::span<Ve
       return judged + take_back(rest.first(done), rest_verdicts, steps);
     judged += done;
   }
+  return digests.size();
+}
+
+// A host has no threads for the shards and may be short of memory: no record is judged before those
+// that come before it, so that there is nothing to take back.
+std::size_t ShardedFilter::observe_singly(std::span<const Digest> digests,
+                                          std::span<Verdict> verdicts) {
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    if (shard_for(digests[i]).observe(digests.subspan(i, 1), verdicts.subspan(i, 1)) == 0) return i;
   return digests.size();
 }
 

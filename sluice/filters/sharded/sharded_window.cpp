@@ -54,6 +54,8 @@ std::optional<Verdict> ShardedWindow::admit_aged(const Digest& digest, unsigned 
 std::size_t ShardedWindow::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                  std::uint64_t& budget, Anchor anchor) noexcept {
   assert(digests.size() == verdicts.size());
+  // As in observe(): nothing is to be taken back there.
+  if (memory().mapping() == nullptr) return admit_singly(digests, verdicts, budget, anchor);
   std::size_t judged = 0;
   bool full = false;
   while (judged < digests.size() && budget > 0 && !full) {
