@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/copy.hpp"
 #include "sluice/filters/window_contract.hpp"
 
 namespace sluice {
@@ -71,7 +72,10 @@ class AnyFilter {
   bool forget(const Digest& digest) noexcept { return holder_->forget(digest); }
   bool can_merge() const noexcept { return holder_->can_merge(); }
   // Throws BadParameters when `other` is of another kind or other parameters, or this kind cannot.
+  // Throws NoMemory. Then, too, the filter is as it was.
   void merge(const AnyFilter& other) { holder_->merge(*other.holder_); }
+  // A copy with memory of its own. Throws NoMemory.
+  AnyFilter clone(MemoryResource& memory) const { return holder_->clone(memory); }
 
   // The filter itself, if it is an F.
   template <Filter F>
@@ -131,6 +135,7 @@ class AnyFilter {
     virtual bool forget(const Digest& digest) noexcept = 0;
     virtual bool can_merge() const noexcept = 0;
     virtual void merge(const Base& other) = 0;
+    virtual AnyFilter clone(MemoryResource& memory) const = 0;
     virtual Window* window() noexcept = 0;
     virtual FilterKind kind() const noexcept = 0;
     virtual std::uint16_t version() const noexcept = 0;
@@ -167,11 +172,7 @@ class AnyFilter {
       if constexpr (requires { filter.may_contain(digests, verdicts, later); }) {
         filter.may_contain(digests, verdicts, later);
       } else if constexpr (WindowFilter<F>) {
-        BytesEncoder header, payload;
-        filter.encode_header(header);
-        filter.encode_payload(payload);
-        BytesDecoder fields(header.written()), table(payload.written());
-        F copy = F::decode(fields, table, filter.memory());
+        F copy = copy_of(filter, filter.memory());
         for (; later > 0; --later) copy.rotate();
         copy.may_contain(digests, verdicts);
       } else {
@@ -242,6 +243,9 @@ class AnyFilter {
         throw BadParameters("filters of two kinds cannot be merged: they must be made alike");
       }
       throw BadParameters(why_not_merge());
+    }
+    AnyFilter clone(MemoryResource& memory) const override {
+      return AnyFilter(copy_of(filter, memory));
     }
     Window* window() noexcept override {
       if constexpr (std::same_as<F, Window>)

@@ -160,8 +160,8 @@ concept ForgettingFilter = Filter<F> && requires(F filter, const Digest& digest)
 };
 
 // Takes in what `other` remembers: from then on it judges duplicate whatever either did. Throws
-// BadParameters when their parameters do not fit, and is then as it was before. Where parameters
-// decide whether a filter can at all, it has a member can_merge().
+// BadParameters when their parameters do not fit, or NoMemory, and is then as it was before. Where
+// parameters decide whether a filter can at all, it has a member can_merge().
 template <class F>
 concept MergingFilter = Filter<F> && requires(F filter, const F& other) {
   { filter.merge(other) } -> std::same_as<void>;

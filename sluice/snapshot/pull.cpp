@@ -12,7 +12,7 @@
 #include "sluice/snapshot/chunks.hpp"
 #include "sluice/snapshot/header.hpp"
 #include "sluice/snapshot/layout.hpp"
-#include "sluice/snapshot/stretch.hpp"
+#include "sluice/base/stretch.hpp"
 
 namespace sluice {
 struct SnapshotPull::State {

@@ -71,8 +71,8 @@ class Growing {
   // Takes a key back. In a table: of several traces that agree with it the one of which most is
   // known, which is its own or stands for its own.
   bool forget(const Digest& digest) noexcept;
-  // Takes in what `other` remembers, if its slots are as wide and its error is the same. Should
-  // memory end on the way, some of that is taken in, and nothing of this one is lost.
+  // Takes in what `other` remembers, if its slots are as wide and its error is the same. Two tables
+  // are united in a third, so that nothing has changed should memory end on the way.
   void merge(const Growing& other);
 
   // Whether its keys are still in a short list: verdicts are then exact.

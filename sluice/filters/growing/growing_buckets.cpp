@@ -249,31 +249,34 @@ void GrowingBuckets::add_all_of(const GrowingBuckets& other) {
   keys_ += std::min(added, other.keys_);
 }
 
-// The one with more buckets is the base: its slots know more than the other's table could hold.
+// The one with more buckets is the base: its slots know more than the other's table could hold. A
+// copy of it, since memory may end on the way.
 void GrowingBuckets::merge(const GrowingBuckets& other) {
-  const std::uint64_t most =
-      std::max({table_.buckets, other.table_.buckets,
-                buckets_for(table_.shape, table_.entries + other.table_.entries)});
-  if (table_.buckets >= other.table_.buckets) {
-    allocate(most);
-    return add_all_of(other);
-  }
-  GrowingBuckets base(table_.shape, other.table_.buckets, memory());
-  base.allocate(most);
-  base.table_ = other.table_;
+  const bool ours = table_.buckets >= other.table_.buckets;
+  const GrowingBuckets& large = ours ? *this : other;
+  const GrowingBuckets& small = ours ? other : *this;
+  GrowingBuckets base(table_.shape, large.table_.buckets, memory());
+  base.allocate(std::max(large.table_.buckets,
+                         buckets_for(table_.shape, table_.entries + other.table_.entries)));
+  base.table_ = large.table_;
   base.adopt_memory();
   for (std::size_t i = 0; i < 2; ++i) {
-    const kernels::GrowingHalf& from = other.table_.halves[i];
+    const kernels::GrowingHalf& from = large.table_.halves[i];
     for (std::uint64_t bucket = 0; bucket < from.buckets; ++bucket)
       std::memcpy(base.table_.halves[i].at(bucket), from.at(bucket), kernels::kGrowingBucketBytes);
   }
-  base.keys_ = other.keys_;
-  base.add_all_of(*this);
+  base.keys_ = large.keys_;
+  base.add_all_of(small);
   *this = std::move(base);
 }
 
+// Few: not worth a copy. There is memory for all of them before the first is written, and for more
+// splits than keys without room ever force.
 void GrowingBuckets::merge(std::span<const Digest> digests) {
-  allocate(std::max(table_.buckets, buckets_for(table_.shape, table_.entries + digests.size())));
+  constexpr std::uint64_t kSpare = 64;
+  const std::uint64_t buckets =
+      std::max(table_.buckets, buckets_for(table_.shape, table_.entries + digests.size()));
+  allocate(std::min(buckets + kSpare, kernels::kGrowingMostBuckets));
   for (const Digest& digest : digests) observe(digest);
 }
 

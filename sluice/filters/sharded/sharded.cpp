@@ -166,7 +166,7 @@ std::size_t ShardedFilter::insert(std::span<const Digest> digests) {
 
 void ShardedFilter::clear() noexcept {
   for (AnyFilter& shard : shards_) shard.clear();
-  taken_back_ = 0;
+  taken_back_ = forgotten_ = forget_misses_ = 0;
 }
 
 bool ShardedFilter::forget(const Digest& digest) noexcept {
@@ -209,7 +209,8 @@ FilterStats ShardedFilter::stats() const {
   }
   // Of the shards' own capacity a part is there for chance.
   if (all.capacity > 0 && keys_ > 0) all.capacity = keys_;
-  all.forgotten -= taken_back_;
+  all.forgotten += forgotten_ - taken_back_;
+  all.forget_misses += forget_misses_;
   return all;
 }
 
@@ -244,7 +245,21 @@ void Sharded::merge(const Sharded& other) {
     throw BadParameters("filters 'sharded' can be merged when they are made alike, but one has " +
                         params().settings().text() + " and the other " +
                         other.params().settings().text());
-  for (unsigned i = 0; i < count_; ++i) shards_[i].merge(other.shards_[i]);
+  if (promises().fixed_memory) {
+    for (unsigned i = 0; i < count_; ++i) shards_[i].merge(other.shards_[i]);
+    return;
+  }
+  Vector<AnyFilter> merged(memory());
+  merged.reserve(count_);
+  for (unsigned i = 0; i < count_; ++i) {
+    merged.push_back(shards_[i].clone(memory()));
+    merged.back().merge(other.shards_[i]);
+  }
+  const FilterStats counted = stats();
+  shards_.swap(merged);
+  forgotten_ = counted.forgotten;
+  forget_misses_ = counted.forget_misses;
+  taken_back_ = 0;
 }
 
 Sharded Sharded::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {

@@ -105,6 +105,8 @@ class ShardedFilter {
   Vector<AnyFilter> shards_;
   // Keys written and taken back again within one call: nobody's business.
   std::uint64_t taken_back_ = 0;
+  // What shards that were replaced by copies had counted.
+  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   // Behind a pointer: the threads know where it is, so that the filter can be moved.
   Owned<ShardCrew> crew_;
 };
@@ -116,8 +118,7 @@ class Sharded : public ShardedFilter {
   // Throws BadParameters, also when the shards would age.
   static Sharded make(const Params& params, MemoryResource& memory = default_memory());
   bool can_merge() const noexcept { return shards_.front().can_merge(); }
-  // Shard by shard: of as many, which must fit. Should memory end on the way, the first shards have
-  // taken in theirs, and nothing that this one remembered is lost.
+  // Shard by shard: of as many, which must fit. Shards that may find no memory are copied first.
   void merge(const Sharded& other);
   static Sharded decode(Decoder& header, Decoder& payload,
                         MemoryResource& memory = default_memory());
