@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/stretch.hpp"
 #include "sluice/snapshot/chunks.hpp"
 #include "sluice/snapshot/header.hpp"
 #include "sluice/snapshot/layout.hpp"
-#include "sluice/base/stretch.hpp"
 
 namespace sluice {
 struct SnapshotPull::State {

@@ -50,6 +50,7 @@ void Growth::start() {
   Stage first{(*make_)(plan_.keys, plan_.first_fpr(), memory()), 0};
   stages_.clear();
   stages_.push_back(std::move(first));
+  count_older();
   generation_keys_ = successor_keys_ = 0;
   afresh_.reset();
   ++changes_;
@@ -73,6 +74,7 @@ void Growth::keep_newest() noexcept {
   stages_.erase(stages_.begin(), std::prev(stages_.end()));
   stages_.back().filter.clear();
   stages_.back().written = 0;
+  count_older();
   generation_keys_ = successor_keys_ = 0;
   ++changes_;
 }
@@ -120,6 +122,7 @@ double Growth::share_left() const {
 
 void Growth::adopt(AnyFilter filter) {
   stages_.push_back({std::move(filter), 0});
+  count_older();
   ++growths_;
   ++changes_;
 }
@@ -281,6 +284,7 @@ void Growth::rotate() {
       stages_.begin(), last, [](const Stage& stage) { return stage.filter.live_keys() == 0; });
   changes_ += freed != last;
   stages_.erase(freed, last);
+  count_older();
   successor_keys_ = smaller_keys(at_this_rate);
   // What a burst needed is not held for a stream that has ended.
   if (successor_keys_ > 0 && live_keys() == 0) start_again();
@@ -323,10 +327,9 @@ std::uint64_t Growth::live_keys() const {
   return keys;
 }
 
-std::uint64_t Growth::bytes() const noexcept {
-  std::uint64_t bytes = taken_by(stages_);
-  for (const Stage& stage : stages_) bytes += stage.filter.bytes();
-  return bytes;
+void Growth::count_older() noexcept {
+  older_bytes_ = 0;
+  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) older_bytes_ += stages_[i].filter.bytes();
 }
 
 FilterStats Growth::stats() const {
@@ -408,6 +411,7 @@ void Growth::decode(Decoder& header, Decoder& payload) {
       throw CorruptSnapshot(fmt::format("stage {} of the window is none", i));
     stages_.push_back({std::move(filter), written});
   }
+  count_older();
   if (payload.remaining() != 0) throw CorruptSnapshot("bytes follow the last stage of the window");
   if (successor_keys_ > newest().stats().capacity || owed > std::uint64_t{kMostOwed} + 1 ||
       (owed != 0 && (stages_.size() > 1 || live_keys() > 0 || successor_keys_ > 0)))

@@ -76,7 +76,9 @@ class Growth {
   static constexpr std::uint64_t own_bytes() noexcept { return sizeof(Growth) + sizeof(Stage); }
   // Of all stages together.
   FilterStats stats() const;
-  std::uint64_t bytes() const noexcept;
+  std::uint64_t bytes() const noexcept {
+    return taken_by(stages_) + older_bytes_ + newest().bytes();
+  }
   MemoryResource& memory() const noexcept { return stages_.get_allocator().resource(); }
   double slack() const { return newest().slack(); }
   double npws() const { return newest().npws(); }
@@ -101,6 +103,7 @@ class Growth {
   double share_left() const;
   void settle();
   void keep_newest() noexcept;
+  void count_older() noexcept;
   void add_stage(std::uint64_t keys);
   void adopt(AnyFilter filter);
   std::uint64_t next_keys() const;
@@ -124,7 +127,8 @@ class Growth {
   std::uint64_t successor_keys_ = 0;
   // Or a new start, so many generations ago, that there was no memory for. Nothing is live.
   std::optional<std::uint32_t> afresh_ = {};
-  Vector<Stage> stages_;  // oldest first; the last takes the keys
+  Vector<Stage> stages_;           // oldest first; the last takes the keys
+  std::uint64_t older_bytes_ = 0;  // of all but the last, which only a rotation can change
 };
 
 }  // namespace sluice

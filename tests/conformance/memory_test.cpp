@@ -153,6 +153,25 @@ TEST_P(MemoryOf, IsWhatTheResourceCounts) {
   }
 }
 
+// How many blocks a filter has makes no difference to bytes(): it asks for a few of them, and knows
+// the rest.
+TEST_P(MemoryOf, IsKnownWithoutLookingAtAllOfIt) {
+  TestMemory memory;
+  AnyFilter filter = make(GetParam(), memory);
+  std::uint64_t now = 1'000'000'000;
+  age(filter, now);
+  const auto asked_by_bytes = [&] {
+    const std::uint64_t before = memory.asked();
+    EXPECT_EQ(filter.bytes(), memory.taken());
+    return memory.asked() - before;
+  };
+  EXPECT_EQ(filter.insert(random_digests(10, 400)), 400u);
+  const std::uint64_t few = asked_by_bytes();
+  // Some are full before the last.
+  for (int i = 0; i < 12; ++i) static_cast<void>(filter.insert(random_digests(11 + i, 4000)));
+  EXPECT_LE(asked_by_bytes(), few + 4);
+}
+
 // Calls act() with the first, the second, … allocation refused, until one needs no more of them.
 // prepare() comes before each and check() after it, with all memory there is.
 void refuse_each(

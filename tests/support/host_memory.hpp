@@ -30,6 +30,7 @@ class TestMemory final : public MemoryResource {
       : largest_(std::numeric_limits<std::size_t>::max()), mapping_(mapping), maps_(true) {}
 
   std::size_t usable(const void*, std::size_t bytes, std::size_t) const noexcept override {
+    ++asked_;
     return (bytes + 15) / 16 * 16 + 16;
   }
   std::size_t largest_block() const noexcept override { return largest_; }
@@ -49,7 +50,8 @@ class TestMemory final : public MemoryResource {
   }
   std::uint64_t calls() const noexcept { return calls_; }
   bool failed() const noexcept { return fail_at_ != 0 && calls_ >= fail_at_; }
-  std::uint64_t most() const noexcept { return most_; }  // that one call asked for
+  std::uint64_t asked() const noexcept { return asked_; }  // how often, what a block takes
+  std::uint64_t most() const noexcept { return most_; }    // that one call asked for
 
  private:
   void* get(std::size_t bytes, std::size_t alignment) noexcept override {
@@ -64,6 +66,7 @@ class TestMemory final : public MemoryResource {
   Mapping mapping_ = {};
   bool maps_ = false;
   std::uint64_t calls_ = 0, fail_at_ = 0, most_ = 0;
+  mutable std::uint64_t asked_ = 0;
 };
 
 }  // namespace sluice

@@ -193,25 +193,22 @@ void BitMatrix::reserve(std::size_t filters) {
   constexpr std::size_t kMost = MatrixGroup::kMostColumns;
   for (std::size_t group = 0; group * kMost < filters; ++group) {
     const auto columns = static_cast<unsigned>(std::min(filters - group * kMost, kMost));
-    if (group < groups_.size())
+    if (group < groups_.size()) {
       groups_[group].widen(columns);
-    else
-      groups_.emplace_back(rows_, columns, memory());
+      continue;
+    }
+    MatrixGroup next(rows_, columns, memory());
+    groups_.reserve(groups_.size() + 1);
+    // Only the last one is looked after.
+    if (widening()) widen_some(rows_);
+    if (!groups_.empty()) settled_ += groups_.back().taken();
+    groups_.push_back(std::move(next));
   }
-  // Only the last one is looked after.
-  for (MatrixGroup& group : groups_)
-    if (group.widening() && &group != &groups_.back()) group.widen_some(rows_);
 }
 
 std::uint64_t BitMatrix::bytes() const noexcept {
   std::uint64_t bytes = 0;
   for (const MatrixGroup& group : groups_) bytes += group.bytes();
-  return bytes;
-}
-
-std::uint64_t BitMatrix::taken() const noexcept {
-  std::uint64_t bytes = taken_by(groups_);
-  for (const MatrixGroup& group : groups_) bytes += group.taken();
   return bytes;
 }
 
@@ -259,6 +256,7 @@ void BitMatrix::clear(std::size_t filter) noexcept {
 // As new: a row is as narrow as one filter's again, unless there is no memory for that.
 void BitMatrix::clear() noexcept {
   groups_.erase(groups_.begin() + 1, groups_.end());
+  settled_ = 0;
   try {
     if (groups_[0].columns_mask() != 1) groups_[0] = MatrixGroup(rows_, 1, memory());
   } catch (const Error&) {

@@ -133,7 +133,9 @@ class BitMatrix {
   std::uint64_t rows() const noexcept { return rows_; }
   std::uint64_t bytes() const noexcept;
   // What it holds of its resource.
-  std::uint64_t taken() const noexcept;
+  std::uint64_t taken() const noexcept {
+    return taken_by(groups_) + settled_ + (groups_.empty() ? 0 : groups_.back().taken());
+  }
   MemoryResource& memory() const noexcept { return groups_.get_allocator().resource(); }
   // Of so many filters, before they are made; `widening`: the last of them is so new that rows may
   // still be moving.
@@ -179,6 +181,7 @@ class BitMatrix {
 
   std::uint64_t rows_ = 0;
   Vector<MatrixGroup> groups_;
+  std::uint64_t settled_ = 0;  // what all groups but the last hold: they change no more
 };
 
 }  // namespace sluice

@@ -163,11 +163,16 @@ void Dynamic::add(ProbeWords& words) {
 void Dynamic::append(const DynamicShape& shape) {
   if (in_matrix()) {
     matrix_.reserve(pieces_.size() + 1);
-    pieces_.push_back({shape, 0, LineTable()});
+    push_piece({shape, 0, LineTable()});
   } else {
-    pieces_.push_back(DynamicPiece::make(shape, memory()));
+    push_piece(DynamicPiece::make(shape, memory()));
   }
   series_changed();
+}
+
+void Dynamic::push_piece(DynamicPiece piece) {
+  pieces_.push_back(std::move(piece));
+  pieces_taken_ += pieces_.back().table.taken();
 }
 
 // Written without asking, a share f₂ of all keys is written in vain, being claimed by one of the
@@ -208,6 +213,7 @@ std::size_t Dynamic::insert(std::span<const Digest> digests) {
 void Dynamic::clear() noexcept {
   pieces_.erase(pieces_.begin() + 1, pieces_.end());
   pieces_[0].keys = 0;
+  pieces_taken_ = pieces_[0].table.taken();
   in_matrix() ? matrix_.clear() : pieces_[0].table.clear();
   keys_ = kept_ = forgotten_ = forget_misses_ = active_ = 0;
   asking_ = params_.ask == Ask::always;
@@ -219,12 +225,6 @@ void Dynamic::clear() noexcept {
 std::uint64_t Dynamic::table_bytes() const noexcept {
   std::uint64_t bytes = matrix_.bytes();
   for (const DynamicPiece& piece : pieces_) bytes += piece.table.size();
-  return bytes;
-}
-
-std::uint64_t Dynamic::bytes() const noexcept {
-  std::uint64_t bytes = matrix_.taken() + taken_by(pieces_);
-  for (const DynamicPiece& piece : pieces_) bytes += piece.table.taken();
   return bytes;
 }
 

@@ -109,7 +109,9 @@ class Dynamic {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
-  std::uint64_t bytes() const noexcept;
+  std::uint64_t bytes() const noexcept {
+    return matrix_.taken() + taken_by(pieces_) + pieces_taken_;
+  }
   MemoryResource& memory() const noexcept { return matrix_.memory(); }
   DynamicStats series() const;
 
@@ -126,6 +128,7 @@ class Dynamic {
   bool claims(ProbeWords& words) const noexcept;
   void add(ProbeWords& words);
   void append(const DynamicShape& shape);
+  void push_piece(DynamicPiece piece);
   void adopt(DynamicPiece piece);
   void adopt_some(DynamicPieces& pieces);
   DynamicPiece copy_of(std::size_t index, MemoryResource& memory) const;
@@ -143,9 +146,10 @@ class Dynamic {
   Params params_;
   Vector<DynamicPiece> pieces_;
   BitMatrix matrix_;
-  std::size_t active_ = 0;      // no filter before it has room
-  std::uint64_t keys_ = 0;      // Σ n_r
-  std::uint64_t ask_from_ = 0;  // with Ask::by_rule, insert asks from so many keys on
+  std::uint64_t pieces_taken_ = 0;  // by the tables of all pieces
+  std::size_t active_ = 0;          // no filter before it has room
+  std::uint64_t keys_ = 0;          // Σ n_r
+  std::uint64_t ask_from_ = 0;      // with Ask::by_rule, insert asks from so many keys on
   std::uint64_t kept_ = 0;
   std::uint64_t forgotten_ = 0;
   std::uint64_t forget_misses_ = 0;

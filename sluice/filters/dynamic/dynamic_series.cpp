@@ -62,6 +62,7 @@ void Dynamic::remove(std::size_t index) noexcept {
       matrix_.clear(last);
     }
   }
+  pieces_taken_ -= pieces_[index].table.taken();
   if (index != last) pieces_[index] = std::move(pieces_[last]);
   pieces_.pop_back();
   active_ = 0;
@@ -95,11 +96,11 @@ void Dynamic::adopt(DynamicPiece piece) {
   const std::uint64_t keys = piece.keys;
   if (in_matrix()) {
     matrix_.reserve(pieces_.size() + 1);
-    pieces_.push_back({piece.shape, keys, LineTable()});
+    push_piece({piece.shape, keys, LineTable()});
     const LineTable* const table = &piece.table;
     matrix_.weave(pieces_.size() - 1, std::span(&table, 1));
   } else {
-    pieces_.push_back(std::move(piece));
+    push_piece(std::move(piece));
   }
   keys_ += keys;
 }
@@ -118,7 +119,7 @@ void Dynamic::adopt_some(DynamicPieces& pieces) {
   matrix_.weave(pieces_.size(), std::span(tables).first(count));
   for (std::size_t i = 0; i < count; ++i) {
     keys_ += some[i].keys;
-    pieces_.push_back({some[i].shape, some[i].keys, LineTable()});
+    push_piece({some[i].shape, some[i].keys, LineTable()});
   }
 }
 
