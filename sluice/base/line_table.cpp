@@ -28,14 +28,22 @@ LineTable::LineTable(std::uint64_t bytes, MemoryResource& resource) : LineTable(
 void LineTable::take_pages(std::uint64_t bytes) {
   bytes_ = bytes;
   const std::uint64_t count = (bytes + kPageBytes - 1) / kPageBytes;
-  pages_.reserve(count);
   const std::uint64_t granules = (bytes + kGranuleBytes - 1) / kGranuleBytes;
-  cleared_.resize((granules + 63) / 64);
-  for (std::size_t page = 0; page < count; ++page) {
-    void* const block = resource().allocate(page_bytes(page), kCacheLineBytes);
-    pages_.push_back(static_cast<std::byte*>(block));
-    page_usable_ += resource().usable(block, page_bytes(page), kCacheLineBytes);
-  }
+  const std::uint64_t blocks =
+      (granules + LinePages::kBlockGranules - 1) / LinePages::kBlockGranules;
+  pages_.reserve(count);
+  cleared_.reserve(blocks);
+  for (std::size_t block = 0; block < blocks; ++block)
+    cleared_.push_back(static_cast<std::uint64_t*>(take(bit_bytes(block), alignof(std::uint64_t))));
+  set_cleared(false);
+  for (std::size_t page = 0; page < count; ++page)
+    pages_.push_back(static_cast<std::byte*>(take(page_bytes(page), kCacheLineBytes)));
+}
+
+void* LineTable::take(std::uint64_t bytes, std::size_t alignment) {
+  void* const block = resource().allocate(bytes, alignment);
+  usable_ += resource().usable(block, bytes, alignment);
+  return block;
 }
 
 // The last one has as many whole granules as are left.
@@ -44,10 +52,26 @@ std::uint64_t LineTable::page_bytes(std::size_t page) const noexcept {
   return (left + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
 }
 
+// The last one has as many whole words as are left.
+std::uint64_t LineTable::bit_bytes(std::size_t block) const noexcept {
+  const std::uint64_t granules = (bytes_ + kGranuleBytes - 1) / kGranuleBytes;
+  const std::uint64_t left =
+      std::min(LinePages::kBlockGranules, granules - block * LinePages::kBlockGranules);
+  return (left + 63) / 64 * sizeof(std::uint64_t);
+}
+
+void LineTable::set_cleared(bool cleared) noexcept {
+  for (std::size_t block = 0; block < cleared_.size(); ++block)
+    std::memset(cleared_[block], cleared ? 0xFF : 0, bit_bytes(block));
+}
+
 void LineTable::release() noexcept {
   for (std::size_t page = 0; page < pages_.size(); ++page)
     resource().deallocate(pages_[page], page_bytes(page), kCacheLineBytes);
+  for (std::size_t block = 0; block < cleared_.size(); ++block)
+    resource().deallocate(cleared_[block], bit_bytes(block), alignof(std::uint64_t));
   pages_.clear();
+  cleared_.clear();
 }
 
 LineTable::LineTable(LineTable&& other) noexcept : LineTable(other.resource()) {
@@ -59,7 +83,7 @@ LineTable& LineTable::operator=(LineTable&& other) noexcept {
   std::swap(block_, other.block_);
   std::swap(pages_, other.pages_);
   std::swap(cleared_, other.cleared_);
-  std::swap(page_usable_, other.page_usable_);
+  std::swap(usable_, other.usable_);
   return *this;
 }
 
@@ -68,7 +92,7 @@ LineTable::~LineTable() {
 }
 
 std::uint64_t LineTable::taken() const noexcept {
-  return block_.taken() + page_usable_ + taken_by(pages_) + taken_by(cleared_);
+  return block_.taken() + usable_ + taken_by(pages_) + taken_by(cleared_);
 }
 
 std::uint64_t LineTable::count_ones() const noexcept {
@@ -87,7 +111,7 @@ void LineTable::clear() noexcept {
   if (pages_.empty())
     block_.clear();
   else
-    std::ranges::fill(cleared_, 0);
+    set_cleared(false);
 }
 
 void LineTable::encode(Encoder& to, std::uint64_t bytes) const {
@@ -111,7 +135,7 @@ void LineTable::decode(Decoder& from, std::uint64_t bytes) {
   for (std::uint64_t line = bytes / kCacheLineBytes; line < lines(); ++line) to_write(line);
   for (std::uint64_t page = 0; page * kPageBytes < bytes; ++page)
     from.bytes({pages_[page], std::min(kPageBytes, bytes - page * kPageBytes)});
-  std::ranges::fill(cleared_, ~std::uint64_t{0});
+  set_cleared(true);
 }
 
 }  // namespace sluice

@@ -20,8 +20,11 @@ struct LinePages {
   static constexpr std::uint64_t kPageLines = 1023 * kGranuleLines;
   alignas(kCacheLineBytes) static constexpr std::byte kZeros[kCacheLineBytes] = {};
 
+  // A bit per granule says whether it was cleared, in blocks for so many: of 512 KiB, for 4 GiB.
+  static constexpr std::uint64_t kBlockGranules = std::uint64_t{1} << 22;
+
   std::byte* const* pages = nullptr;
-  std::uint64_t* cleared = nullptr;  // a bit per granule
+  std::uint64_t* const* cleared = nullptr;
 
   explicit operator bool() const noexcept { return pages != nullptr; }
   std::byte* at(std::uint64_t line) const noexcept {
@@ -29,7 +32,10 @@ struct LinePages {
   }
   bool is_clear(std::uint64_t line) const noexcept {
     const std::uint64_t granule = line / kGranuleLines;
-    return (cleared[granule / 64] >> (granule % 64) & 1) != 0;
+    return (bits_of(granule) >> (granule % 64) & 1) != 0;
+  }
+  std::uint64_t& bits_of(std::uint64_t granule) const noexcept {
+    return cleared[granule / kBlockGranules][granule % kBlockGranules / 64];
   }
   const std::byte* to_read(std::uint64_t line) const noexcept {
     return is_clear(line) ? at(line) : kZeros;
@@ -38,7 +44,7 @@ struct LinePages {
     if (!is_clear(line)) {
       const std::uint64_t granule = line / kGranuleLines;
       std::memset(at(granule * kGranuleLines), 0, kGranuleLines * kCacheLineBytes);
-      cleared[granule / 64] |= std::uint64_t{1} << (granule % 64);
+      bits_of(granule) |= std::uint64_t{1} << (granule % 64);
     }
     return at(line);
   }
@@ -57,7 +63,7 @@ class LineTable {
   std::byte* data() const noexcept { return const_cast<std::byte*>(block_.data()); }
   LinePages pages() const noexcept {
     if (pages_.empty()) return {};
-    return {pages_.data(), const_cast<std::uint64_t*>(cleared_.data())};
+    return {pages_.data(), cleared_.data()};
   }
   const std::byte* to_read(std::uint64_t line) const noexcept {
     return pages_.empty() ? data() + line * kCacheLineBytes : pages().to_read(line);
@@ -84,12 +90,15 @@ class LineTable {
   void take_pages(std::uint64_t bytes);
   void release() noexcept;
   std::uint64_t page_bytes(std::size_t page) const noexcept;
+  std::uint64_t bit_bytes(std::size_t block) const noexcept;
+  void set_cleared(bool cleared) noexcept;
+  void* take(std::uint64_t bytes, std::size_t alignment);
 
   std::uint64_t bytes_ = 0;
   Memory block_;
   Vector<std::byte*> pages_;
-  Vector<std::uint64_t> cleared_;
-  std::uint64_t page_usable_ = 0;  // what all pages hold of the resource
+  Vector<std::uint64_t*> cleared_;
+  std::uint64_t usable_ = 0;  // what pages and bits hold of the resource
 };
 
 // The 64-bit words of a table. Loops are templates on how they lie, and with_words() chooses one for

@@ -1,6 +1,7 @@
 // Memory, held by every filter and window: all of it comes from the resource, bytes() tells how much
 // that is, and a call that is refused some leaves a filter that goes on as if nothing had happened.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -433,6 +434,48 @@ TEST_P(LargeInPages, IsTheSameFilterInSmallBlocks) {
   }
   EXPECT_LE(largest, std::size_t{1} << 20);
   EXPECT_EQ(host.taken(), 0u);
+}
+
+// Addresses that cost nothing until they are touched, given out once.
+struct SparseHost {
+  static constexpr std::size_t kBytes = std::size_t{13} << 30;
+  static inline std::byte *begin = nullptr, *next = nullptr;
+
+  static HostMemory::Calls calls() {
+    return {.allocate = [](std::size_t bytes) -> void* {
+              std::byte* const block = next;
+              if (bytes > static_cast<std::size_t>(begin + kBytes - next)) return nullptr;
+              next += (bytes + 15) / 16 * 16;
+              return block;
+            },
+            .free = [](void*) {}};
+  }
+};
+
+TEST(LargeInHost, TablesMayTakeMoreThanEightGiB) {
+  void* const map = mmap(nullptr, SparseHost::kBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) GTEST_SKIP() << "no addresses";
+  for (const char* text : {"bloom,bytes=12GiB", "cohort,bytes=12GiB"}) {
+    SparseHost::begin = SparseHost::next = static_cast<std::byte*>(map);
+    HostMemory host(SparseHost::calls());
+    {
+      AnyFilter filter = make_filter(text, {.fpr = 1e-6}, host);
+      EXPECT_GE(filter.bytes(), std::uint64_t{12} << 30);
+      EXPECT_EQ(filter.bytes(), host.taken());
+      const std::vector<Digest> digests = random_digests(1, 2000);
+      std::vector<Verdict> verdicts(digests.size());
+      for (const Verdict expected : {Verdict::distinct, Verdict::duplicate}) {
+        ASSERT_EQ(filter.observe(digests, verdicts), digests.size());
+        EXPECT_EQ(std::ranges::count(verdicts, expected), 2000) << text;
+      }
+      filter.clear();
+      filter.may_contain(digests, verdicts);
+      EXPECT_EQ(std::ranges::count(verdicts, Verdict::distinct), 2000) << text;
+    }
+    EXPECT_EQ(host.taken(), 0u);
+  }
+  munmap(map, SparseHost::kBytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Filters, LargeInPages, ::testing::ValuesIn(kLarge));
