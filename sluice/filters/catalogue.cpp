@@ -60,13 +60,22 @@ std::pair<const FilterInfo*, Settings> parsed(std::string_view name_and_settings
 
 }  // namespace
 
+void check_wish(const Wish& wish) {
+  // Not a number is neither.
+  if (!(wish.fpr > 0 && wish.fpr < 1)) throw BadParameters("`fpr` must lie above 0 and below 1");
+  if (wish.keys == std::uint64_t{0})
+    throw BadParameters("`keys` 0 leaves nothing to remember: give 1 or more");
+}
+
 AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish,
                       MemoryResource& memory) {
+  check_wish(wish);
   const auto [info, settings] = parsed(name_and_settings);
   return info->make(wish, settings, memory);
 }
 
 Forecast forecast_filter(std::string_view name_and_settings, const Wish& wish) {
+  check_wish(wish);
   const auto [info, settings] = parsed(name_and_settings);
   return info->forecast(wish, settings);
 }

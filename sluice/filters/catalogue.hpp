@@ -30,7 +30,10 @@ std::span<const FilterInfo> catalogue();
 // Throws BadParameters, with the names there are, when there is no such filter.
 const FilterInfo& filter_named(std::string_view name);
 
-// "bloom,layout=classic,probes=12": a name, then settings.
+// Throws BadParameters for a wish that no filter can meet. FilterInfo's functions rely on it.
+void check_wish(const Wish& wish);
+
+// "bloom,layout=classic,probes=12": a name, then settings. Throws BadParameters and NoMemory.
 AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish,
                       MemoryResource& memory = default_memory());
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "sluice/base/error.hpp"
@@ -72,6 +73,22 @@ TEST(Catalogue, ErrorsSayWhatWouldBeRight) {
   EXPECT_EQ(error_of("bloom,probes=65"),
             "parameter 'probes' of filter 'bloom' is '65': it takes 1 to 64");
   EXPECT_EQ(error_of("none,keys=1"), "filter 'none' has no parameter 'keys': it has none");
+}
+
+// Before any filter sees it: some would search for a size for ever, or divide by nothing.
+TEST(Catalogue, AWishThatNoFilterCanMeetIsRefusedByItsField) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const FilterInfo& info : catalogue()) {
+    for (const double fpr : {0.0, 1.0, -1.0, 2.0, kNan, kInfinity, -kInfinity}) {
+      EXPECT_EQ(error_of(info.name, {.keys = 1000, .fpr = fpr}),
+                "`fpr` must lie above 0 and below 1")
+          << info.name << " " << fpr;
+      EXPECT_THROW(forecast_filter(info.name, {.keys = 1000, .fpr = fpr}), BadParameters);
+    }
+    EXPECT_EQ(error_of(info.name, {.keys = 0}),
+              "`keys` 0 leaves nothing to remember: give 1 or more");
+  }
 }
 
 TEST(Catalogue, MoreThanMemoryCanHoldIsRefused) {
