@@ -1,7 +1,6 @@
 #include "sluice/kernels/scan.hpp"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cstring>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "sluice/kernels/simd.hpp"
 
 namespace sluice {
 namespace {
@@ -28,16 +28,13 @@ Result run(FindAll find, std::string_view text, Needles needles, std::size_t mos
 }
 
 // The portable loop and every vector version that this machine can run.
-class EveryTarget : public testing::TestWithParam<std::int64_t> {
+class EveryLevel : public testing::TestWithParam<std::string_view> {
  protected:
-  void SetUp() override {
-    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this machine";
-    hwy::GetChosenTarget().Update(GetParam());
-  }
-  void TearDown() override { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
+  void SetUp() override { force_simd_level(GetParam()); }
+  void TearDown() override { force_simd_level(simd_levels().front()); }
 };
 
-TEST_P(EveryTarget, EqualsPortableAtEverySizeAndAlignment) {
+TEST_P(EveryLevel, EqualsPortableAtEverySizeAndAlignment) {
   SplitMix64 random(1);
   for (std::size_t size = 0; size < 200; ++size) {
     for (std::size_t shift = 0; shift < 64; shift += 1 + random.next() % 3) {
@@ -55,13 +52,13 @@ TEST_P(EveryTarget, EqualsPortableAtEverySizeAndAlignment) {
   }
 }
 
-TEST_P(EveryTarget, FindsZerosAndHighBytesButNotThePadding) {
+TEST_P(EveryLevel, FindsZerosAndHighBytesButNotThePadding) {
   const std::string text("\0a\xff\0", 4);
   EXPECT_EQ(run(find_all, text, {'\0', '\xff'}, 9), (Result{{0, 2, 3}, 4}));
   EXPECT_EQ(run(find_all, std::string_view(), {'\0', '\0'}, 9), (Result{{}, 0}));
 }
 
-TEST_P(EveryTarget, StopsAfterTheMostWanted) {
+TEST_P(EveryLevel, StopsAfterTheMostWanted) {
   const std::string text(1000, '\n');
   for (const std::size_t most : {0u, 1u, 63u, 64u, 65u, 999u, 1000u}) {
     const Result result = run(find_all, text, {'\n', '\n'}, most);
@@ -70,16 +67,8 @@ TEST_P(EveryTarget, StopsAfterTheMostWanted) {
   }
 }
 
-std::vector<std::int64_t> targets_to_test() {
-#if HWY_ARCH_X86
-  return {HWY_AVX2, HWY_AVX3, HWY_SCALAR};
-#else
-  return {HWY_NEON, HWY_SCALAR};
-#endif
-}
-
-INSTANTIATE_TEST_SUITE_P(Targets, EveryTarget, testing::ValuesIn(targets_to_test()),
-                         [](const auto& test) { return hwy::TargetName(test.param); });
+INSTANTIATE_TEST_SUITE_P(Levels, EveryLevel, testing::ValuesIn(simd_levels()),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace sluice

@@ -6,8 +6,14 @@
 // Also the target without vectors where the baseline has some (arm64): `portable` is always there.
 #define HWY_COMPILE_ALL_ATTAINABLE
 
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+// A build may leave out more of them (see cmake/SluiceFlags.cmake).
+#ifndef SLUICE_OMITTED_TARGETS
+#define SLUICE_OMITTED_TARGETS 0
+#endif
+
+#define HWY_DISABLED_TARGETS                                                              \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | \
+   SLUICE_OMITTED_TARGETS)
 
 // True while compiling the target without vectors, where kernels call their portable form.
 #define SLUICE_PORTABLE_TARGET (HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128)
