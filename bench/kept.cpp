@@ -76,6 +76,12 @@ void Kept::make_room(Verb verb) {
   left_ -= digests_.size();
 }
 
+void Kept::end_generation() {
+  filter_.rotate();
+  left_ = generation_;
+  ++ended_;
+}
+
 void Kept::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   if (!filter_.ages()) {
     filter_.observe(digests, verdicts);
@@ -83,9 +89,7 @@ void Kept::observe(std::span<const Digest> digests, std::span<Verdict> verdicts)
   }
   for (std::size_t done = 0; done < digests.size();) {
     done += filter_.admit(digests.subspan(done), verdicts.subspan(done), left_, Anchor::delivered);
-    if (left_ > 0) continue;
-    filter_.rotate();
-    left_ = generation_;
+    if (left_ == 0) end_generation();
   }
 }
 
@@ -98,9 +102,7 @@ void Kept::insert(std::span<const Digest> digests) {
     const std::size_t now = std::min<std::uint64_t>(left_, digests.size());
     filter_.insert(digests.first(now));
     digests = digests.subspan(now);
-    if ((left_ -= now) > 0) continue;
-    filter_.rotate();
-    left_ = generation_;
+    if ((left_ -= now) == 0) end_generation();
   }
 }
 

@@ -56,6 +56,8 @@ class Kept {
   double bits_per_key() const;
   std::uint64_t bytes() const { return filter_.stats().bytes; }
   std::uint64_t written() const { return next_; }
+  // Generations of a window that have ended.
+  std::uint64_t ended() const { return ended_; }
 
   AnyFilter& filter() { return filter_; }
   const AnyFilter& filter() const { return filter_; }
@@ -64,6 +66,7 @@ class Kept {
  private:
   void observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void insert(std::span<const Digest> digests);
+  void end_generation();
   void make_room(Verb verb);
 
   AnyFilter filter_;
@@ -72,6 +75,7 @@ class Kept {
   double lines_;
   std::uint64_t generation_ = 0;  // keys in one, of a window
   std::uint64_t left_ = 0;        // of it, or of the room of a set
+  std::uint64_t ended_ = 0;
   std::uint64_t next_ = 1;        // the number of the next new key
   SplitMix64 random_{1};
   std::vector<Digest> digests_;

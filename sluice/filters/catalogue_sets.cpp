@@ -136,6 +136,7 @@ FilterInfo dynamic_row() {
   };
   static constexpr GuardSample kGuard[] = {
       {.name = "dynamic", .filter = "dynamic", .fpr = 1e-2},
+      {.name = "dynamic, from empty", .filter = "dynamic,keys=3500", .fpr = 1e-2, .grows = true},
   };
   static constexpr FilterRow kRow{.kinds = kKinds<Dynamic>,
                                   .families = kFamilies,
@@ -197,6 +198,7 @@ FilterInfo exact_row() {
   };
   static constexpr GuardSample kGuard[] = {
       {.name = "exact", .filter = "exact", .fpr = 0.5},
+      {.name = "exact, from empty", .filter = "exact,keys=1000", .fpr = 0.5, .grows = true},
   };
   static constexpr FilterRow kRow{.kinds = kKinds<Exact>,
                                   .families = kFamilies,

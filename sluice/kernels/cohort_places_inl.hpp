@@ -83,7 +83,8 @@ class Places {
 #if !SLUICE_PORTABLE_TARGET
     if (HWY_LIKELY(i + kGroup <= count_ && table.buckets < kFewBuckets)) {
       compute_group(table, digests_ + i, at);
-      if (HWY_UNLIKELY(bool(table.pages))) find_in_pages(table, at);
+      if (HWY_UNLIKELY(bool(table.pages)))
+        for (std::size_t row = 0; row < 2; ++row) find_in_pages(table.pages, rows_[row] + at);
       return;
     }
 #endif
@@ -102,12 +103,14 @@ class Places {
   }
 
 #if !SLUICE_PORTABLE_TARGET
-  // What compute_group left is as if the table began at address zero.
-  HWY_NOINLINE void find_in_pages(const CohortTable& table, std::size_t at) {
-    for (std::size_t row = 0; row < 2; ++row)
-      for (std::size_t j = at; j < at + kGroup; ++j)
-        rows_[row][j] = reinterpret_cast<std::uintptr_t>(
-            cleared_line_of<kWrite>(table, rows_[row][j] / kBucketBytes));
+  // What compute_group left is as if the table began at address zero. Takes nothing of the table or
+  // of the places by reference: they stay in registers.
+  static HWY_NOINLINE void find_in_pages(LinePages pages, std::uint64_t* lines) {
+    for (std::size_t j = 0; j < kGroup; ++j) {
+      const std::uint64_t bucket = lines[j] / kBucketBytes;
+      lines[j] =
+          reinterpret_cast<std::uintptr_t>(kWrite ? pages.to_write(bucket) : pages.to_read(bucket));
+    }
   }
 
   // Below this, bucket numbers and the differences of two fit in 32 bits.
