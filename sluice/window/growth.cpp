@@ -262,6 +262,10 @@ std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, An
       }
       if (!newest().promises().fixed_memory) return std::nullopt;  // it was refused memory
     }
+    // One that is full may know the key all the same, and will be an older one from here on.
+    if (older == Verdict::distinct)
+      ask(std::span(stages_).last(1), std::span(&digest, 1), std::span(&older, 1));
+    if (older == Verdict::duplicate && anchor == Anchor::delivered) return older;
     if (!while_memory_lasts([&] { add_stage(next_keys()); })) return std::nullopt;
   }
 }

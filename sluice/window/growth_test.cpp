@@ -1,5 +1,6 @@
 #include "sluice/window/growth.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -7,6 +8,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "tests/support/digests.hpp"
 
 namespace sluice {
 namespace {
@@ -66,6 +68,34 @@ TEST(Growth, TellsHowManyWereJudgedWhenMemoryEnds) {
   EXPECT_EQ(growth.admit(std::span(digests).subspan(judged), std::span(verdicts).subspan(judged),
                          budget, Anchor::delivered),
             digests.size() - judged);
+}
+
+// A record that comes after its generation, when the newest stage has no room: that stage is asked
+// too, and a key that it knows makes no other stage, unless it has to be written anew.
+TEST(Growth, AFullStageIsAskedForARecordOutOfOrder) {
+  const std::vector<Digest> digests = testing_support::random_digests(3, 2000);
+  for (const char* filter : {"cohort", "exact-window", "timing", "timer", "apbf", "apbbf"})
+    for (const Growth::By by : {Growth::By::density, Growth::By::cardinality})
+      for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed}) {
+        SCOPED_TRACE(fmt::format("{}, growth {}, anchor {}", filter, static_cast<int>(by),
+                                 static_cast<int>(anchor)));
+        Growth growth(
+            [&](std::uint64_t keys, double fpr, MemoryResource&) {
+              return make_filter(filter, {.keys = keys, .fpr = fpr});
+            },
+            {.keys = 100, .fpr = 1e-4, .by = by});
+        growth.start();
+        std::uint64_t unlimited = ~std::uint64_t{0};
+        Verdict verdict{};
+        for (const Digest& digest : digests) {
+          ASSERT_EQ(growth.admit(std::span(&digest, 1), std::span(&verdict, 1), unlimited, anchor),
+                    1u);
+          const std::uint64_t stages = growth.growths();
+          ASSERT_EQ(growth.admit_aged(digest, 1, anchor), Verdict::duplicate)
+              << "key " << &digest - digests.data() << " of " << growth.live_keys() << " live";
+          ASSERT_TRUE(anchor == Anchor::refreshed || growth.growths() == stages);
+        }
+      }
 }
 
 }  // namespace
