@@ -78,6 +78,16 @@ void EventClock::set(Nanoseconds time, const ClockLimits& limits) noexcept {
   started_ = supported_ = true;
 }
 
+void EventClock::owe() noexcept {
+  has_candidate_ = true;
+  candidate_ = std::min(candidate_, now_);
+}
+
+void EventClock::settle() noexcept {
+  has_candidate_ = false;
+  candidate_ = 0;
+}
+
 void EventClock::encode(Encoder& to) const {
   to.u8(static_cast<std::uint8_t>(started_ | supported_ << 1 | has_candidate_ << 2));
   to.u64(static_cast<std::uint64_t>(now_));

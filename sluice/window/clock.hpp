@@ -54,6 +54,13 @@ class EventClock {
   Nanoseconds claimed() const noexcept { return candidate_; }
   std::uint64_t disbelieved() const noexcept { return disbelieved_; }
 
+  // For whoever writes the record of a claim at its own time once that is believed, and finds no
+  // memory for it: the claim is kept until settle(), before anything else is read. A claim that waits
+  // to be believed lies ahead of now, so that the two cannot be mistaken.
+  void owe() noexcept;
+  bool owes() const noexcept { return has_candidate_ && candidate_ <= now_; }
+  void settle() noexcept;
+
   void encode(Encoder& to) const;
   // Throws CorruptSnapshot.
   void decode(Decoder& from);

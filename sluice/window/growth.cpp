@@ -331,9 +331,10 @@ std::uint64_t Growth::live_keys() const {
   return keys;
 }
 
-void Growth::count_older() noexcept {
-  older_bytes_ = 0;
-  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) older_bytes_ += stages_[i].filter.bytes();
+std::uint64_t Growth::sum_of_older() const noexcept {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) bytes += stages_[i].filter.bytes();
+  return bytes;
 }
 
 FilterStats Growth::stats() const {

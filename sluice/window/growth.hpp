@@ -77,7 +77,7 @@ class Growth {
   // Of all stages together.
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept {
-    return taken_by(stages_) + older_bytes_ + newest().bytes();
+    return taken_by(stages_) + older_bytes() + newest().bytes();
   }
   MemoryResource& memory() const noexcept { return stages_.get_allocator().resource(); }
   double slack() const { return newest().slack(); }
@@ -103,7 +103,12 @@ class Growth {
   double share_left() const;
   void settle();
   void keep_newest() noexcept;
-  void count_older() noexcept;
+  void count_older() noexcept { older_bytes_ = sum_of_older(); }
+  std::uint64_t sum_of_older() const noexcept;
+  // Shards start their threads when they are asked, which takes memory.
+  std::uint64_t older_bytes() const noexcept {
+    return newest().kind() == FilterKind::sharded_window ? sum_of_older() : older_bytes_;
+  }
   void add_stage(std::uint64_t keys);
   void adopt(AnyFilter filter);
   std::uint64_t next_keys() const;

@@ -1,6 +1,7 @@
 // Windows whose memory ends in the middle of a batch.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "sluice/window/window.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/filter_bytes.hpp"
+#include "tests/support/host_memory.hpp"
 
 namespace sluice {
 namespace {
@@ -72,6 +74,67 @@ TEST(MemoryEnd, TheRestCanBeJudgedLaterAsIfNothingHadHappened) {
     EXPECT_EQ(window.clock(), twin.clock());
   }
   EXPECT_GT(stopped, 20);
+}
+
+// Any allocation of any call may be refused, windows of all filters and forms: batches by their times,
+// clocks that are wrong or agree with wrong ones, time that passes between them, clears.
+TEST(MemoryEnd, AnyCallMayBeRefusedSome) {
+  std::uint64_t refused = 0;
+  for (const char* filter : {"cohort", "exact-window", "apbf", "timing"})
+    for (std::uint64_t seed = 0; seed < testing_support::count_of(20u, 100u); ++seed) {
+      const Window::Params params{
+          .spec = {WindowSpec::Kind::time, 1'000'000},
+          .anchor = seed % 3 == 0 ? Anchor::refreshed : Anchor::delivered,
+          .filter = filter,
+          .fpr = 1e-3,
+          .keys = 150,
+          .generations = 5,
+          .listed = seed % 2 == 0,
+      };
+      TestMemory memory, enough;
+      Window window = Window::make(params, memory), twin = Window::make(params, enough);
+      SplitMix64 random(seed);
+      Nanoseconds now = 1'000'000'000;
+      const std::uint64_t pace = std::array{20u, 1500u, 9000u}[seed % 3];
+      for (int step = 0; step < 60; ++step) {
+        const std::size_t count = 1 + random.next() % (step % 4 == 0 ? 1200 : 80);
+        std::vector<Digest> digests(count);
+        std::vector<Nanoseconds> times(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          digests[i].hi = SplitMix64(random.next() % 4000).next();
+          digests[i].lo = SplitMix64(digests[i].hi).next();
+          now += static_cast<Nanoseconds>(random.next() % pace);
+          const std::uint64_t kind = random.next() % 60;
+          times[i] = now + (kind == 0   ? -300'000
+                            : kind == 1 ? -1'500'000
+                            : kind == 2 ? 700'000
+                            : kind == 3 ? 20'000'000
+                                        : 0);
+        }
+        std::vector<Verdict> verdicts(count), right(count);
+        const auto late = std::make_unique<bool[]>(count);
+        ASSERT_EQ(twin.judge(digests, times, right, {late.get(), count}), count);
+        memory.fail_at(1 + random.next() % 12);
+        for (std::size_t at = 0; at < count;) {
+          const std::size_t judged =
+              window.judge(std::span(digests).subspan(at), std::span(times).subspan(at),
+                           std::span(verdicts).subspan(at), {late.get() + at, count - at});
+          ASSERT_EQ(window.bytes(), memory.taken());
+          refused += at + judged < count;
+          at += judged;
+        }
+        ASSERT_TRUE(verdicts == right) << filter << ' ' << seed << ' ' << step;
+        ASSERT_TRUE(bytes_of(window) == bytes_of(twin)) << filter << ' ' << seed << ' ' << step;
+        memory.fail_at(1);
+        now += step % 9 == 0 ? 3'000'000 : 0;
+        if (step % 3 == 0)
+          for (Window* each : {&window, &twin}) each->arrive(now);
+        if (step % 20 == 13)
+          for (Window* each : {&window, &twin}) each->clear();
+        memory.fail_at(0);
+      }
+    }
+  EXPECT_GT(refused, 300u);
 }
 
 TEST(MemoryEnd, OneKeyAloneThrows) {

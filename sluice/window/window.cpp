@@ -277,18 +277,21 @@ bool Window::let_through(const Digest& digest) {
   return true;
 }
 
-// It happened when it said.
+// It happened when it said. False: there is no memory for it.
 bool Window::believe_claimant() {
-  if (!claimant_) return true;
-  const std::int64_t age = tick_ - tick_of(std::min(clock_.claimed(), clock_.now()));
-  if (age <= static_cast<std::int64_t>(generations()) &&
-      !growth_->admit_aged(*claimant_, static_cast<unsigned>(age), Anchor::refreshed))
-    return false;
-  claimant_.reset();
+  if (claimant_) {
+    const std::int64_t age = tick_ - tick_of(std::min(clock_.claimed(), clock_.now()));
+    if (age <= static_cast<std::int64_t>(generations()) &&
+        !growth_->admit_aged(*claimant_, static_cast<unsigned>(age), Anchor::refreshed))
+      return false;
+    claimant_.reset();
+  }
+  clock_.settle();
   return true;
 }
 
 void Window::arrive(Nanoseconds time) {
+  if (clock_.owes()) believe_claimant();
   const bool first = !clock_.started();
   const Nanoseconds before = clock_.now();
   clock_.set(time, limits());
@@ -338,6 +341,7 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
                                 std::span<Verdict> verdicts, std::span<bool> late,
                                 const Admit& admit) {
   assert(digests.size() == times.size());
+  if (clock_.owes() && !believe_claimant()) return 0;
   // Records of the present tick are judged together; anything else ends the run.
   std::size_t begin = 0;
   const auto judge_until = [&](std::size_t end) {
@@ -374,9 +378,10 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
     } else if (tick > tick_) {
       if (!judge_until(i)) break;
       advance_to(tick);
+      if (reading == EventClock::Reading::agreed && !believe_claimant()) clock_.owe();
       tick_clock = clock_;
       tick_read = i + 1;
-      if (reading == EventClock::Reading::agreed && !believe_claimant()) break;
+      if (clock_.owes()) break;
     } else if (tick < tick_) {
       if (!judge_until(i)) break;
       const auto verdict =
@@ -401,6 +406,7 @@ Verdict Window::observe(const Digest& digest) {
 std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   if (listed()) return observe_list(digests, verdicts);
   if (!params().spec.by_time()) return pace(digests, verdicts);
+  if (clock_.owes() && !believe_claimant()) return 0;
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
   return growth_->admit(digests, verdicts, unlimited, params().anchor);
 }

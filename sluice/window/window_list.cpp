@@ -108,6 +108,7 @@ std::optional<Verdict> Window::judge_listed(const Digest& digest, Nanoseconds ti
   if (reading == EventClock::Reading::agreed && claimant_) {
     if (!write_listed(*claimant_, std::min(clock_.claimed(), clock_.now()))) return std::nullopt;
     claimant_.reset();
+    clock_.settle();
   }
   return admit_listed(digest, time);
 }

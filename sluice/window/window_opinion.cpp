@@ -46,6 +46,7 @@ bool Window::admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& bu
 // Of a time window, all in the present generation; `first` is the place of the first in its batch.
 std::size_t Window::admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
                               std::size_t first, const SecondOpinion& opinion) {
+  if (clock_.owes() && !believe_claimant()) return 0;
   std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t i = 0; i < digests.size(); ++i)
     if (!admit_one(digests[i], verdicts[i], unlimited, first + i, opinion)) return i;

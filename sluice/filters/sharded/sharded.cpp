@@ -99,7 +99,7 @@ bool ShardedFilter::may_contain(const Digest& digest) const noexcept {
 
 std::size_t ShardedFilter::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
-  if (memory().mapping() == nullptr) return observe_singly(digests, verdicts);
+  if (!may_run_ahead()) return observe_singly(digests, verdicts);
   Errors errors;
   for (std::size_t judged = 0; judged < digests.size();) {
     std::array<Step, kMostShards> steps;
@@ -124,8 +124,13 @@ std::size_t ShardedFilter::observe(std::span<const Digest> digests, std::span<Ve
   return digests.size();
 }
 
-// A host has no threads for the shards and may be short of memory: no record is judged before those
-// that come before it, so that there is nothing to take back.
+// A host has no threads for the shards and may be short of memory; and what shards cannot forget they
+// cannot take back.
+bool ShardedFilter::may_run_ahead() const noexcept {
+  return memory().mapping() != nullptr && (can_forget() || promises().fixed_memory);
+}
+
+// No record is judged before those that come before it, so that there is nothing to take back.
 std::size_t ShardedFilter::observe_singly(std::span<const Digest> digests,
                                           std::span<Verdict> verdicts) {
   for (std::size_t i = 0; i < digests.size(); ++i)

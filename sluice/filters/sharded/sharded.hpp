@@ -52,9 +52,9 @@ class ShardedFilter {
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  // What shards wrote behind the first record that its shard had no room for is taken back. In a
-  // host's memory records are judged in their order instead, and the filter is as it would be
-  // without the others.
+  // What shards wrote behind the first record that its shard had no room for is taken back: verdicts
+  // do not know of it, but the shards' bytes may. In a host's memory, and where shards cannot forget
+  // but may find no memory (`dynamic`), records are judged in their order instead.
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   // Callers on several threads may ask at the same time, as of any filter; one of them has the
   // filter's threads.
@@ -96,6 +96,7 @@ class ShardedFilter {
     std::uint64_t written = 0;  // counted where there is a budget
     bool full = false;
   };
+  bool may_run_ahead() const noexcept;
   std::size_t observe_singly(std::span<const Digest> digests, std::span<Verdict> verdicts);
   std::size_t take_back(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                         std::span<Step> steps) noexcept;
