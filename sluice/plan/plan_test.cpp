@@ -1,5 +1,6 @@
 #include "sluice/plan/plan.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,6 +55,21 @@ TEST(Plan, TakesAnotherWhereTheDefaultIsNot) {
   EXPECT_EQ(plan({.expect = 8'000'000, .fpr = 1e-6, .memory = 32 * kMiB}).choice().filter,
             "bloom,layout=classic");
   EXPECT_EQ(name_of(plan({.window = last(10'000), .slack = 1e-3}).choice()), "timing");
+}
+
+// What a plan says of its table must make that table, whatever layout the error alone would choose.
+TEST(Plan, CanBeMadeWhateverTheKeysAndTheError) {
+  for (const std::uint64_t keys : {10u, 74u, 100u, 1000u, 1147u, 5000u, 49'507u, 100'000u}) {
+    for (const double fpr : {0.1, 1e-3, 1e-6, 2.15e-7, 1e-7, 6.677e-8, 5e-8, 4e-8, 1e-8, 1e-12}) {
+      SCOPED_TRACE(fmt::format("{} keys, {}", keys, fpr));
+      const Planning planning = plan({.expect = keys, .fpr = fpr}, PlanScope::all);
+      ASSERT_TRUE(planning.chosen);
+      for (const Plan& candidate : planning.candidates)
+        if (candidate.feasible() && candidate.bytes < kMiB) {
+          EXPECT_LE(candidate.make().bytes(), candidate.bytes);
+        }
+    }
+  }
 }
 
 TEST(Plan, ErrsAsLittleAsFitsWhereOnlyMemoryIsGiven) {

@@ -83,12 +83,14 @@ std::string without_fpr(const Settings& settings) {
 }
 
 // The size of a table, where settings have one: with the keys and the error given, too, it decides.
-std::string table_of(const std::string& settings) {
+std::string table_of(const std::string& settings, std::string_view filter) {
   Settings kept;
   bool sized = false;
   const Settings all = Settings::parse(settings);
   for (const auto& [name, value] : all.pairs()) {
-    if (name == "bytes" || name == "probes") kept.add(name, value);
+    // A layout that the filter chose itself has to be said: for another error it chooses another.
+    const bool chosen = name == "layout" && filter.find("layout=") == filter.npos;
+    if (name == "bytes" || name == "probes" || chosen) kept.add(name, value);
     sized |= name == "bytes";
   }
   return sized ? kept.text() : std::string();
@@ -231,7 +233,7 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
                   [&](double) { return forecast_filter(plan.filter, plan.wish()); }),
           words);
     // The error asked for stays what the filter is held to.
-    if (plan.target_fpr != fpr) plan.table = table_of(plan.settings);
+    if (plan.target_fpr != fpr) plan.table = table_of(plan.settings, plan.filter);
     if (!plan.table.empty()) plan.target_fpr = fpr;
   } catch (const Error& error) {
     plan.why_not = error.what();
