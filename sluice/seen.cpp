@@ -1,7 +1,6 @@
 #include "sluice/seen.hpp"
 
 #include <array>
-#include <cassert>
 #include <utility>
 
 #include "connectors/files/state_file.hpp"
@@ -110,7 +109,7 @@ bool Seen::first(std::string_view key, Time when) {
 }
 
 std::size_t Seen::observe(std::span<const std::string_view> keys, std::span<Verdict> verdicts) {
-  assert(keys.size() == verdicts.size());
+  check_length("verdicts", verdicts.size(), keys.size());
   if (Window* const window = filter_.window(); window != nullptr && window->params().spec.by_time())
     window->arrive(now());
   std::array<Digest, kTogether> digests;
@@ -128,7 +127,8 @@ std::size_t Seen::observe(std::span<const std::string_view> keys, std::span<Verd
 
 std::size_t Seen::observe(std::span<const std::string_view> keys, std::span<const Time> times,
                           std::span<Verdict> verdicts) {
-  assert(keys.size() == verdicts.size() && keys.size() == times.size());
+  check_length("verdicts", verdicts.size(), keys.size());
+  check_length("times", times.size(), keys.size());
   Window* const window = filter_.window();
   if (window == nullptr || !window->params().spec.by_time()) return observe(keys, verdicts);
   std::array<Digest, kTogether> digests;

@@ -58,6 +58,7 @@ class WindowLength {
 class Seen {
  public:
   using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
+  enum class Nothing : char {};  // Seen({}), which could be Options or a Seen to move from
 
   struct Options {
     std::optional<WindowLength> window = {};  // none: for good
@@ -74,6 +75,7 @@ class Seen {
 
   // Throws BadParameters, naming the option that cannot be, and NoMemory.
   Seen() : Seen(Options{}) {}
+  explicit Seen(Nothing) : Seen(Options{}) {}
   explicit Seen(const Options& options);
 
   // Whether the key is new: true for the first of its kind, and it is remembered from then on. The
@@ -83,7 +85,8 @@ class Seen {
   bool first(std::string_view key, Time when);
 
   // The same for many, in order: verdicts[i] is the verdict on keys[i]. Returns how many were judged:
-  // fewer than all when memory ended, and then the others are as if they had not come.
+  // fewer than all when memory ended, and then the others are as if they had not come. Throws
+  // BadParameters where the spans differ in length.
   std::size_t observe(std::span<const std::string_view> keys, std::span<Verdict> verdicts);
   std::size_t observe(std::span<const std::string_view> keys, std::span<const Time> times,
                       std::span<Verdict> verdicts);

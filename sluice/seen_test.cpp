@@ -44,6 +44,46 @@ TEST(Seen, LetsEachKeyThroughOnce) {
   }
 }
 
+TEST(Seen, CanBeMadeOfNothing) {
+  Seen braces({});
+  Seen none;
+  Seen empty{};
+  for (Seen* seen : {&braces, &none, &empty}) {
+    EXPECT_TRUE(seen->first("a"));
+    EXPECT_FALSE(seen->first("a"));
+    EXPECT_EQ(seen->plan()->request.window, std::nullopt);
+  }
+}
+
+TEST(Seen, SpansOfOtherLengthsAreRefused) {
+  for (const Seen::Options& options : {Seen::Options{}, Seen::Options{.window = 10min}}) {
+    Seen seen(options);
+    const std::vector<std::string_view> keys{"a", "b", "c"};
+    const std::vector<Seen::Time> times(3, kStart);
+    std::vector<Verdict> verdicts(3);
+    EXPECT_THROW((void)seen.observe(keys, std::span(verdicts).first(2)), BadParameters);
+    EXPECT_THROW((void)seen.observe(keys, times, std::span(verdicts).first(2)), BadParameters);
+    EXPECT_THROW((void)seen.observe(keys, std::span(times).first(2), verdicts), BadParameters);
+    EXPECT_THROW((void)seen.filter().observe(std::vector<Digest>(3), std::span(verdicts).first(2)),
+                 BadParameters);
+    EXPECT_EQ(seen.stats().keys, 0u);
+    EXPECT_EQ(seen.observe(keys, times, verdicts), 3u);
+  }
+}
+
+TEST(Seen, SaysWhenItErrsMoreThanItShould) {
+  const auto keys = texts("k", 5000);
+  for (const char* filter :
+       {"bloom", "bloom,layout=classic", "counting", "sharded,of=bloom,shards=4"}) {
+    Seen seen({.keys = 100, .fpr = 1e-3, .filter = filter});
+    for (std::size_t i = 0; i < 50; ++i) (void)seen.first(keys[i]);
+    EXPECT_FALSE(seen.stats().over_target) << filter;
+    for (const std::string& key : keys) (void)seen.first(key);
+    EXPECT_GT(seen.stats().predicted_fpr, seen.stats().target_fpr) << filter;
+    EXPECT_TRUE(seen.stats().over_target) << filter;
+  }
+}
+
 TEST(Seen, TheWindowRunsByTheTimesThatAreGiven) {
   Seen seen({.window = 10min});
   EXPECT_TRUE(seen.first("ann", kStart));

@@ -34,10 +34,6 @@ double odds(double fpr) {
   return fpr < kMost / (kMost + 1) ? fpr / (1 - fpr) : kMost;
 }
 
-bool over_target(const FilterStats& filter) {
-  return filter.over_target || (filter.target_fpr > 0 && filter.predicted_fpr > filter.target_fpr);
-}
-
 std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t records,
                       std::string_view fate) {
   return fmt::format("  {:<11} {:>15}  {:>5.1f} %  {}\n", name, format_count(count),
@@ -122,13 +118,15 @@ std::string forget_row(const DedupReport& report) {
 std::string error_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   if (filter.target_fpr == 0) return "";
+  const bool growth_failed = filter.over_target && report.window && report.window->growths > 0 &&
+                             filter.planned_fpr > filter.target_fpr;
   return fmt::format(
       "  error       predicted false positives {} at this fill (target {}{}); about {} "
       "distinct records lost so far{}\n",
       format_probability(filter.predicted_fpr), format_probability(filter.target_fpr),
-      filter.over_target ? fmt::format(", which growth could not hold: {} when full",
-                                       format_probability(filter.planned_fpr))
-                         : "",
+      growth_failed ? fmt::format(", which growth could not hold: {} when full",
+                                  format_probability(filter.planned_fpr))
+                    : "",
       report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
@@ -285,7 +283,7 @@ std::string as_json(const DedupReport& report) {
       .field("target_fpr", report.filter.target_fpr)
       .field("predicted_fpr", report.filter.predicted_fpr)
       .field("expected_lost", report.expected_lost)
-      .field("over_target", over_target(report.filter));
+      .field("over_target", report.filter.over_target);
   json.begin("parameters");
   for (const auto& [name, value] : report.settings.pairs()) json.field(name, value);
   json.end().end().end();

@@ -101,7 +101,7 @@ void print_json(const std::vector<Input>& inputs, const std::string& output,
       .field("bytes", stats.bytes)
       .field("target_fpr", stats.target_fpr)
       .field("predicted_fpr", stats.predicted_fpr)
-      .field("over_target", stats.target_fpr > 0 && stats.predicted_fpr > stats.target_fpr)
+      .field("over_target", stats.over_target)
       .end();
   fmt::print("{}\n", json.text());
 }
@@ -120,7 +120,7 @@ int merge(const std::vector<std::string>& files, const std::string& output, bool
   }
   StateFile(output).save(merged.hasher, merged.filter, merged.labels);
   const FilterStats stats = merged.filter.stats();
-  if (stats.target_fpr > 0 && stats.predicted_fpr > stats.target_fpr)
+  if (stats.over_target)
     warn("merge",
          fmt::format("'{}' holds about {} keys: its predicted false-positive rate is {}, "
                      "above the target of {}; plan the sites' filters for {}",

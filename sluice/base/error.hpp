@@ -2,6 +2,7 @@
 // right. Bugs are asserts, never these.
 #pragma once
 
+#include <cstddef>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -37,6 +38,13 @@ bool while_memory_lasts(const Work& work) {
   } catch (const std::bad_alloc&) {
     return false;
   }
+}
+
+// Spans that go together have one element for each key. Throws BadParameters naming the field.
+[[noreturn]] void refuse_length(const char* field, std::size_t length, std::size_t keys);
+inline void check_length(const char* field, std::size_t length, std::size_t keys) {
+  if (length != keys) [[unlikely]]
+    refuse_length(field, length, keys);
 }
 
 // Bytes that claim to be a snapshot and are not a whole, unharmed one that this build can read.

@@ -29,21 +29,24 @@ class AnyFilter {
   requires(!std::same_as<F, AnyFilter>) && Filter<F> explicit AnyFilter(F filter)
       : holder_(make_holder(std::move(filter))) {}
 
-  // verdicts[i] is the verdict on digests[i]; the spans are of equal length. Returns how many keys
-  // were judged: see contract.hpp.
+  // verdicts[i] is the verdict on digests[i]; spans of different lengths are refused with
+  // BadParameters. Returns how many keys were judged: see contract.hpp.
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+    check_length("verdicts", verdicts.size(), digests.size());
     return holder_->observe(digests, verdicts);
   }
   // Throws when there is no room for the key.
   Verdict observe(const Digest& digest) { return holder_->observe(digest); }
   // verdicts[i] is `duplicate` where the key may be contained.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
+    check_length("verdicts", verdicts.size(), digests.size());
     holder_->may_contain(digests, verdicts);
   }
   // The same of a window filter as it will be so many generations later, without changing it.
   // Throws NoMemory where a copy has to be asked.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later) const {
+    check_length("verdicts", verdicts.size(), digests.size());
     holder_->may_contain(digests, verdicts, later);
   }
   std::size_t insert(std::span<const Digest> digests) { return holder_->insert(digests); }
@@ -259,6 +262,7 @@ class AnyFilter {
     FilterStats stats() const override {
       FilterStats stats = filter.stats();
       stats.bytes = bytes();
+      stats.over_target |= stats.target_fpr > 0 && stats.predicted_fpr > stats.target_fpr;
       return stats;
     }
     std::uint64_t bytes() const noexcept override {

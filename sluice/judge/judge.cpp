@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstring>
 #include <utility>
 
+#include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 
 namespace sluice {
@@ -30,6 +30,28 @@ std::span<T> part(std::span<T> all, std::size_t begin, std::size_t count) {
 template <class T>
 std::span<T> part_of_known(std::span<T> all, std::size_t begin, std::size_t count) {
   return all.size() <= 1 ? all : all.subspan(begin, count);
+}
+
+// Either none, or one for each key.
+template <class T>
+void check_optional(const char* field, std::span<T> all, std::size_t keys) {
+  if (!all.empty()) check_length(field, all.size(), keys);
+}
+
+// What is known of one key is known of all.
+template <class T>
+void check_known(const char* field, std::span<T> all, std::size_t keys) {
+  if (all.size() != 1) check_optional(field, all, keys);
+}
+
+void check_lengths(const Judge::Batch& batch, std::size_t keys) {
+  check_length("verdicts", batch.verdicts.size(), keys);
+  check_optional("times", batch.times, keys);
+  check_optional("late", batch.late, keys);
+  if (!batch.times.empty()) check_length("late", batch.late.size(), keys);
+  check_known("known.priors", batch.known.priors, keys);
+  check_known("known.costs", batch.known.costs, keys);
+  check_optional("posteriors", batch.posteriors, keys);
 }
 
 }  // namespace
@@ -61,6 +83,7 @@ Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options
 }
 
 std::size_t Judge::judge(const Batch& batch) {
+  check_lengths(batch, batch.digests.size());
   const bool timed = window_ != nullptr && !batch.times.empty();
   // Our own clock is right, whatever it says, and nothing that arrives is late.
   if (by_arrival_ && !timed) window_->arrive(batch.now);
@@ -94,6 +117,7 @@ std::size_t Judge::weigh(const Batch& batch, bool timed) {
 std::size_t Judge::judge(std::span<const std::string_view> keys, Batch batch) {
   std::array<Digest, kHashTogether> digests;
   batch.digests = {};
+  check_lengths(batch, keys.size());
   for (std::size_t begin = 0; begin < keys.size();) {
     const std::size_t count = std::min(kHashTogether, keys.size() - begin);
     hasher_.digest(keys.subspan(begin, count), std::span(digests).first(count));
@@ -115,7 +139,8 @@ Verdict Judge::judge(std::string_view key, Nanoseconds now) {
 }
 
 void Judge::forget(std::span<const Digest> digests, std::span<Verdict> verdicts) {
-  assert(filter_.can_forget());
+  if (!filter_.can_forget()) throw BadParameters("this filter cannot take keys back");
+  check_length("verdicts", verdicts.size(), digests.size());
   std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
     const bool found = filter_.forget(digest);
     if (audit_) audit_->forget(digest, found);
@@ -179,10 +204,15 @@ class Judge::Memory final : public KeyMemory {
   Judge& judge_;
 };
 
+Claims& Judge::asked_claims() {
+  if (!claims_)
+    throw BadParameters("this judge takes no claims: say in `claims` how many may be pending");
+  return *claims_;
+}
+
 ClaimAnswer Judge::claim(const Claims::Request& request) {
-  assert(claims_);
   Memory memory(*this);
-  const ClaimAnswer answer = claims_->claim(memory, request);
+  const ClaimAnswer answer = asked_claims().claim(memory, request);
   // What the filter takes for a duplicate, not what waits here to be handed to it.
   if (answer == ClaimAnswer::duplicate && audit_ &&
       claims_->state_of(request.key, request.now) == Claims::State::unknown)
@@ -194,14 +224,12 @@ ClaimAnswer Judge::claim(const Claims::Request& request) {
 }
 
 ConfirmAnswer Judge::confirm(const Claims::Request& request) {
-  assert(claims_);
   Memory memory(*this);
-  return claims_->confirm(memory, request);
+  return asked_claims().confirm(memory, request);
 }
 
-bool Judge::release(const Claims::Request& request) noexcept {
-  assert(claims_);
-  return claims_->release(request.key, request.token, request.now);
+bool Judge::release(const Claims::Request& request) {
+  return asked_claims().release(request.key, request.token, request.now);
 }
 
 bool Judge::is_pending(const Digest& key, Nanoseconds now) const noexcept {

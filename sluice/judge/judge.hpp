@@ -52,7 +52,8 @@ class Judge {
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
 
-  // Keys that are judged together, in their order. Spans are as long as `digests`, or empty.
+  // Keys that are judged together, in their order. Spans are as long as `digests`, or empty; others
+  // are refused with BadParameters.
   struct Batch {
     std::span<const Digest> digests = {};
     std::span<Verdict> verdicts = {};
@@ -79,15 +80,16 @@ class Judge {
   // Throws NoMemory.
   Verdict judge(std::string_view key, Nanoseconds now = 0);
 
-  // Takes keys back: `duplicate` where there was a trace of one. Only where the filter can.
+  // Takes keys back: `duplicate` where there was a trace of one. Throws BadParameters where the
+  // filter cannot.
   void forget(std::span<const Digest> digests, std::span<Verdict> verdicts);
 
   // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). Where a
-  // request names an event time, the key is asked for and remembered at that time. Only with
-  // JudgeOptions::claims. judge() knows nothing of what is pending: ask is_pending() before.
+  // request names an event time, the key is asked for and remembered at that time. Without
+  // JudgeOptions::claims they throw BadParameters. judge() knows nothing of what is pending: ask is_pending() before.
   ClaimAnswer claim(const Claims::Request& request);
   ConfirmAnswer confirm(const Claims::Request& request);
-  bool release(const Claims::Request& request) noexcept;
+  bool release(const Claims::Request& request);
   bool is_pending(const Digest& key, Nanoseconds now) const noexcept;
 
   // False: the filter looks at no key, and nobody else does.
@@ -110,6 +112,7 @@ class Judge {
 
  private:
   class Memory;
+  Claims& asked_claims();
   std::size_t weigh(const Batch& batch, bool timed);
 
   Hasher hasher_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/none.hpp"
@@ -37,6 +38,45 @@ TEST(Judge, LetsEachKeyThroughOnce) {
   EXPECT_EQ(judge.judge("a"), Verdict::distinct);
   EXPECT_EQ(judge.judge("b"), Verdict::distinct);
   EXPECT_EQ(judge.judge("a"), Verdict::duplicate);
+}
+
+TEST(Judge, SpansOfOtherLengthsAreRefused) {
+  Judge judge(hasher(), window(kTenSeconds));
+  const std::vector<std::string_view> keys{"a", "b", "c"};
+  const std::vector<Digest> digests(3);
+  const std::vector<Nanoseconds> times(3, kSecond);
+  std::vector<Verdict> verdicts(3);
+  bool late[3] = {};
+  const Judge::Batch right{.verdicts = verdicts, .times = times, .late = late};
+  const auto refused = [&](Judge::Batch batch) {
+    EXPECT_THROW((void)judge.judge(keys, batch), BadParameters);
+    batch.digests = digests;
+    EXPECT_THROW((void)judge.judge(batch), BadParameters);
+  };
+  Judge::Batch batch = right;
+  batch.verdicts = batch.verdicts.first(2);
+  refused(batch);
+  batch = right;
+  batch.times = batch.times.first(2);
+  refused(batch);
+  batch = right;
+  batch.late = {};
+  refused(batch);
+  batch = right;
+  std::vector<std::optional<double>> posteriors(2);
+  batch.posteriors = posteriors;
+  refused(batch);
+  EXPECT_EQ(judge.filter().stats().keys, 0u);
+  EXPECT_EQ(judge.judge(keys, right), 3u);
+}
+
+TEST(Judge, WithoutClaimsNothingCanBeClaimed) {
+  Judge judge(hasher(), make_filter("exact", {}));
+  const Claims::Request request{};
+  EXPECT_THROW(judge.claim(request), BadParameters);
+  EXPECT_THROW(judge.confirm(request), BadParameters);
+  EXPECT_THROW(judge.release(request), BadParameters);
+  EXPECT_FALSE(judge.is_pending({}, 0));
 }
 
 TEST(Judge, ATimeWindowRunsByWhenKeysArrive) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cassert>
 #include <vector>
 
 #include "sluice/snapshot/chunks.hpp"
@@ -149,7 +148,7 @@ JournalWriter::JournalWriter(std::uint64_t identity, Encoder& to) {
 
 void JournalWriter::append(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                            const Sections& sections, Encoder& to) {
-  assert(times.empty() || times.size() == digests.size());
+  if (!times.empty()) check_length("times", times.size(), digests.size());
   BytesEncoder encoded;
   encode_section_table(sections, encoded);
   for (const Section& section : sections) encoded.bytes(section.bytes);

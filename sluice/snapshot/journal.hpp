@@ -59,7 +59,7 @@ class JournalWriter {
 
   // Writes one record, or several where there are more than 65,536 events; the sections stand in the
   // last. `times` is empty or as long as `digests`. Throws BadParameters, before anything is
-  // written, when the sections are more than a record holds, and whatever `to` throws: what was
+  // written, when the sections are more than a record holds or the times are of another number, and whatever `to` throws: what was
   // written then is torn, and nothing may be appended behind it.
   void append(std::span<const Digest> digests, std::span<const Nanoseconds> times,
               const Sections& sections, Encoder& to);

@@ -124,6 +124,18 @@ TEST(Journal, CutAtEveryByteItGivesTheLastWholeRecord) {
 }
 
 // Data that never reached the disk, in a file that was already as long.
+TEST(Journal, TimesOfAnotherNumberAreRefused) {
+  BytesEncoder to;
+  JournalWriter writer(7, to);
+  const std::uint64_t before = writer.bytes();
+  const std::vector<Digest> digests(3);
+  const std::vector<Nanoseconds> times(4);
+  EXPECT_THROW(writer.append(digests, std::span(times).first(2), {}, to), BadParameters);
+  EXPECT_THROW(writer.append(digests, times, {}, to), BadParameters);
+  EXPECT_EQ(writer.bytes(), before);
+  EXPECT_EQ(to.written().size(), before);
+}
+
 TEST(Journal, ZerosAtTheEndAreTorn) {
   const KnownRun run(2);
   const auto whole = run.to.written();

@@ -98,6 +98,14 @@ void check_cut(const WindowSpec& spec, unsigned generations, std::string_view fi
     throw BadParameters("a sliding window needs at least one generation");
 }
 
+// Count windows look at no time.
+void check_spans(const WindowSpec& spec, std::size_t digests, std::size_t times,
+                 std::size_t verdicts, std::size_t late) {
+  check_length("verdicts", verdicts, digests);
+  check_length("late", late, digests);
+  if (spec.by_time()) check_length("times", times, digests);
+}
+
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0);
 }
@@ -184,6 +192,7 @@ std::uint64_t Window::bytes() const noexcept {
 FilterStats Window::stats() const {
   FilterStats stats = listed() ? list_stats() : growth_->stats();
   stats.bytes = bytes();
+  stats.over_target |= stats.predicted_fpr > stats.target_fpr;
   return stats;
 }
 
@@ -304,7 +313,7 @@ void Window::arrive(Nanoseconds time) {
 
 std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                           std::span<Verdict> verdicts, std::span<bool> late) {
-  assert(digests.size() == verdicts.size() && digests.size() == late.size());
+  check_spans(params().spec, digests.size(), times.size(), verdicts.size(), late.size());
   std::ranges::fill(late, false);
   if (listed()) return judge_list(digests, times, verdicts, late);
   if (!params().spec.by_time()) return pace(digests, verdicts);
@@ -318,7 +327,7 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
 std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                           std::span<Verdict> verdicts, std::span<bool> late,
                           const SecondOpinion& opinion) {
-  assert(digests.size() == verdicts.size() && digests.size() == late.size());
+  check_spans(params().spec, digests.size(), times.size(), verdicts.size(), late.size());
   std::ranges::fill(late, false);
   if (!while_memory_lasts([&] { make_table(); })) return 0;
   if (!params().spec.by_time()) return pace(digests, verdicts, opinion);
@@ -340,7 +349,6 @@ template <class Admit>
 std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                                 std::span<Verdict> verdicts, std::span<bool> late,
                                 const Admit& admit) {
-  assert(digests.size() == times.size());
   if (clock_.owes() && !believe_claimant()) return 0;
   // Records of the present tick are judged together; anything else ends the run.
   std::size_t begin = 0;
@@ -404,6 +412,7 @@ Verdict Window::observe(const Digest& digest) {
 }
 
 std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
+  check_length("verdicts", verdicts.size(), digests.size());
   if (listed()) return observe_list(digests, verdicts);
   if (!params().spec.by_time()) return pace(digests, verdicts);
   if (clock_.owes() && !believe_claimant()) return 0;
@@ -418,6 +427,7 @@ bool Window::may_contain(const Digest& digest) const noexcept {
 }
 
 void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const {
+  check_length("verdicts", verdicts.size(), digests.size());
   if (listed()) return ask_list(digests, verdicts, clock_.now());
   growth_->may_contain(digests, verdicts);
 }
@@ -431,6 +441,7 @@ bool Window::may_contain(const Digest& digest, Nanoseconds now) const {
 // A clock that is set back makes nothing older or younger.
 void Window::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                          Nanoseconds now) const {
+  check_length("verdicts", verdicts.size(), digests.size());
   const bool ages = params().spec.by_time() && clock_.started() && now > clock_.now();
   if (listed()) return ask_list(digests, verdicts, ages ? now : clock_.now());
   const std::int64_t later = ages ? tick_of(now) - tick_ : 0;

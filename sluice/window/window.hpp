@@ -61,9 +61,9 @@ class Window {
   // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
   // So is that of a record whose time is not believed, since nobody knows how old its key is; it is
   // remembered now, and at its own time as soon as a second record agrees.
-  // Count windows look at no time. Spans of equal length. Returns how many records were judged: all,
-  // unless there is no memory for more keys. Then the others are as if they had not come yet, but
-  // that time may have passed up to the first of them.
+  // Count windows look at no time. Throws BadParameters when the spans differ in length. Returns how
+  // many records were judged: all, unless there is no memory for more keys. Then the others are as if
+  // they had not come yet, but that time may have passed up to the first of them.
   [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
                                   std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
                                   std::span<bool> late);

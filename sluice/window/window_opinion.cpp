@@ -8,6 +8,7 @@ namespace sluice {
 
 std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
                             const SecondOpinion& opinion) {
+  check_length("verdicts", verdicts.size(), digests.size());
   if (!while_memory_lasts([&] { make_table(); })) return 0;
   if (params().spec.by_time()) return admit_now(digests, verdicts, 0, opinion);
   return pace(digests, verdicts, opinion);

@@ -210,7 +210,6 @@ FilterStats ShardedFilter::stats() const {
     all.forgotten += stats.forgotten;
     all.forget_misses += stats.forget_misses;
     all.forget_kept += stats.forget_kept;
-    all.over_target |= stats.over_target;
   }
   // Of the shards' own capacity a part is there for chance.
   if (all.capacity > 0 && keys_ > 0) all.capacity = keys_;
