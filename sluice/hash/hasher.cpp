@@ -36,7 +36,7 @@ class BatchXxh3 {
 
   Digest operator()(std::string_view key) const noexcept {
     const std::size_t size = key.size();
-    if (size - kLeastInline > kMostInline - kLeastInline) return xxh3(seed_, key);
+    if (size - kLeastInline > kMostInline - kLeastInline) return other(key);
     const auto* const begin = reinterpret_cast<const xxh_u8*>(key.data());
     const auto* const end = begin + size;
     XXH128_hash_t sum{size * XXH_PRIME64_1, 0};
@@ -54,6 +54,14 @@ class BatchXxh3 {
   }
 
  private:
+  // Long keys take the secret that is made already; of a seed alone XXH3 makes it anew for each.
+  Digest other(std::string_view key) const noexcept {
+    if (key.size() <= XXH3_MIDSIZE_MAX) return xxh3(seed_, key);
+    const XXH128_hash_t hash =
+        XXH3_128bits_withSecret(key.data(), key.size(), secret_, sizeof secret_);
+    return {hash.low64, hash.high64};
+  }
+
   std::uint64_t seed_;
   alignas(64) xxh_u8 secret_[XXH3_SECRET_DEFAULT_SIZE];
 };
