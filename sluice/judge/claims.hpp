@@ -136,8 +136,6 @@ class Claims {
     }
   };
   static constexpr std::size_t kEncodedEntry = 49;
-  // Digests are uniform: of a million claims none is ever a fifth as far from its home.
-  static constexpr std::size_t kFarthest = 256;
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   // Blocks are small: hosts have no large ones, and no call clears more than one.
   static constexpr std::size_t kPageEntries = 64;
@@ -155,6 +153,7 @@ class Claims {
   }
   std::size_t slot_count() const noexcept { return slot_mask_ + 1; }
 
+  std::size_t home_of(const Digest& key) const noexcept;
   std::size_t slot_of(const Digest& key) const noexcept;
   Entry* find(const Digest& key) noexcept;
   const Entry* find(const Digest& key) const noexcept {
@@ -175,6 +174,7 @@ class Claims {
   MemoryResource* memory_;
   std::uint64_t most_;
   std::size_t slot_mask_;  // twice as many slots as claims at least
+  std::uint64_t salt_;     // of the slots only; no encoding depends on it
   std::size_t size_ = 0;
   std::uint64_t in_pages_ = 0;    // bytes
   Vector<Entry*> pages_;          // a heap: those that end first come first

@@ -9,6 +9,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/any_filter.hpp"
+#include "sluice/snapshot/clone.hpp"
 #include "sluice/window/window.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
@@ -149,6 +150,16 @@ TEST(WindowList, AnswersForALaterTimeWithoutChange) {
   EXPECT_TRUE(window.may_contain(digest_of(1), kStart - 5 * kSecond)) << "a clock that is behind";
   EXPECT_TRUE(window.may_contain(digest_of(1)));
   EXPECT_EQ(testing_support::bytes_of(window), before);
+}
+
+// Deliveries are the clock of a count window: a time that is told changes nothing.
+TEST(WindowList, OfDeliveriesHasNoTime) {
+  AnyFilter filter(Window::make(listed({WindowSpec::Kind::count, 500})));
+  const auto before = testing_support::bytes_of(*filter.window());
+  filter.window()->arrive(kStart);
+  EXPECT_EQ(testing_support::bytes_of(*filter.window()), before);
+  AnyFilter copy = clone(filter);
+  EXPECT_EQ(copy.window()->observe(digest_of(1)), Verdict::distinct);
 }
 
 // Wild clocks, corrections and claims: as a window with a table judges them, but for slack.
