@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -31,7 +32,15 @@ std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// What is given when `bytes` are asked for.
+// From here on where it may be mapped.
+constexpr std::size_t kMapFromBytes = (std::size_t{64} << 10) + 1;
+
+// A plain block for `bytes`.
+std::size_t small_block(std::size_t bytes) {
+  return std::bit_ceil(std::max(bytes, kFirstPageBytes));
+}
+
+// What is mapped when `bytes` are asked for.
 std::size_t with_margin(std::size_t bytes) {
   if (bytes >= kHugeFromBytes) return round_up(bytes, kHugePageBytes);
   const std::size_t step = std::max(bytes / 64 / kStepBytes * kStepBytes, kStepBytes);
@@ -61,7 +70,8 @@ bool move_pages(std::byte* from, std::size_t bytes, std::byte* to) {
 }  // namespace
 
 std::uint64_t GrowableMemory::given_for(std::uint64_t bytes) noexcept {
-  return with_margin(static_cast<std::size_t>(bytes));
+  const auto wanted = static_cast<std::size_t>(bytes);
+  return wanted < kMapFromBytes ? small_block(wanted) : with_margin(wanted);
 }
 
 void GrowableMemory::grow(std::uint64_t wanted) {
@@ -70,6 +80,9 @@ void GrowableMemory::grow(std::uint64_t wanted) {
   if (wanted > std::numeric_limits<std::size_t>::max() / (2 * kReserveAhead)) refuse(wanted);
   const std::size_t bytes = with_margin(static_cast<std::size_t>(wanted));
   if (!maps()) return grow_pages(static_cast<std::size_t>(wanted));
+  if (wanted < kMapFromBytes && mapping_ == nullptr)
+    return grow_small(static_cast<std::size_t>(wanted));
+  if (is_small()) return grow_out_of_small(wanted);
   wait_for_page();
   const std::size_t more = bytes > taken_ ? bytes - taken_ : 0;
   if (more > 0) {
@@ -93,6 +106,26 @@ void GrowableMemory::grow(std::uint64_t wanted) {
   }
   taken_ = std::max(taken_, bytes);
   bytes_ = bytes;
+}
+
+void GrowableMemory::grow_small(std::size_t wanted) {
+  const std::size_t bytes = small_block(wanted);
+  auto* const block = static_cast<std::byte*>(resource_->allocate(bytes, kCacheLineBytes));
+  std::memset(block + bytes_, 0, bytes - bytes_);
+  if (data_ != nullptr) {
+    std::memcpy(block, data_, bytes_);
+    resource_->deallocate(data_, bytes_, kCacheLineBytes);
+  }
+  data_ = block;
+  bytes_ = bytes;
+  taken_ = resource_->usable(block, bytes, kCacheLineBytes);
+}
+
+void GrowableMemory::grow_out_of_small(std::uint64_t wanted) {
+  GrowableMemory mapped(*resource_);
+  mapped.grow(wanted);
+  std::memcpy(mapped.data_, data_, bytes_);
+  *this = std::move(mapped);
 }
 
 // All pages are whole but a first one that is alone.
@@ -232,6 +265,20 @@ void GrowableMemory::reset(std::uint64_t bytes) noexcept {
     zero(bytes);
     return;
   }
+  if (is_small()) {
+    std::memset(data_, 0, bytes_);
+    return;
+  }
+  if (bytes < kMapFromBytes) {
+    try {
+      GrowableMemory small(*resource_);
+      small.grow_small(static_cast<std::size_t>(bytes));
+      *this = std::move(small);
+      return;
+    } catch (const NoMemory&) {
+      // The front of what is mapped does.
+    }
+  }
   if (madvise(data_, taken_, MADV_DONTNEED) != 0) std::memset(data_, 0, taken_);
   // Should the system refuse, the rest stays ours, and zero.
   if (keep < taken_ && mprotect(data_ + keep, taken_ - keep, PROT_NONE) == 0) {
@@ -262,6 +309,8 @@ GrowableMemory::~GrowableMemory() {
   wait_for_page();
   if (!maps()) {
     drop_pages(0);
+  } else if (is_small()) {
+    resource_->deallocate(data_, bytes_, kCacheLineBytes);
   } else if (mapping_ != nullptr) {
     munmap(mapping_, mapping_bytes_);
     resource_->discharge(taken_, taken_ > 0);

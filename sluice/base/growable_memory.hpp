@@ -12,11 +12,12 @@ namespace sluice {
 
 // Bytes that can be made more and less, owned, movable with their resource, aligned to cache lines.
 //
-// Where the resource may map, they are one block, and zero. Address space is reserved some way ahead
-// and given memory as the block grows; when the reservation ends, the pages (not their bytes) move
-// to a larger one, so data() may change. Large blocks ask for huge pages, each before it is needed,
-// and let a short-lived thread wait for it. Nothing else of a block may be used by two threads at
-// once.
+// Where the resource may map, they are one block, and zero. Up to 64 KiB it is a plain one, and copied
+// when it grows: most are that small, and a process has a limited number of mappings. Beyond, address
+// space is reserved some way ahead and given memory as the block grows; when the reservation ends,
+// the pages (not their bytes) move to a larger one, so data() may change. Large blocks ask for huge
+// pages, each before it is needed, and let a short-lived thread wait for it. Nothing else of a block
+// may be used by two threads at once.
 //
 // Elsewhere they are pages of kPageBytes, with anything in them: what is never read before it is
 // written need not be cleared. The first is smaller as long as it is the only one, and is copied
@@ -62,6 +63,9 @@ class GrowableMemory {
   void grow_first_page(std::size_t bytes);
   void drop_pages(std::size_t keep) noexcept;
   std::size_t page_bytes(std::size_t page) const noexcept;
+  bool is_small() const noexcept { return data_ != nullptr && mapping_ == nullptr; }
+  void grow_small(std::size_t bytes);
+  void grow_out_of_small(std::uint64_t bytes);
   void reserve(std::size_t bytes);
   void advise_huge(std::size_t from, std::size_t until) noexcept;
   void fetch_page() noexcept;

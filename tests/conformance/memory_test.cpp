@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/base/error.hpp"
@@ -155,8 +156,9 @@ TEST_P(MemoryOf, IsWhatTheResourceCounts) {
 }
 
 // How many blocks a filter has makes no difference to bytes(): it asks for a few of them, and knows
-// the rest.
+// the rest. Not so the stages of a window over shards: threads may start in each.
 TEST_P(MemoryOf, IsKnownWithoutLookingAtAllOfIt) {
+  if (GetParam().window && std::string_view(GetParam().filter).starts_with("sharded")) return;
   TestMemory memory;
   AnyFilter filter = make(GetParam(), memory);
   std::uint64_t now = 1'000'000'000;
