@@ -1,8 +1,10 @@
-// The lines that one call touches, whatever came before it: windows after idle ticks and windows,
-// and through bursts.
+// The lines that one call touches, whatever came before it: windows of time with Poisson arrivals,
+// after idle ticks and windows, with few keys per tick, and through bursts; windows of keys.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,12 +29,13 @@ class Stream {
  public:
   explicit Stream(Window& window) : window_(window) {}
 
-  // One call; `pace` times as many keys in a second as planned.
+  // One call; `pace` times as many keys in a second as planned, on average.
   void call(double pace = 1) {
     bool late[kCall];
     for (std::size_t i = 0; i < kCall; ++i) {
       digests_[i] = {random_.next(), random_.next()};
-      times_[i] = now_ += static_cast<Nanoseconds>(double(kWindow) / double(kKeys) / pace);
+      const double gap = -std::log(1 - random_.next_unit()) / pace;
+      times_[i] = now_ += static_cast<Nanoseconds>(double(kWindow) / double(kKeys) * gap);
     }
     if (window_.judge(digests_, times_, verdicts_, late) < kCall)
       throw NoMemory("there is no memory for the keys of a call");
@@ -59,7 +62,23 @@ void check(const std::string& filter, const char* what, std::size_t lines, doubl
                             what, lines, static_cast<double>(lines) / median, median));
 }
 
-void guard_calls_of(const std::string& filter) {
+// The lines of calls in a quiet stream: the median and the most.
+struct Usual {
+  double median;
+  std::size_t most;
+};
+
+Usual usual_calls(Stream& stream, const std::function<std::size_t(double)>& lines_of_call) {
+  std::vector<std::size_t> lines;
+  for (int i = 0; i < 41; ++i) {
+    lines.push_back(lines_of_call(1));
+    stream.run(kTick / 16);
+  }
+  std::ranges::sort(lines);
+  return {static_cast<double>(lines[lines.size() / 2]), lines.back()};
+}
+
+void guard_time_window(const std::string& filter) {
   LineCounter counter;
   Window window = Window::make({.spec = {WindowSpec::Kind::time, kWindow},
                                 .filter = filter,
@@ -70,42 +89,61 @@ void guard_calls_of(const std::string& filter) {
     return counter.lines_of([&] { stream.call(pace); });
   };
   stream.run(kWindow + kWindow / 2);
-  std::vector<std::size_t> usual;
-  for (int i = 0; i < 41; ++i) {
-    usual.push_back(lines_of_call(1));
-    stream.run(kTick / 16);
-  }
-  std::ranges::sort(usual);
-  const auto median = static_cast<double>(usual[usual.size() / 2]);
-  check(filter, "at the planned rate", usual.back(), median);
+  const auto [median, most] = usual_calls(stream, lines_of_call);
+  check(filter, "at the planned rate", most, median);
+  const auto worst_of = [&](int calls, double pace, const std::function<void()>& between) {
+    std::size_t worst = 0;
+    for (int i = 0; i < calls; ++i) {
+      worst = std::max(worst, lines_of_call(pace));
+      between();
+    }
+    return worst;
+  };
   std::size_t worst = 0;
   for (const Nanoseconds gap :
        {kTick, 2 * kTick, 7 * kTick, kWindow, kWindow + kTick, 2 * kWindow}) {
     stream.run(kWindow / 2);
     stream.pass(gap);
-    for (int i = 0; i < 3; ++i) worst = std::max(worst, lines_of_call(1));
+    worst = std::max(worst, worst_of(3, 1, [] {}));
   }
   check(filter, "after idle time", worst, median);
+  // A hundred keys in two ticks, and then in a hundred: numbers come round many times.
+  constexpr double kFew = 50.0 * 24 / kKeys, kFewer = 1.0 * 24 / kKeys;
   stream.run(kWindow);
-  worst = 0;
-  for (int i = 0; i < 60; ++i) {
-    worst = std::max(worst, lines_of_call(50));
-    for (int more = 0; more < 300; ++more) stream.call(50);
-  }
+  check(filter, "with few keys per tick", worst_of(16, kFew, [] {}), median);
+  stream.run(kWindow);
+  check(filter, "with a key per tick", worst_of(8, kFewer, [] {}), median);
+  check(filter, "after few keys", worst_of(16, 1, [&] { stream.run(kTick / 16); }), median);
+  stream.run(kWindow);
+  worst = worst_of(30, 50, [&] {
+    for (int more = 0; more < 600; ++more) stream.call(50);
+  });
   check(filter, "in a burst", worst, median);
-  worst = 0;
-  for (int i = 0; i < 60; ++i) {
-    worst = std::max(worst, lines_of_call(1));
-    stream.run(kTick);
-  }
-  check(filter, "after a burst", worst, median);
+  check(filter, "after a burst", worst_of(30, 1, [&] { stream.run(kTick); }), median);
+}
+
+void guard_count_window(const std::string& filter) {
+  LineCounter counter;
+  Window window = Window::make({.spec = {WindowSpec::Kind::count, kKeys / 5}, .filter = filter});
+  Stream stream(window);
+  std::vector<std::size_t> lines;
+  for (std::uint64_t call = 0; call < 4 * kKeys / 5 / kCall; ++call)
+    if (call % 40 == 0)
+      lines.push_back(counter.lines_of([&] { stream.call(); }));
+    else
+      stream.call();
+  std::ranges::sort(lines);
+  check(filter, "by count", lines.back(), static_cast<double>(lines[lines.size() / 2]));
 }
 
 }  // namespace
 
 void guard_calls() {
   if (!LineCounter::works()) return;
-  for (const char* filter : {"cohort", "cohort,slot=24", "cohort,slot=16"}) guard_calls_of(filter);
+  for (const char* filter : {"cohort", "cohort,slot=24", "cohort,slot=16"}) {
+    guard_time_window(filter);
+    guard_count_window(filter);
+  }
 }
 
 }  // namespace sluice::bench

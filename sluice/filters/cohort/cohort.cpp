@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "sluice/base/error.hpp"
+#include "sluice/kernels/cohort_formats.hpp"
 #include "sluice/kernels/room_search.hpp"
 #include "sluice/model/cohort.hpp"
 
@@ -29,7 +30,10 @@ Cohort Cohort::make(const Params& params, MemoryResource& memory) {
 // All zero is number 0, and the first youngest one is the first for which that is dead: a new table
 // needs no writing. The generations before have numbers too, for keys that come late.
 Cohort::Cohort(const Params& params, MemoryResource& memory)
-    : params_(params), strays_(memory), memory_(params.buckets * kernels::kBucketBytes, memory) {
+    : params_(params),
+      strays_(memory),
+      memory_(params.buckets * kernels::kBucketBytes, memory),
+      strips_(strips(params) * sizeof(std::uint32_t), memory) {
   strays_.reserve(kMostStrays);
   reset();
 }
@@ -37,8 +41,11 @@ Cohort::Cohort(const Params& params, MemoryResource& memory)
 void Cohort::reset() noexcept {
   tick_ = now_ = params_.generations + 1;
   live_numbers_ = params_.generations + 1;
-  used_ = false;
-  live_keys_ = swept_ = swept_now_ = moves_ = forgotten_ = forget_misses_ = 0;
+  used_ = behind_ = false;
+  live_keys_ = taken_ = moves_ = forgotten_ = forget_misses_ = 0;
+  // An empty table is as good as swept.
+  swept_ = strips(params_);
+  swept_at_.fill(0);
   written_.fill(0);
   born_.fill(0);
   for (unsigned back = 0; back < live_numbers_; ++back) born_[number(back)] = tick_ - back;
@@ -69,35 +76,6 @@ std::uint64_t Cohort::keys_aged(unsigned age) const noexcept {
   return (its ? written_[*its] : 0) + static_cast<std::uint64_t>(strays);
 }
 
-// A number is dead for 2^bits − generations − 1 others before it comes round; within all but one of
-// them the sweep must have been everywhere.
-std::uint64_t Cohort::sweep_share() const noexcept {
-  const std::uint64_t numbers =
-      (std::uint64_t{1} << params_.generation_bits) - params_.generations - 2;
-  return (params_.buckets + numbers - 1) / numbers;
-}
-
-void Cohort::sweep(std::uint64_t until) noexcept {
-  while (swept_now_ < until) {
-    const std::uint64_t run = std::min(until - swept_now_, params_.buckets - swept_);
-    kernels::cohort_sweep(table(), swept_, run);
-    swept_ = swept_ + run == params_.buckets ? 0 : swept_ + run;
-    swept_now_ += run;
-  }
-}
-
-// Early in a generation, so that one with few keys leaves little for the first key of the next, but
-// no more at once than keys touch themselves within a few calls.
-void Cohort::keep_pace() noexcept {
-  constexpr std::uint64_t kBucketsPerKey = 14;
-  const std::uint64_t share = sweep_share();
-  if (swept_now_ == share) return;
-  const std::uint64_t planned =
-      std::max<std::uint64_t>(1, params_.capacity / std::max(1u, params_.generations));
-  const std::uint64_t pace = std::max(kBucketsPerKey, (share + planned - 1) / planned);
-  sweep(written_[now_] >= share ? share : std::min(share, written_[now_] * pace));
-}
-
 // What is then too old has left. The present generation takes a number when it has a key.
 void Cohort::rotate() noexcept {
   ++tick_;
@@ -112,13 +90,7 @@ void Cohort::rotate() noexcept {
 
 // Gives the generation a number. It is later than all that have one.
 void Cohort::begin_generation(std::uint64_t tick) noexcept {
-  if (used_) {
-    sweep(sweep_share());
-    now_ = (now_ + 1) & table().generation_mask();
-    ++live_numbers_;
-    used_ = false;
-    swept_now_ = 0;
-  }
+  if (used_) take_number();
   live_numbers_ = std::max(1u, live_numbers_);
   born_[now_] = tick;
 }
@@ -151,9 +123,13 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
               : digests.size();
   if (most > 0 && (live_numbers_ == 0 || born_[now_] != tick_)) begin_generation(tick_);
   while (judged < most) {
-    kernels::CohortBatch batch =
-        ask(digests.subspan(judged, most - judged), verdicts.subspan(judged));
-    batch.budget = refresh ? room() : std::min(room(), budget);
+    const std::uint64_t allowed = refresh ? room() : std::min(room(), budget);
+    if (allowed == 0) break;
+    // One at a time where buckets must be swept for a key: those of a key that is not judged are not.
+    const std::size_t together = behind_ ? 1 : most - judged;
+    if (behind_) clean(kernels::place_of(table(), digests[judged]));
+    kernels::CohortBatch batch = ask(digests.subspan(judged, together), verdicts.subspan(judged));
+    batch.budget = allowed;
     batch.refresh = refresh;
     batch.refreshed_from = refreshed_from.data();
     batch.owner = this;
@@ -166,7 +142,7 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
     judged += done;
     budget -= refresh ? done : batch.written;
     if (judged == most) break;
-    if (budget == 0 || live_keys_ >= params_.live_capacity()) break;
+    if (done == together || budget == 0 || room() == 0) continue;
     // There is no room but in the stash, or a stray is refreshed: the rare ways.
     const std::optional<Verdict> verdict = admit_aged(digests[judged], 0, anchor);
     if (!verdict) break;
@@ -197,6 +173,7 @@ std::optional<Verdict> Cohort::admit_aged(const Digest& digest, unsigned age,
   if (trace && (anchor == Anchor::delivered || trace->tick >= tick)) return Verdict::duplicate;
   if (live_numbers_ == 0 || tick > born_[now_]) begin_generation(tick);
   const std::optional<unsigned> number = number_of(tick);
+  if (behind_) clean(where);
   if (trace) {
     if (trace->stray < kMostStrays) {
       strays_[trace->stray].tick = tick;
@@ -229,7 +206,7 @@ std::optional<Cohort::Trace> Cohort::find(const Digest& digest) const noexcept {
   };
   if (live_numbers_ > 0) {
     for (const std::uint64_t bucket : {where.first, where.second}) {
-      std::uint32_t match = kernels::cohort_probe(table(), bucket, where.fingerprint).match;
+      std::uint32_t match = probe(bucket, where.fingerprint, live_numbers_).match;
       for (; match != 0; match &= match - 1) {
         const auto slot = static_cast<unsigned>(__builtin_ctz(match));
         const unsigned number = kernels::cohort_get(table(), bucket, slot).generation;
@@ -268,6 +245,7 @@ void Cohort::take_out(const Trace& trace) noexcept {
     strays_.erase(strays_.begin() + static_cast<std::ptrdiff_t>(trace.stray));
   } else {
     --written_[trace.number];
+    if (behind_) clean(trace.bucket);
     kernels::cohort_put(table(), trace.bucket, trace.slot, {0, number(live_numbers_)});
   }
 }
@@ -289,6 +267,7 @@ bool Cohort::make_room(const CohortPlace& where, unsigned number) noexcept {
           if (visit(slot, others[slot])) return;
       },
       [&](std::uint64_t bucket) -> std::optional<unsigned> {
+        if (behind_) clean(bucket);
         const std::uint32_t free = kernels::cohort_probe(table, bucket, 0).free;
         if (free == 0) return std::nullopt;
         return static_cast<unsigned>(__builtin_ctz(free));
@@ -310,6 +289,12 @@ std::optional<unsigned> Cohort::age_of(const Digest& digest) const noexcept {
 
 void Cohort::ages_of(std::span<const Digest> digests, std::span<std::uint8_t> ages) const noexcept {
   assert(digests.size() == ages.size());
+  if (behind_) {
+    std::ranges::transform(digests, ages.begin(), [&](const Digest& digest) {
+      return static_cast<std::uint8_t>(age_of(digest).value_or(kernels::kNoAge));
+    });
+    return;
+  }
   if (live_numbers_ == 0)
     std::ranges::fill(ages, kernels::kNoAge);
   else
@@ -354,6 +339,7 @@ void Cohort::may_contain(std::span<const Digest> digests,
                          std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
   if (live_keys_ == 0) return std::ranges::fill(verdicts, Verdict::distinct), void();
+  if (behind_) return may_contain(digests, verdicts, 0);
   kernels::cohort_may_contain(table(), ask(digests, verdicts));
 }
 
@@ -370,7 +356,14 @@ void Cohort::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
   kernels::CohortBatch batch = ask(digests, verdicts);
   batch.strays = strays.data();
   batch.stray_count = static_cast<std::size_t>(end - strays.begin());
-  kernels::cohort_may_contain(then, batch);
+  if (!behind_) return kernels::cohort_may_contain(then, batch);
+  std::ranges::transform(digests, verdicts.begin(), [&](const Digest& digest) {
+    const CohortPlace where = kernels::place_of(then, digest);
+    return static_cast<Verdict>(
+        probe(where.first, where.fingerprint, numbers).match != 0 ||
+        probe(where.second, where.fingerprint, numbers).match != 0 ||
+        kernels::is_stray(then, batch, kernels::line_of(then, where.first), where.fingerprint));
+  });
 }
 
 std::size_t Cohort::insert(std::span<const Digest> digests) {
@@ -379,6 +372,7 @@ std::size_t Cohort::insert(std::span<const Digest> digests) {
 
 void Cohort::clear() noexcept {
   memory_.clear();
+  strips_.clear();
   reset();
 }
 

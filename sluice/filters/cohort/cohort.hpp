@@ -18,7 +18,9 @@
 // key is written, so that generations without keys take none and cost nothing, however many pass.
 // Numbers wrap: keys also sweep the table, and free slots get the number that left last, so that no
 // number comes round while a dead slot still carries it. How far the sweep is depends on the keys
-// written in the generation alone, and not on how calls were cut. When both buckets of a key are
+// written in the generation alone, and not on how calls were cut. Where many generations have few
+// keys, the sweep falls behind; then each strip of buckets is read by the number at which it was
+// last swept, and swept before it is written to (cohort_sweep.cpp). When both buckets of a key are
 // full, a free slot is searched breadth-first among the places where their occupants could go, and
 // only then does anything move; when there is none, the key goes to a small stash; when that is
 // full, so is the filter, and it says so. The stash also takes keys that come late from a
@@ -99,7 +101,9 @@ class Cohort {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
-  std::uint64_t bytes() const noexcept { return memory_.taken() + taken_by(strays_); }
+  std::uint64_t bytes() const noexcept {
+    return memory_.taken() + strips_.taken() + taken_by(strays_);
+  }
   MemoryResource& memory() const noexcept { return memory_.resource(); }
   std::size_t stray_count() const noexcept { return strays_.size(); }
   std::uint64_t moves() const noexcept { return moves_; }
@@ -128,11 +132,31 @@ class Cohort {
   bool make_room(const kernels::CohortPlace& place, unsigned number) noexcept;
   bool stash(const kernels::CohortPlace& place, std::uint64_t tick) noexcept;
   void note_written(unsigned number, std::uint64_t keys) noexcept;
-  void keep_pace() noexcept;
-  void sweep(std::uint64_t until) noexcept;
-  std::uint64_t sweep_share() const noexcept;
   void decode_state(Decoder& from);
   bool is_sound() const;
+  bool slots_are_sound() const;
+
+  // The sweep (cohort_sweep.cpp).
+  static constexpr std::uint64_t kStripBuckets = 8;
+  static std::uint64_t strips(const Params& params) noexcept {
+    return (params.buckets + kStripBuckets - 1) / kStripBuckets;
+  }
+  static constexpr unsigned kMostClean = 15;
+  unsigned clean_numbers() const noexcept;
+  std::uint64_t& swept_at(unsigned back) noexcept {
+    return swept_at_[number(back) % swept_at_.size()];
+  }
+  std::uint64_t swept_at(unsigned back) const noexcept {
+    return swept_at_[number(back) % swept_at_.size()];
+  }
+  void take_number() noexcept;
+  void keep_pace() noexcept;
+  std::uint32_t numbers_since_swept(std::uint64_t strip) const noexcept;
+  void sweep_strip(std::uint64_t strip) noexcept;
+  void clean(std::uint64_t bucket) noexcept;
+  void clean(const kernels::CohortPlace& place) noexcept;
+  kernels::CohortMatch probe(std::uint64_t bucket, std::uint64_t fingerprint,
+                             unsigned numbers) const noexcept;
 
   // A live trace of a key: a slot of a bucket, or a stray.
   struct Trace {
@@ -151,14 +175,18 @@ class Cohort {
   unsigned live_numbers_ = 0;    // so many up to that one belong to live generations
   bool used_ = false;            // whether a slot may carry the youngest number
   std::uint64_t live_keys_ = 0;  // sum of written_, and strays
-  std::uint64_t swept_ = 0;      // the next bucket to sweep
-  std::uint64_t swept_now_ = 0;  // buckets swept since the youngest number began
+  bool behind_ = false;          // whether a strip was swept more than clean_numbers() ago
+  std::uint64_t taken_ = 0;      // numbers taken so far
+  std::uint64_t swept_ = 0;      // strips swept so far, one after the other, round and round
   std::uint64_t moves_ = 0;      // occupants moved so far
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::array<std::uint64_t, kMostNumbers> born_{};     // by number: the generation that took it
   std::array<std::uint64_t, kMostNumbers> written_{};  // by number: slots of live generations
+  // swept_ when a number was taken, of the last few.
+  std::array<std::uint64_t, kMostClean + 1> swept_at_{};
   Vector<kernels::CohortStray> strays_;
   LineTable memory_;
+  LineTable strips_;  // of each strip: the low 32 bits of taken_ when it was last swept
 };
 
 }  // namespace sluice

@@ -132,7 +132,8 @@ Forecast Cohort::Params::forecast() const {
   const unsigned slots = kernels::cohort_slots(slot_bits);
   const double load = static_cast<double>(live_capacity()) / (static_cast<double>(buckets) * slots);
   return {.keys = capacity,
-          .bytes = buckets * kernels::kBucketBytes + kMostStrays * sizeof(kernels::CohortStray),
+          .bytes = buckets * kernels::kBucketBytes + strips(*this) * sizeof(std::uint32_t) +
+                   kMostStrays * sizeof(kernels::CohortStray),
           // Small tables have room to spare. What they are planned by is what they promise.
           .fpr = model::cohort_fpr(slots, slot_bits - generation_bits,
                                    std::max(load, model::cohort_load(slot_bits))),

@@ -19,8 +19,10 @@ void Cohort::encode_header(Encoder& to) const {
   to.u8(static_cast<std::uint8_t>(now_));
   to.u8(static_cast<std::uint8_t>(live_numbers_));
   to.u8(used_);
+  to.u8(behind_);
+  to.u64(taken_);
   to.u64(swept_);
-  to.u64(swept_now_);
+  for (unsigned back = 0; back <= clean_numbers(); ++back) to.u64(swept_at(back));
   to.u64(moves_);
   for (unsigned back = 0; back < live_numbers_; ++back) {
     to.u64(born_[number(back)]);
@@ -36,6 +38,7 @@ void Cohort::encode_header(Encoder& to) const {
 
 void Cohort::encode_payload(Encoder& to) const {
   memory_.encode(to);
+  strips_.encode(to);
 }
 
 Cohort Cohort::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -50,10 +53,13 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   params.capacity = header.u64();
   params.target_fpr = header.f64();
   if (const char* wrong = params.what_is_wrong()) throw CorruptSnapshot(wrong);
-  payload.expect_remaining(params.buckets * kernels::kBucketBytes, "the table of filter 'cohort'");
+  payload.expect_remaining(
+      params.buckets * kernels::kBucketBytes + strips(params) * sizeof(std::uint32_t),
+      "the table of filter 'cohort'");
   Cohort filter(params, memory);
   filter.decode_state(header);
   filter.memory_.decode(payload);
+  filter.strips_.decode(payload);
   refuse(!filter.is_sound());
   return filter;
 }
@@ -67,14 +73,22 @@ void Cohort::decode_state(Decoder& from) {
   now_ = from.u8();
   live_numbers_ = from.u8();
   const std::uint8_t used = from.u8();
+  const std::uint8_t behind = from.u8();
+  taken_ = from.u64();
   swept_ = from.u64();
-  swept_now_ = from.u64();
-  moves_ = from.u64();
   constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 62;
   refuse(tick_ <= params_.generations || tick_ > kMostTicks || now_ > table().generation_mask() ||
-         live_numbers_ > params_.generations + 1 || used > 1 || swept_ >= params_.buckets ||
-         swept_now_ > sweep_share());
+         live_numbers_ > params_.generations + 1 || used > 1 || behind > 1 || taken_ > kMostTicks ||
+         swept_ < strips(params_) || swept_ > kMostTicks);
   used_ = used == 1;
+  behind_ = behind == 1;
+  std::uint64_t later = swept_;
+  for (unsigned back = 0; back <= clean_numbers(); ++back) {
+    swept_at(back) = from.u64();
+    refuse(swept_at(back) > later);
+    later = swept_at(back);
+  }
+  moves_ = from.u64();
   // Younger numbers are those of later generations.
   std::uint64_t before = tick_ + 1;
   for (unsigned back = 0; back < live_numbers_; ++back) {
@@ -101,41 +115,57 @@ void Cohort::decode_state(Decoder& from) {
 // Counts that do not match the table would run below zero as its keys age, and a dead slot that the
 // sweep does not reach in time would come back to life when its number comes round.
 bool Cohort::is_sound() const {
+  // Each strip was swept when the sweep last passed, or later for a key of its own.
+  const std::uint64_t count = strips(params_);
+  const std::uint64_t next = swept_ % count;
+  for (std::uint64_t strip = 0; strip < count; ++strip) {
+    const std::uint64_t passed = swept_ - ((strip < next ? next : next + count) - strip);
+    const std::uint32_t since = numbers_since_swept(strip);
+    if (since > taken_ || (!behind_ && since > clean_numbers())) return false;
+    unsigned back = 0;
+    while (back <= clean_numbers() && swept_at(back) > passed) ++back;
+    if (back <= clean_numbers() && since > back) return false;
+  }
+  return slots_are_sound();
+}
+
+bool Cohort::slots_are_sound() const {
   std::array<std::uint64_t, kMostNumbers> live{};
-  const std::uint64_t share = sweep_share();
-  // Slots by their generation, of buckets that the sweep visited equally long ago. Four counts side
-  // by side: an addition need not wait for the last one, which is often to the same count.
+  // Slots by their generation, of strips that were swept equally long ago. Four counts side by side:
+  // an addition need not wait for the last one, which is often to the same count.
   std::array<std::array<std::uint64_t, kMostNumbers>, 4> counts{};
-  const auto take = [&](std::uint64_t ago) {
+  const auto take = [&](std::uint32_t since) {
+    // The youngest number that such a strip may hold has so many younger ones.
+    const unsigned least = since > clean_numbers() ? since - clean_numbers() : 0;
     for (unsigned held = 0; held < kMostNumbers; ++held) {
       std::uint64_t count = 0;
       for (auto& some : counts) count += std::exchange(some[held], 0);
       if (count == 0) continue;
-      const unsigned younger = number(held);
+      const std::uint64_t younger = std::uint64_t{least} + number(held + least);
       if (younger == 0 && !used_) return false;
       if (younger < live_numbers_)
         live[held] += count;
-      else if (younger > params_.generations + 1 + ago)
+      else if (younger > std::uint64_t{params_.generations} + 1 + since)
         return false;
     }
     return true;
   };
   const kernels::CohortTable lines = table();
-  const bool swept_in_time = kernels::with_format(lines, [&]<class Format>(Format) {
-    std::uint64_t before = 0;
+  const bool in_time = kernels::with_format(lines, [&]<class Format>(Format) {
+    std::uint32_t before = 0;
     for (std::uint64_t bucket = 0; bucket < params_.buckets; ++bucket) {
-      // How many numbers ago the sweep was here: what was dead then has been dead no longer.
-      const std::uint64_t back = (bucket < swept_ ? swept_ : swept_ + params_.buckets) - 1 - bucket;
-      const std::uint64_t ago = back < swept_now_ ? 0 : 1 + (back - swept_now_) / share;
-      if (ago != before && !take(before)) return false;
-      before = ago;
+      if (bucket % kStripBuckets == 0) {
+        const std::uint32_t since = numbers_since_swept(bucket / kStripBuckets);
+        if (since != before && !take(before)) return false;
+        before = since;
+      }
       const std::byte* const line = kernels::line_of(lines, bucket);
       for (unsigned slot = 0; slot < Format::kSlots; ++slot)
         ++counts[slot % 4][kernels::get<Format>(lines, line, slot).generation];
     }
     return take(before);
   });
-  return swept_in_time && live == written_;
+  return in_time && live == written_;
 }
 
 }  // namespace sluice

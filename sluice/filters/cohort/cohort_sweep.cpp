@@ -1,0 +1,106 @@
+// The sweep of a cohort filter: how numbers of few bits come round without waking the dead.
+//
+// Strips of buckets are swept one after the other, round and round. A sweep stamps the free slots of
+// a strip with the number that has just left the window. From then on the strip can be read for
+// clean_numbers() more numbers: its slots have no two numbers that look alike. Each key that is
+// written sweeps a strip until the generation has done its share, so that a generation with many
+// keys keeps the whole table readable.
+//
+// Generations with few keys take numbers faster than that. The sweep is then behind, and no call has
+// to make up for it. A strip is swept before a key is written to it, so one that was not swept in
+// time was not written to either: its slots carry numbers of that time, and are read as of then.
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "sluice/filters/cohort/cohort.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kOfLine = kCacheLineBytes / sizeof(std::uint32_t);
+
+}  // namespace
+
+// What a sweep leaves is at most generations + 1 numbers old. So many later ones still differ from
+// all of these; more than a few are not needed.
+unsigned Cohort::clean_numbers() const noexcept {
+  return std::min(kMostClean, (1u << params_.generation_bits) - params_.generations - 2);
+}
+
+std::uint32_t Cohort::numbers_since_swept(std::uint64_t strip) const noexcept {
+  std::uint32_t at;
+  std::memcpy(&at, strips_.to_read(strip / kOfLine) + strip % kOfLine * sizeof at, sizeof at);
+  return static_cast<std::uint32_t>(taken_) - at;
+}
+
+void Cohort::take_number() noexcept {
+  now_ = (now_ + 1) & table().generation_mask();
+  ++taken_;
+  ++live_numbers_;
+  used_ = false;
+  swept_at(0) = swept_;
+  // Decided once for all keys of the number, so that it does not depend on how calls are cut.
+  behind_ = swept_ - swept_at(clean_numbers()) < strips(params_);
+}
+
+// One strip for a key, so that a call's work follows from its keys. The share of a generation, and
+// what earlier ones left undone.
+void Cohort::keep_pace() noexcept {
+  const std::uint64_t all = strips(params_);
+  const std::uint64_t begun = swept_at(0);
+  const std::uint64_t share = (all + clean_numbers() - 1) / clean_numbers();
+  const std::uint64_t owed = swept_at(clean_numbers() - 1) + all;
+  const std::uint64_t until =
+      std::min(begun + std::min(written_[now_], all), std::max(begun + share, owed));
+  for (; swept_ < until; ++swept_) sweep_strip(swept_ % all);
+}
+
+void Cohort::sweep_strip(std::uint64_t strip) noexcept {
+  assert(live_numbers_ > 0);
+  const std::uint64_t first = strip * kStripBuckets;
+  const std::uint64_t count = std::min(kStripBuckets, params_.buckets - first);
+  const std::uint32_t since = numbers_since_swept(strip);
+  kernels::CohortTable then = table();
+  if (since <= clean_numbers() + then.live) {
+    const unsigned ago = since > clean_numbers() ? since - clean_numbers() : 0;
+    then.now = number(ago);
+    then.live -= ago;
+    kernels::cohort_sweep(then, first, count);
+  } else {
+    // All are dead, whatever their numbers: all but one get another, and then that one too.
+    const unsigned left = number(live_numbers_);
+    then.live = 0;
+    for (const unsigned spared : {left + 3, left + 1}) {
+      then.now = spared & then.generation_mask();
+      kernels::cohort_sweep(then, first, count);
+    }
+  }
+  const auto at = static_cast<std::uint32_t>(taken_);
+  std::memcpy(strips_.to_write(strip / kOfLine) + strip % kOfLine * sizeof at, &at, sizeof at);
+}
+
+// Makes a bucket readable by the present numbers, to be written to.
+void Cohort::clean(std::uint64_t bucket) noexcept {
+  const std::uint64_t strip = bucket / kStripBuckets;
+  if (numbers_since_swept(strip) > clean_numbers()) sweep_strip(strip);
+}
+
+void Cohort::clean(const kernels::CohortPlace& place) noexcept {
+  clean(place.first);
+  clean(place.second);
+}
+
+// Of a bucket, clean or not, when the youngest `numbers` are live.
+kernels::CohortMatch Cohort::probe(std::uint64_t bucket, std::uint64_t fingerprint,
+                                   unsigned numbers) const noexcept {
+  kernels::CohortTable then = table();
+  const std::uint32_t since = behind_ ? numbers_since_swept(bucket / kStripBuckets) : 0;
+  const std::uint32_t ago = since > clean_numbers() ? since - clean_numbers() : 0;
+  if (ago >= numbers) return {.match = 0, .free = 0};
+  then.now = number(ago);
+  then.live = numbers - ago - 1;
+  return kernels::cohort_probe(then, bucket, fingerprint);
+}
+
+}  // namespace sluice
