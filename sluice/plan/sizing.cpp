@@ -150,8 +150,16 @@ std::optional<std::uint64_t> keys_of(const PlanRequest& request) {
   if (request.window->kind == WindowSpec::Kind::count) return request.window->size;
   if (request.expect) return request.expect;
   if (!request.rate) return std::nullopt;
+  return keys_of_rate(request, 1);
+}
+
+// Arrivals are Poisson at best: a window of n keys on average has n + 4 √n at times. Where each of
+// `parts` has its own room, each must have that much.
+std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts) {
+  constexpr double kDeviations = 4;
   const double keys = *request.rate * static_cast<double>(request.window->size) * 1e-9;
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys));
+  const double room = kDeviations * std::sqrt(keys * std::max(1u, parts));
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys + room));
 }
 
 double most_fpr(const PlanRequest& request) {
@@ -255,6 +263,12 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     return Window::forecast(wanted.window_params(), brief);
   };
   Forecast made = forecast(plan);
+  // Slices are full one by one.
+  const bool apart = family.by_slices && plan.window->by_time() && request_.rate;
+  if (apart) {
+    plan.keys = keys_of_rate(request_, *made.generations);
+    made = forecast(plan);
+  }
   const auto holds = [&] {
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
            made.npws <= request_.npws.value_or(1e300) * (1 + kRounding);
@@ -263,6 +277,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
   const auto cut_into = [&](unsigned generations) {
     Plan finer = plan;
     finer.generations = generations;
+    if (apart) finer.keys = keys_of_rate(request_, generations);
     try {
       made = forecast(finer);
     } catch (const Error&) {

@@ -43,6 +43,8 @@ inline constexpr double kStandardFpr = 1e-6;
 bool memory_alone(const PlanRequest& request);
 // Distinct keys to hold: those of the window, or those expected.
 std::optional<std::uint64_t> keys_of(const PlanRequest& request);
+// Of a window with a rate, with room for its fluctuation in each of so many parts.
+std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts);
 
 // No window of deliveries is planned for an error above kMostDeliveredFpr, whatever was asked for;
 // nor is anything searched for above one half.
