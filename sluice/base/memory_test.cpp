@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
 
 namespace sluice {
 namespace {
@@ -60,6 +62,23 @@ TEST(Memory, MovesWithItsBytes) {
   other = std::move(to);
   EXPECT_EQ(other.data(), where);
   EXPECT_EQ(other.size(), 100u);
+}
+
+TEST(Memory, CountsTheOnesOfAnyBytes) {
+  SplitMix64 random(1);
+  // Below, at and beyond what is counted together; all set is the most that a sum must hold.
+  for (const std::uint64_t size : {1, 7, 191, 192, 193, 1000, 100'003}) {
+    Memory memory(size);
+    EXPECT_EQ(memory.count_ones(), 0u);
+    std::ranges::fill(memory.bytes(), std::byte{0xFF});
+    EXPECT_EQ(memory.count_ones(), 8 * size);
+    std::uint64_t ones = 0;
+    for (std::byte& byte : memory.bytes()) {
+      byte = static_cast<std::byte>(random.next());
+      ones += static_cast<std::uint64_t>(std::popcount(std::to_integer<unsigned>(byte)));
+    }
+    EXPECT_EQ(memory.count_ones(), ones);
+  }
 }
 
 TEST(Memory, MoreThanThereCanBeIsRefused) {

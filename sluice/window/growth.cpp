@@ -152,9 +152,10 @@ std::uint64_t Growth::next_keys() const {
 }
 
 std::uint64_t Growth::room(const Stage& stage) const {
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  if (plan_.by == By::density) return kAny;
   const std::uint64_t capacity = stage.filter.stats().capacity;
-  if (plan_.by == By::density || capacity == 0) return std::numeric_limits<std::uint64_t>::max();
-  return capacity - std::min(capacity, stage.written);
+  return capacity == 0 ? kAny : capacity - std::min(capacity, stage.written);
 }
 
 std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
@@ -201,6 +202,9 @@ std::size_t Growth::admit_part(std::span<const Digest> digests, std::span<Verdic
                                std::uint64_t& budget, Anchor anchor) {
   ask(std::span(stages_).first(stages_.size() - 1), digests, verdicts);
   AnyFilter& filter = stages_.back().filter;
+  // One key alone needs no lists, which take longer to clear than it takes to judge.
+  if (digests.size() == 1 && anchor == Anchor::delivered)
+    return verdicts[0] == Verdict::duplicate ? 1 : filter.admit(digests, verdicts, budget, anchor);
   std::array<Verdict, kTogether> answers;
   if (anchor == Anchor::refreshed) {
     // Every arrival is written anew in the newest.
