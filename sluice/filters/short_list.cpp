@@ -117,9 +117,11 @@ void ShortList::erase_before(Stamp oldest) noexcept {
   size_ = kept;
 }
 
-void ShortList::encode(Encoder& to, Stamp newest) const {
-  to.varint(size_);
+void ShortList::encode(Encoder& to, Stamp oldest, Stamp newest) const {
+  const auto is_left = [oldest](Stamp stamp) { return stamp >= oldest; };
+  to.varint(static_cast<std::uint64_t>(std::ranges::count_if(stamps(), is_left)));
   for (std::size_t i = 0; i < size_; ++i) {
+    if (!is_left(stamps()[i])) continue;
     to.u64(data_[i].lo);
     to.u64(data_[i].hi);
     to.varint(static_cast<std::uint64_t>(newest) - static_cast<std::uint64_t>(stamps()[i]));

@@ -60,8 +60,9 @@ class ShortList {
   // No keys, no memory.
   void clear() noexcept;
 
-  // Stamps are written as how far they lie before `newest`, which none is after.
-  void encode(Encoder& to, Stamp newest) const;
+  // Keys whose stamp is below `oldest` are left out, as if erase_before() had been called. Stamps are
+  // written as how far they lie before `newest`, which none is after.
+  void encode(Encoder& to, Stamp oldest, Stamp newest) const;
   // In place of an empty list, at most `most` keys. Throws CorruptSnapshot before it allocates.
   void decode(Decoder& from, std::size_t most, Stamp newest);
 

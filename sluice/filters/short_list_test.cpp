@@ -29,7 +29,7 @@ void add(ShortList& list, const Digest& digest, ShortList::Stamp stamp) {
 
 std::vector<std::byte> bytes_of(const ShortList& list) {
   BytesEncoder to;
-  list.encode(to, 1000);
+  list.encode(to, 0, 1000);
   return to.take();
 }
 
@@ -79,6 +79,15 @@ TEST(ShortList, BytesTellNothingOfTheOrder) {
   BytesDecoder from(bytes);
   again.decode(from, 50, 1000);
   EXPECT_EQ(bytes_of(again), bytes);
+}
+
+TEST(ShortList, BytesTellNothingOfKeysThatLeft) {
+  ShortList list(default_memory()), shorter(default_memory());
+  for (const std::uint64_t key : {1, 2, 3, 4}) add(list, {key, 9}, static_cast<int>(key));
+  for (const std::uint64_t key : {3, 4}) add(shorter, {key, 9}, static_cast<int>(key));
+  BytesEncoder to;
+  list.encode(to, 3, 1000);
+  EXPECT_EQ(to.take(), bytes_of(shorter));
 }
 
 TEST(ShortList, RefusesBytesThatNoListWrites) {

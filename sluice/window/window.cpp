@@ -509,7 +509,7 @@ void Window::encode_header(Encoder& to) const {
     to.u64(claimant_->hi);
   }
   if (listed())
-    list_.encode(to, newest_stamp());
+    list_.encode(to, oldest(clock_.now()), newest_stamp());
   else
     growth_->encode_header(to);
 }

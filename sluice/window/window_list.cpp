@@ -65,11 +65,16 @@ bool Window::make_room() {
   return true;
 }
 
-// False: it is time for the table. Throws NoMemory.
+// False: it is time for the table. Throws NoMemory. Keys that have left the window are in the list
+// until their room is needed, and a state is saved without them: it must make no difference whether
+// they are there.
 bool Window::write_listed(const Digest& digest, ShortList::Stamp stamp) {
   if (const auto at = list_.find(digest)) {
-    list_.stamp(*at, std::max(stamp, list_.stamps()[*at]));
-    return true;
+    if (list_.stamps()[*at] >= oldest(clock_.now())) {
+      list_.stamp(*at, std::max(stamp, list_.stamps()[*at]));
+      return true;
+    }
+    list_.erase(*at);
   }
   if (!make_room()) return false;
   list_.insert(digest, stamp);

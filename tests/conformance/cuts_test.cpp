@@ -1,4 +1,5 @@
-// A filter's bytes do not depend on how calls were cut into batches, nor on a reload in between.
+// A filter's bytes depend on the stream alone: not on how calls were cut into batches, nor on where
+// it was saved and loaded, or copied, in between.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/seen.hpp"
+#include "sluice/snapshot/clone.hpp"
 #include "sluice/window/window.hpp"
 #include "tests/support/filter_bytes.hpp"
 
@@ -44,14 +47,14 @@ Events events(std::uint64_t seed, std::size_t count) {
   return all;
 }
 
-// Judges all in batches of 1 to `most`; halfway through it goes on with a copy.
+// Judges all in batches of 1 to `most`. With `copies` it goes on with a copy now and then, about
+// four times, through bytes or by clone().
 AnyFilter run(AnyFilter filter, const Events& events, std::uint64_t seed, std::size_t most,
-              std::vector<Verdict>& verdicts) {
+              bool copies, std::vector<Verdict>& verdicts) {
   SplitMix64 random(seed);
   const std::size_t size = events.digests.size();
   verdicts.resize(size);
   const auto late = std::make_unique<bool[]>(size);
-  bool copied = false;
   for (std::size_t at = 0; at < size;) {
     const std::size_t count = std::min(size - at, 1 + random.next() % most);
     const auto digests = std::span(events.digests).subspan(at, count);
@@ -63,18 +66,17 @@ AnyFilter run(AnyFilter filter, const Events& events, std::uint64_t seed, std::s
                                      {late.get(), count});
     EXPECT_EQ(judged, count);
     at += count;
-    if (copied || at < size / 2) continue;
-    filter = copy_of(filter);
-    copied = true;
+    if (!copies || random.next() % (1 + size / most / 2) != 0) continue;
+    filter = random.next() % 2 == 0 ? copy_of(filter) : clone(filter);
   }
   return filter;
 }
 
 void expect_equal_bytes(const std::function<AnyFilter()>& make, const Events& events) {
   std::vector<Verdict> right, verdicts;
-  const auto bytes = bytes_of(run(make(), events, 1, events.digests.size(), right));
+  const auto bytes = bytes_of(run(make(), events, 1, events.digests.size(), false, right));
   for (const std::size_t most : {1, 7, 300, 2000}) {
-    EXPECT_TRUE(bytes_of(run(make(), events, most, most, verdicts)) == bytes)
+    EXPECT_TRUE(bytes_of(run(make(), events, most, most, true, verdicts)) == bytes)
         << "batches up to " << most;
     EXPECT_EQ(verdicts, right) << "batches up to " << most;
   }
@@ -111,6 +113,54 @@ TEST(Cuts, MakeNoDifferenceToWindows) {
         };
         expect_equal_bytes([&] { return AnyFilter(Window::make(params)); }, stream);
       }
+}
+
+// Few keys at a time, so that a list lives long and keys leave it; more now and then, so that it ends.
+TEST(Cuts, MakeNoDifferenceToLists) {
+  int lists = 0, tables = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Events stream = events(100 + seed, 150 + 20 * (seed % 20));
+    const auto kind = static_cast<WindowSpec::Kind>(1 + seed % 3);
+    const bool landmark = kind == WindowSpec::Kind::landmark;
+    const Window::Params params{
+        .spec = {kind, kind == WindowSpec::Kind::count ? 20 + seed : (2 + seed) * kSecond},
+        .anchor = seed % 4 < 2 ? Anchor::delivered : Anchor::refreshed,
+        .filter = landmark || seed % 5 > 0 ? "cohort" : "timing",
+        .fpr = 1e-3,
+        .keys = kind == WindowSpec::Kind::count ? std::nullopt
+                                                : std::optional<std::uint64_t>(20 + 10 * seed),
+        .listed = true};
+    SCOPED_TRACE(params.settings().text() + ", stream " + std::to_string(seed));
+    const auto make = [&] { return AnyFilter(Window::make(params)); };
+    expect_equal_bytes(make, stream);
+    std::vector<Verdict> unread;
+    ++(run(make(), stream, 1, 1, false, unread).window()->listed() ? lists : tables);
+  }
+  EXPECT_GT(lists, 10);
+  EXPECT_GT(tables, 10);
+}
+
+TEST(Cuts, MakeNoDifferenceToSeen) {
+  using namespace std::chrono_literals;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    const Events stream = events(200 + seed, 400);
+    Seen::Options options{.refresh = seed % 4 > 1, .keys = 30 + 20 * seed, .fpr = 1e-4, .seed = 7};
+    if (seed % 3 == 0) options.window = 10s * (1 + seed % 7);
+    if (seed % 3 == 1) options.window = 40 + seed;
+    if (seed % 3 == 1) options.keys.reset();
+    if (!options.window) options.refresh = false;
+    Seen one(options), other(options);
+    SplitMix64 random(seed);
+    for (std::size_t i = 0; i < stream.digests.size(); ++i) {
+      const std::string key = std::to_string(stream.digests[i].lo);
+      const Seen::Time when{std::chrono::nanoseconds(stream.times[i])};
+      ASSERT_EQ(one.first(key, when), other.first(key, when)) << i;
+      if (random.next() % 40 == 0)
+        other = random.next() % 2 == 0 ? Seen::load(other.save()) : other.clone();
+    }
+    EXPECT_EQ(one.save(), other.save());
+  }
 }
 
 }  // namespace

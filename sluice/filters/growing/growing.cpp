@@ -263,7 +263,7 @@ void Growing::encode_header(Encoder& to) const {
   to.f64(params_.target_fpr);
   to.u8(listed());
   if (listed())
-    list_.encode(to, 0);
+    list_.encode(to, 0, 0);
   else
     table_->encode_header(to);
 }
