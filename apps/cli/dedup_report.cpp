@@ -44,12 +44,12 @@ std::string filter_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   if (filter.bytes == 0) return fmt::format("  filter      {}\n", report.filter_name);
   if (filter.listed > 0)
-    return fmt::format("  filter      {}: {}, a list of {} keys so far, exact\n",
-                       report.filter_name, format_size(filter.bytes), format_count(filter.listed));
+    return fmt::format("  filter      {}: {}, a list of {} so far, exact\n", report.filter_name,
+                       format_size(filter.bytes), counted(filter.listed, "key"));
   const std::string keys =
-      filter.capacity > 0 ? fmt::format("planned for {} keys, holds {}",
-                                        format_count(filter.capacity), format_count(filter.keys))
-                          : fmt::format("holds {} keys", format_count(filter.keys));
+      filter.capacity > 0 ? fmt::format("planned for {}, holds {}", counted(filter.capacity, "key"),
+                                        format_count(filter.keys))
+                          : "holds " + counted(filter.keys, "key");
   return fmt::format("  filter      {}: {}, {}, {:.1f} bits per key\n", report.filter_name,
                      format_size(filter.bytes), keys, bits_per_key(filter));
 }
@@ -60,9 +60,9 @@ std::string window_row(const DedupReport& report) {
   std::string row = fmt::format("  window      {}", describe(window.spec, window.refreshed));
   if (window.generations > 0)
     row += fmt::format("; {} generations, slack {:.1f} %", window.generations, 100 * window.slack);
-  if (window.growths > 0) row += fmt::format("; grew {} times", format_count(window.growths));
+  if (window.growths > 0) row += "; grew " + counted(window.growths, "time");
   if (window.disbelieved > 0)
-    row += fmt::format("; {} times not believed", format_count(window.disbelieved));
+    row += fmt::format("; {} not believed", counted(window.disbelieved, "time"));
   return row + "\n";
 }
 

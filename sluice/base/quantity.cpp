@@ -241,6 +241,10 @@ DurationOrCount parse_duration_or_count(std::string_view flag, std::string_view 
   return std::chrono::nanoseconds(static_cast<std::int64_t>(value));
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
 std::string format_count(std::uint64_t count) {
   std::string text = std::to_string(count);
   for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');

@@ -39,10 +39,11 @@ double parse_share(std::string_view flag, std::string_view text);
 using DurationOrCount = std::variant<std::chrono::nanoseconds, std::uint64_t>;
 DurationOrCount parse_duration_or_count(std::string_view flag, std::string_view text);
 
-std::string format_count(std::uint64_t count);                // 7,003,330
-std::string format_size(std::uint64_t bytes);                 // 1.5 MiB
-std::string format_rate(double per_second);                   // 12.3M/s
-std::string format_probability(double probability);           // 9.3e-07
-std::string format_duration(std::chrono::nanoseconds value);  // 250ms, 1.5s, 2m 5s, 1h 30m, 7d
+std::string format_count(std::uint64_t count);                    // 7,003,330
+std::string counted(std::uint64_t count, std::string_view noun);  // 1 key, 2,000 keys
+std::string format_size(std::uint64_t bytes);                     // 1.5 MiB
+std::string format_rate(double per_second);                       // 12.3M/s
+std::string format_probability(double probability);               // 9.3e-07
+std::string format_duration(std::chrono::nanoseconds value);      // 250ms, 1.5s, 2m 5s, 1h 30m, 7d
 
 }  // namespace sluice

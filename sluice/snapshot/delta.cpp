@@ -16,8 +16,7 @@
 namespace sluice {
 namespace {
 
-// As a snapshot's, with a D where that has a U.
-constexpr std::array<std::uint8_t, 4> kMagic = {0xD3, 'S', 'L', 'D'};
+constexpr auto& kMagic = layout::kDeltaMagic;
 constexpr std::uint8_t kVersion = 1;
 // Magic, version, whether there is a base, both identities, bytes of the snapshot's header.
 constexpr std::uint64_t kFixedBytes = 4 + 1 + 1 + 8 + 8 + 4;

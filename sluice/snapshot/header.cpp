@@ -59,6 +59,11 @@ std::vector<std::byte> read_preamble(Decoder& from) {
   from.bytes(preamble);
   const auto magic = std::as_bytes(std::span(layout::kMagic));
   const std::size_t seen = std::min(preamble.size(), magic.size());
+  const auto delta = std::as_bytes(std::span(layout::kDeltaMagic));
+  if (preamble.size() >= delta.size() &&
+      std::ranges::equal(std::span(preamble).first(delta.size()), delta))
+    throw CorruptAt("this is a delta, not a snapshot: apply it to the state that it was made from",
+                    0);
   if (!std::ranges::equal(std::span(preamble).first(seen), magic.first(seen)))
     throw CorruptAt("this is not a sluice snapshot, or its first bytes were changed", 0);
   if (preamble.size() < layout::kHeaderLengthAt)

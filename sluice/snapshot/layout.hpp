@@ -15,6 +15,7 @@ namespace sluice::layout {
 
 // No text starts with 0xD3 alone.
 inline constexpr std::array<std::uint8_t, 4> kMagic = {0xD3, 'S', 'L', 'U'};
+inline constexpr std::array<std::uint8_t, 4> kDeltaMagic = {0xD3, 'S', 'L', 'D'};
 inline constexpr std::uint8_t kVersion = 1;
 
 inline constexpr std::uint64_t kVersionAt = 4;

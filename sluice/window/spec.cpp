@@ -45,7 +45,7 @@ std::string in_words(std::uint64_t nanoseconds) {
   for (const Unit& unit : kUnits) {
     if (nanoseconds % unit.nanoseconds != 0) continue;
     const std::uint64_t count = nanoseconds / unit.nanoseconds;
-    return fmt::format("{} {}{}", format_count(count), unit.name, count == 1 ? "" : "s");
+    return counted(count, unit.name);
   }
   return "";
 }
@@ -53,6 +53,7 @@ std::string in_words(std::uint64_t nanoseconds) {
 std::string describe(const WindowSpec& window, bool refreshed) {
   switch (window.kind) {
     case WindowSpec::Kind::count:
+      if (window.size == 1) return refreshed ? "the last arrival" : "the last delivery";
       return fmt::format("the last {} {}", format_count(window.size),
                          refreshed ? "arrivals" : "deliveries");
     case WindowSpec::Kind::time:
