@@ -8,6 +8,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue_row.hpp"
+#include "sluice/filters/share_range.hpp"
 
 namespace sluice {
 namespace {
@@ -61,8 +62,9 @@ std::pair<const FilterInfo*, Settings> parsed(std::string_view name_and_settings
 }  // namespace
 
 void check_wish(const Wish& wish) {
-  // Not a number is neither.
-  if (!(wish.fpr > 0 && wish.fpr < 1)) throw BadParameters("`fpr` must lie above 0 and below 1");
+  // The first stage of a window is asked for half of the window's error.
+  if (!(wish.fpr >= kLeastAsked / 2 && wish.fpr <= kMostAsked))
+    throw BadParameters(fmt::format("`fpr` {}", kShareRange));
   if (wish.keys == std::uint64_t{0})
     throw BadParameters("`keys` 0 leaves nothing to remember: give 1 or more");
 }

@@ -80,9 +80,10 @@ TEST(Catalogue, AWishThatNoFilterCanMeetIsRefusedByItsField) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const FilterInfo& info : catalogue()) {
-    for (const double fpr : {0.0, 1.0, -1.0, 2.0, kNan, kInfinity, -kInfinity}) {
+    for (const double fpr :
+         {0.0, 1.0, -1.0, 2.0, kNan, kInfinity, -kInfinity, 5e-324, 1e-307, 1 - 1e-16}) {
       EXPECT_EQ(error_of(info.name, {.keys = 1000, .fpr = fpr}),
-                "`fpr` must lie above 0 and below 1")
+                "`fpr` must lie between 1e-300 and 0.999999")
           << info.name << " " << fpr;
       EXPECT_THROW(forecast_filter(info.name, {.keys = 1000, .fpr = fpr}), BadParameters);
     }

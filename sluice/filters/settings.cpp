@@ -6,6 +6,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/filters/share_range.hpp"
 
 namespace sluice {
 
@@ -97,7 +98,10 @@ std::optional<std::uint64_t> SettingsReader::size(std::string_view name, std::ui
 std::optional<double> SettingsReader::probability(std::string_view name) const {
   const std::string* text = find(name);
   if (text == nullptr) return {};
-  return parse_probability(fmt::format("{} of filter '{}'", name, filter_), *text);
+  const double value = parse_probability(fmt::format("{} of filter '{}'", name, filter_), *text);
+  if (!can_be_asked(value))
+    throw BadParameters(fmt::format("{} of filter '{}' {}", name, filter_, kShareRange));
+  return value;
 }
 
 std::optional<std::string> SettingsReader::choice(std::string_view name,

@@ -37,16 +37,22 @@ Uneven uneven(double mean, double lane, unsigned bits) {
   return sum;
 }
 
+// More keys per block than this leave no bit unset: a share of e⁻⁶⁴. Also bounds the sum above.
+double most_mean(double lane) {
+  return 64 * lane;
+}
+
 // Keys per block at which the error is `fpr`: Newton's method on logarithms, from where it would be
 // if all blocks held as many, which is too many. Near the solution each step doubles the digits.
 double uneven_mean(double lane, unsigned bits, double fpr) {
-  double mean = std::log1p(-std::pow(fpr, 1.0 / bits)) / std::log1p(-1 / lane);
+  const double even = std::log1p(-std::pow(fpr, 1.0 / bits)) / std::log1p(-1 / lane);
+  double mean = std::min(even, most_mean(lane));
   for (int step = 0; step < 60; ++step) {
     const Uneven now = uneven(mean, lane, bits);
     if (!(now.value > 0 && now.slope > 0)) break;  // below what a double can tell
     const double off = std::log(fpr / now.value);
     const double by = std::exp(std::clamp(off * now.value / (now.slope * mean), -40.0, 1.0));
-    mean *= by;
+    mean = std::min(mean * by, most_mean(lane));
     if (std::abs(by - 1) < 1e-13) break;
   }
   return mean;
@@ -133,8 +139,7 @@ double blocked_moment(double blocks, unsigned probes, double keys, unsigned powe
 
 double uneven_fpr(double mean, double lane, unsigned bits) {
   if (mean <= 0) return 0;
-  // So full that no bit is left (a share of e⁻⁶⁴); also bounds the sum.
-  if (mean > 64 * lane) return 1;
+  if (mean > most_mean(lane)) return 1;
   return std::min(uneven(mean, lane, bits).value, 1.0);
 }
 

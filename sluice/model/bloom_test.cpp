@@ -92,6 +92,15 @@ TEST(BloomModel, BlockedCostsMoreThanClassical) {
   }
 }
 
+// Where a double has no digits left there is an answer, too, and soon: the sums are bounded.
+TEST(BloomModel, ExtremeErrorsHaveASizeAsWell) {
+  for (const unsigned probes : {8u, 16u})
+    for (const double fpr : {5e-324, 1e-310, 1e-307, 1 - 1e-15, 1 - 1e-16}) {
+      const double keys = blocked_bloom_keys(1, probes, fpr);
+      EXPECT_TRUE(keys >= 0 && keys <= 64 * 512) << fpr << ' ' << keys;
+    }
+}
+
 TEST(BloomModel, KeysAreReadOffTheOnes) {
   for (const double keys : {1.0, 1000.0, 150'000.0}) {
     const double bits = 1 << 20;

@@ -8,6 +8,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/share_range.hpp"
 #include "sluice/plan/nearest.hpp"
 #include "sluice/plan/sizing.hpp"
 
@@ -27,8 +28,8 @@ void check_shares(const PlanRequest& request) {
   for (const auto& [value, flag] :
        {std::pair(request.fpr, "`fpr`"), std::pair(request.fnr, "`fnr`"),
         std::pair(request.slack, "`slack`"), std::pair(request.npws, "`npws`")})
-    if (value && !(*value > 0 && *value < 1))
-      throw BadParameters(fmt::format("{} must lie above 0 and below 1", flag));
+    if (value && !can_be_asked(*value))
+      throw BadParameters(fmt::format("{} {}", flag, kShareRange));
 }
 
 void check_window(const PlanRequest& request) {
@@ -289,14 +290,14 @@ PlanRequest promised(const Planning& planning) {
   PlanRequest request = planning.request;
   const bool alone = memory_alone(request);
   request.memory = plan.bytes + request.beside;
-  if (plan.fpr > 0) request.fpr = plan.fpr;
+  if (can_be_asked(plan.fpr)) request.fpr = plan.fpr;
   if (alone && !plan.window) return request;
   request.window = plan.window ? plan.window : request.window;
-  if (plan.fnr > 0) request.fnr = plan.fnr;
+  if (can_be_asked(plan.fnr)) request.fnr = plan.fnr;
   request.lines = plan.lines;
   const bool sliding = plan.window && plan.window->kind != WindowSpec::Kind::landmark;
-  if (sliding && plan.slack > 0 && plan.slack < 1) request.slack = plan.slack;
-  if (sliding && plan.npws > 0 && plan.npws < 1) request.npws = plan.npws;
+  if (sliding && can_be_asked(plan.slack)) request.slack = plan.slack;
+  if (sliding && can_be_asked(plan.npws)) request.npws = plan.npws;
   return request;
 }
 

@@ -26,7 +26,7 @@ struct PlanRequest {
   Anchor anchor = Anchor::delivered;
   std::optional<double> rate = {};              // distinct keys a second, of a window of time
   std::optional<std::uint64_t> expect = {};     // distinct keys; of a window of time, in a window
-  std::optional<double> fpr = {};               // above 0, below 1; so are the shares below
+  std::optional<double> fpr = {};               // 1e-300 to 0.999999; so are the shares below
   std::optional<double> fnr = {};               // allows filters that forget at random
   std::optional<double> slack = {}, npws = {};  // of a window
   std::optional<double> lines = {};             // cache lines that observe of a new key touches

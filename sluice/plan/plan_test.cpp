@@ -140,6 +140,12 @@ TEST(Plan, RefusesWhatMakesNoSense) {
       {.expect = 10, .fpr = 0.0},
       {.expect = 10, .fpr = 1.0},
       {.expect = 10, .fpr = std::nan("")},
+      {.expect = 5, .fpr = 5e-324},
+      {.window = last(1'000'000), .fpr = 1e-307},
+      {.window = seconds(600), .fpr = 1e-307},
+      {.fpr = 1e-307, .memory = 64 * kMiB},
+      {.expect = 264, .fpr = 0.9999999999999999},
+      {.window = last(10), .npws = 5e-324},
       {.expect = 10, .lines = 0.0},
       {.fnr = 0.1},
       {.memory = 1000},
@@ -147,6 +153,23 @@ TEST(Plan, RefusesWhatMakesNoSense) {
       {.window = seconds(1'000'000'000), .rate = 1e9},
   };
   for (const PlanRequest& request : requests) EXPECT_THROW(plan(request), BadParameters);
+}
+
+// At both ends of the range there is a plan, and it errs no more than was asked for.
+TEST(Plan, TheEndsOfTheRangeCanBePlanned) {
+  for (const double fpr : {1e-300, 2e-300, 0.999999})
+    for (PlanRequest request :
+         {PlanRequest{.window = last(1'000'000)}, PlanRequest{.window = seconds(600)},
+          PlanRequest{.window = seconds(600), .rate = 5}, PlanRequest{.expect = 5},
+          PlanRequest{.expect = 264}, PlanRequest{.expect = 1'000'000}, PlanRequest{}}) {
+      request.fpr = fpr;
+      const Planning planning = plan(request);
+      ASSERT_TRUE(planning.chosen) << planning.reason;
+      EXPECT_LE(planning.choice().fpr, fpr) << planning.choice().filter;
+      if (planning.choice().bytes < 64 * kMiB) {
+        EXPECT_GT(planning.choice().make().bytes(), 0u);
+      }
+    }
 }
 
 // Where nearly all that is new is lost, nothing is delivered and nothing ages.

@@ -42,7 +42,8 @@ double rounded(double value, int digits, bool up) {
   const int exponent = static_cast<int>(std::floor(std::log10(value))) - digits + 1;
   const double scaled =
       exponent >= 0 ? value / by_tens(1, exponent) : value * by_tens(1, -exponent);
-  return by_tens(up ? std::ceil(scaled - kRounding) : std::floor(scaled + kRounding), exponent);
+  return by_tens(up ? std::ceil(scaled * (1 - kRounding)) : std::floor(scaled * (1 + kRounding)),
+                 exponent);
 }
 
 // Filters made alike differ in their errors, small ones much. What is promised is promised of each:

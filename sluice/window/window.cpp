@@ -10,6 +10,7 @@
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/share_range.hpp"
 
 namespace sluice {
 namespace {
@@ -57,7 +58,7 @@ const char* what_is_wrong(const Window::Params& params) {
   if (params.spec.size == 0) return "a window must be longer than nothing";
   if (params.spec.by_time() && params.spec.size > std::uint64_t{1} << 61)
     return "a window can be 73 years long at most";
-  if (!(params.fpr > 0 && params.fpr < 1)) return "the error must lie above 0 and below 1";
+  if (!can_be_asked(params.fpr)) return "the error must lie between 1e-300 and 0.999999";
   if (params.max_ahead == std::uint64_t{0}) return "`max_ahead` must be more than nothing";
   if (params.filter.size() > kMostFilterText) return "the filter's description is too long";
   return nullptr;
