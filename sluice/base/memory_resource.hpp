@@ -3,6 +3,12 @@
 // A filter, window or snapshot is made or decoded with a memory resource, and nothing it owns comes
 // from anywhere else. The resource counts: taken() is the sum of what all its users hold.
 //
+// What windows that are made alike have in common (parameters, the text of their filter, their plan)
+// belongs to none of them and to no resource, since windows of several resources share it: about 800
+// bytes on the ordinary heap. Each thread keeps the last eight of these until it ends, and a window
+// keeps its own. A thread that makes windows by more than eight plans in turn makes one for each
+// window.
+//
 //   SystemMemory  the default: large tables are mapped from the system, on huge pages, and a helper
 //                 thread fetches the next page of a table that grows
 //   HostMemory    for a library within a server: plain blocks of at most 1 MiB from the server's own
