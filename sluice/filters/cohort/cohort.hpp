@@ -153,6 +153,7 @@ class Cohort {
   void keep_pace() noexcept;
   std::uint32_t numbers_since_swept(std::uint64_t strip) const noexcept;
   void sweep_strip(std::uint64_t strip) noexcept;
+  void note_swept(std::uint64_t strip) noexcept;
   void clean(std::uint64_t bucket) noexcept;
   void clean(const kernels::CohortPlace& place) noexcept;
   kernels::CohortMatch probe(std::uint64_t bucket, std::uint64_t fingerprint,

@@ -53,7 +53,16 @@ void Cohort::keep_pace() noexcept {
   const std::uint64_t owed = swept_at(clean_numbers() - 1) + all;
   const std::uint64_t until =
       std::min(begun + std::min(written_[now_], all), std::max(begun + share, owed));
-  for (; swept_ < until; ++swept_) sweep_strip(swept_ % all);
+  for (; behind_ && swept_ < until; ++swept_) sweep_strip(swept_ % all);
+  while (swept_ < until) {
+    const std::uint64_t first = swept_ % all;
+    const std::uint64_t count = std::min(until - swept_, all - first);
+    const std::uint64_t bucket = first * kStripBuckets;
+    kernels::cohort_sweep(table(), bucket,
+                          std::min(count * kStripBuckets, params_.buckets - bucket));
+    for (std::uint64_t strip = first; strip < first + count; ++strip) note_swept(strip);
+    swept_ += count;
+  }
 }
 
 void Cohort::sweep_strip(std::uint64_t strip) noexcept {
@@ -76,6 +85,10 @@ void Cohort::sweep_strip(std::uint64_t strip) noexcept {
       kernels::cohort_sweep(then, first, count);
     }
   }
+  note_swept(strip);
+}
+
+void Cohort::note_swept(std::uint64_t strip) noexcept {
   const auto at = static_cast<std::uint32_t>(taken_);
   std::memcpy(strips_.to_write(strip / kOfLine) + strip % kOfLine * sizeof at, &at, sizeof at);
 }
