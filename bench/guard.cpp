@@ -9,15 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#if __has_include(<valgrind/callgrind.h>)
-#include <valgrind/callgrind.h>
-#else
-#define CALLGRIND_START_INSTRUMENTATION
-#define CALLGRIND_STOP_INSTRUMENTATION
-#define CALLGRIND_TOGGLE_COLLECT
-#define CALLGRIND_DUMP_STATS_AT(what) static_cast<void>(what)
-#endif
-
+#include "callgrind.hpp"
 #include "kept.hpp"
 #include "line_counter.hpp"
 #include "options.hpp"

@@ -1,6 +1,6 @@
 // sluice_bench [PART…] [--short] [--out DIR]
 // sluice_bench probe-lines|probe-json FILE
-// sluice_bench guard-lines|guard-growth|guard-calls|guard-instructions
+// sluice_bench guard-lines|guard-growth|guard-calls|guard-instructions|guard-seen
 #include <fmt/format.h>
 
 #include <cctype>
@@ -77,6 +77,10 @@ int run(std::span<char*> arguments) {
   }
   if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-instructions") {
     guard_instructions();
+    return 0;
+  }
+  if (arguments.size() == 2 && std::string_view(arguments[1]) == "guard-seen") {
+    guard_seen();
     return 0;
   }
   Options options;

@@ -22,6 +22,7 @@ void guard_lines();
 void guard_growth();
 void guard_calls();
 void guard_instructions();
+void guard_seen();
 
 void run_limits(const Options& options, Report& report);
 void run_filters(const Options& options, Report& report);

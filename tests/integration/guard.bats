@@ -64,3 +64,20 @@ setup_file() {
   echo "$output"
   [[ $status -eq 0 ]]
 }
+
+@test "Seen costs at most 1.5 times the call of the filter that it holds" {
+  [[ -x $bench ]] || skip "the benchmarks are not built"
+  need_instructions "$SLUICE"
+  valgrind --quiet --tool=callgrind --instr-atstart=no --collect-atstart=no \
+    --callgrind-out-file=counted "$bench" guard-seen
+  awk -F '\t' 'sub(/^desc: Trigger: Client Request: /, "") { of = $1; who = $2; keys = $3 }
+    sub(/^totals: /, "") && of != "" { cost[of, who] = $0 / keys; names[of]; of = "" }
+    END {
+      for (of in names) {
+        printf "%s: %.0f instructions, the filter itself %.0f\n", of, cost[of, "seen"], cost[of, "typed"]
+        if (!(cost[of, "typed"] > 0 && cost[of, "seen"] <= 1.5 * cost[of, "typed"])) bad = 1
+        ++seen
+      }
+      exit bad || seen != 3
+    }' counted.*
+}
