@@ -1,10 +1,13 @@
 #include "sluice/seen.hpp"
 
 #include <array>
+#include <cerrno>
+#include <cmath>
 #include <utility>
 
 #include "connectors/files/state_file.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/fields.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/clone.hpp"
 #include "sluice/snapshot/snapshot.hpp"
@@ -17,6 +20,26 @@ constexpr std::size_t kTogether = 256;  // keys hashed and judged at a time
 
 MemoryResource& or_default(MemoryResource* resource) {
   return resource == nullptr ? default_memory() : *resource;
+}
+
+// The planner's names for what Options calls otherwise.
+std::optional<std::string> option_of(std::string_view field) {
+  if (field == "expect") return "`keys`";
+  return std::nullopt;
+}
+
+void check(const Seen::Options& options) {
+  constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
+  if (options.keys && *options.keys > kMostKeys) throw BadParameters("`keys` must be 1 to 2^44");
+  if (options.window) return;
+  if (options.refresh) throw BadParameters("`refresh` goes with a `window`: give one");
+  if (options.max_ahead) throw BadParameters("`max_ahead` goes with a `window` of time: give one");
+}
+
+std::optional<std::uint64_t> max_ahead_of(const Seen::Options& options) {
+  if (!options.max_ahead) return std::nullopt;
+  if (options.max_ahead->count() <= 0) throw BadParameters("`max_ahead` must be more than nothing");
+  return static_cast<std::uint64_t>(options.max_ahead->count());
 }
 
 Hasher hasher_of(const Seen::Options& options) {
@@ -43,31 +66,74 @@ AnyFilter named(const Seen::Options& options) {
     throw BadParameters(
         "`memory` goes to the planner, and `filter` does without: give bytes= to the filter");
   const double fpr = options.fpr.value_or(1e-6);
-  if (!options.window)
-    return make_filter(options.filter, {.keys = options.keys, .fpr = fpr}, memory);
+  if (!options.window) {
+    AnyFilter filter = make_filter(options.filter, {.keys = options.keys, .fpr = fpr}, memory);
+    if (filter.ages())
+      throw BadParameters("filter '" + std::string(name_of(filter.kind())) +
+                          "' is for windows, and cannot hold keys for good: give a `window`");
+    return filter;
+  }
+  // What remembers every key exactly goes by another name where it also forgets.
+  std::string filter = options.filter;
+  if (filter == "exact" || filter.starts_with("exact,")) filter.replace(0, 5, "exact-window");
   return AnyFilter(Window::make({.spec = options.window->spec(),
                                  .anchor = options.refresh ? Anchor::refreshed : Anchor::delivered,
-                                 .filter = options.filter,
+                                 .filter = filter,
                                  .fpr = fpr,
-                                 .keys = options.keys},
+                                 .keys = options.keys,
+                                 .max_ahead = max_ahead_of(options)},
                                 memory));
 }
 
 std::shared_ptr<const Planning> plan_for(const Seen::Options& options) {
+  check(options);
   if (!options.filter.empty()) return nullptr;
-  auto planning = planned(request_of(options), PlanScope::choice);
-  if (!planning->chosen) throw BadParameters(planning->reason);
-  return planning;
+  try {
+    auto planning = planned(request_of(options), PlanScope::choice);
+    if (!planning->chosen) throw BadParameters(planning->reason);
+    return planning;
+  } catch (const BadParameters& error) {
+    throw BadParameters(in_words_of(error.what(), option_of));
+  }
 }
 
-AnyFilter made(const Seen::Options& options, const Planning* planning) {
+AnyFilter make(const Seen::Options& options, const Planning* planning) {
   if (planning == nullptr) return named(options);
   MemoryResource& memory = or_default(options.resource);
   const Plan& choice = planning->choice();
   if (!choice.window) return make_filter(choice.filter_text(), choice.wish(), memory);
   Window::Params params = choice.window_params();
   params.listed = true;
+  params.max_ahead = max_ahead_of(options);
+  params.memory = options.memory;
   return AnyFilter(Window::make(params, memory));
+}
+
+AnyFilter made(const Seen::Options& options, const Planning* planning) {
+  try {
+    return make(options, planning);
+  } catch (const NoMemory& error) {
+    throw NoMemory(std::string(error.what()) +
+                   ": ask for fewer `keys`, a shorter `window` or a larger `fpr`");
+  }
+}
+
+[[noreturn]] void refuse_key(const AnyFilter& filter) {
+  const Window* const window = filter.window();
+  if (window != nullptr && window->params().memory)
+    throw NoMemory("`memory` is used up: there is room again when keys have left the window");
+  throw NoMemory("there is no memory for one key more");
+}
+
+// What keeps a state from being used, as an error of the file.
+[[noreturn]] void refuse_file(const std::filesystem::path& file, const char* verb) {
+  std::error_code ignored;
+  const auto found = std::filesystem::status(file, ignored);
+  const int number = !std::filesystem::exists(found)            ? ENOENT
+                     : std::filesystem::is_directory(found)     ? EISDIR
+                     : !std::filesystem::is_regular_file(found) ? EINVAL
+                                                                : EBUSY;
+  throw IoError(std::string("cannot ") + verb + " '" + file.string() + "'", number);
 }
 
 Nanoseconds nanoseconds(Seen::Time time) noexcept {
@@ -81,9 +147,12 @@ Nanoseconds now() noexcept {
 
 }  // namespace
 
-WindowLength::WindowLength(std::chrono::nanoseconds time)
-    : spec_{WindowSpec::Kind::time,
-            time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0} {}
+// Before it becomes a number of nanoseconds, which could wrap.
+void WindowLength::check_seconds(long double seconds) {
+  if (std::isnan(seconds)) throw BadParameters("`window` is not a number");
+  if (seconds > static_cast<long double>(kLongestWindow) * 1e-9L)
+    throw BadParameters("`window` is too long: at most 73 years");
+}
 
 WindowLength::WindowLength(std::string_view text) : spec_(parse_window("`window`", text)) {}
 
@@ -111,7 +180,7 @@ bool Seen::first(std::string_view key, Time when) {
   bool late = false;
   if (window->judge(std::span(&digest, 1), std::span(&time, 1), std::span(&verdict, 1),
                     std::span(&late, 1)) == 0)
-    throw NoMemory("there is no memory for one key more");
+    refuse_key(filter_);
   return verdict == Verdict::distinct;
 }
 
@@ -157,13 +226,15 @@ std::size_t Seen::observe(std::span<const std::string_view> keys, std::span<cons
 }
 
 bool Seen::contains(std::string_view key) const {
-  return contains(key, Time(std::chrono::nanoseconds(now())));
+  if (const Window* const window = filter_.window())
+    return window->may_contain(hasher_.digest(key), now());
+  return contains(key, Time());
 }
 
 bool Seen::contains(std::string_view key, Time when) const {
   const Digest digest = hasher_.digest(key);
   if (const Window* const window = filter_.window())
-    return window->may_contain(digest, nanoseconds(when));
+    return window->peek(digest, nanoseconds(when)) == Verdict::duplicate;
   Verdict verdict{};
   filter_.may_contain(std::span(&digest, 1), std::span(&verdict, 1));
   return verdict == Verdict::duplicate;
@@ -190,12 +261,38 @@ Seen Seen::load(std::span<const std::byte> bytes, MemoryResource* resource) {
 }
 
 void Seen::save(const std::filesystem::path& file) const {
-  StateFile(file).save(hasher_, filter_, {});
+  try {
+    StateFile(file).save(hasher_, filter_, {});
+  } catch (const StateRefused&) {
+    refuse_file(file, "save to");
+  }
 }
 
 Seen Seen::load(const std::filesystem::path& file, MemoryResource* resource) {
-  Snapshot snapshot = load_snapshot_file(file, or_default(resource));
-  return Seen(snapshot.hasher, std::move(snapshot.filter));
+  try {
+    Snapshot snapshot = load_snapshot_file(file, or_default(resource));
+    return Seen(snapshot.hasher, std::move(snapshot.filter));
+  } catch (const StateRefused&) {
+    refuse_file(file, "load");
+  }
+}
+
+std::optional<Seen> Seen::load_if_there(const std::filesystem::path& file,
+                                        MemoryResource* resource) {
+  try {
+    return load(file, resource);
+  } catch (const IoError& error) {
+    if (error.error_number() != ENOENT) throw;
+    return std::nullopt;
+  }
+}
+
+void Seen::merge(const Seen& other) {
+  if (hasher_.kind() != other.hasher_.kind() || hasher_.secret() != other.hasher_.secret())
+    throw BadParameters(
+        "these hash keys under different secrets: give both one `seed`, or make one a clone of the "
+        "other");
+  filter_.merge(other.filter_);
 }
 
 Seen Seen::clone() const {

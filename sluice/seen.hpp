@@ -11,8 +11,10 @@
 //   {.window = 1'000'000}               the last million that were let through
 //   {.memory = 64 << 20}                as much of the past as fits 64 MiB
 //
-// A key that was seen is never taken for a new one while its window lasts. A new key may be taken for
-// one that was seen, with probability `fpr`; that event is then lost. plan() and stats() tell how often.
+// A key that was seen is never taken for a new one while its window lasts. Two kinds of records are
+// let through all the same: those that come a window or more after their time, and, with `max_ahead`,
+// those whose time is not believed. A new key may be taken for one that was seen, with probability
+// `fpr`; that event is then lost. plan() and stats() tell how often.
 //
 // Not for several threads at once. Keys that strangers choose need `untrusted_keys` (SECURITY.md).
 #pragma once
@@ -36,22 +38,34 @@
 
 namespace sluice {
 
+template <class T, class... Others>
+concept OneOf = (std::same_as<T, Others> || ...);
+
 // How much of the past counts: a duration, or so many keys that were let through.
 class WindowLength {
  public:
+  // At most 73 years. Throws BadParameters.
   template <class Rep, class Period>
-  WindowLength(std::chrono::duration<Rep, Period> time)
-      : WindowLength(std::chrono::duration_cast<std::chrono::nanoseconds>(time)) {}
-  WindowLength(std::chrono::nanoseconds time);
-  WindowLength(std::integral auto keys)
+  WindowLength(std::chrono::duration<Rep, Period> time) {
+    const long double seconds = std::chrono::duration<long double>(time).count();
+    check_seconds(seconds);
+    spec_.kind = WindowSpec::Kind::time;
+    if (seconds > 0)
+      spec_.size = static_cast<std::uint64_t>(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+  }
+  template <std::integral Keys>
+  requires(!OneOf<Keys, bool, char, wchar_t, char8_t, char16_t, char32_t>) WindowLength(Keys keys)
       : spec_{WindowSpec::Kind::count, keys > 0 ? static_cast<std::uint64_t>(keys) : 0} {}
   // "10m", "1M", "hour" or "day" (since the last whole one, UTC). Throws BadParameters.
   WindowLength(const char* text) : WindowLength(std::string_view(text)) {}
+  WindowLength(const std::string& text) : WindowLength(std::string_view(text)) {}
   WindowLength(std::string_view text);
 
   const WindowSpec& spec() const noexcept { return spec_; }
 
  private:
+  static void check_seconds(long double seconds);
   WindowSpec spec_;
 };
 
@@ -63,11 +77,17 @@ class Seen {
   struct Options {
     std::optional<WindowLength> window = {};  // none: for good
     bool refresh = false;                     // every repeat starts the window anew
-    std::optional<std::uint64_t> keys = {};   // how many different ones; of a time window: in it
-    std::optional<double> rate = {};          // the same, per second, of a time window
+    // Times that are given: one further ahead of the latest is not believed until a second agrees,
+    // and its key is let through. None: all are believed, and one wild time ends the window.
+    std::optional<std::chrono::nanoseconds> max_ahead = {};
+    std::optional<std::uint64_t> keys = {};  // how many different ones; of a time window: in it
+    std::optional<double> rate = {};         // the same, per second, of a time window
     std::optional<double> fpr = {};  // chance to lose a new key; 1e-6, or what memory allows
-    std::optional<std::uint64_t> memory = {};  // bytes
-    std::string filter = {};                   // "cohort,slot=32": instead of the planner's choice
+    // Bytes: bytes() stays below. A window grows into what is left; when that is used up, keys are
+    // neither judged nor remembered (see observe) until others have left the window.
+    std::optional<std::uint64_t> memory = {};
+    // "cohort,slot=32": instead of the planner's choice, for `keys`, or 8 million.
+    std::string filter = {};
     bool untrusted_keys = false;  // chosen by strangers: a keyed hash that withstands them
     std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; else random
     MemoryResource* resource = nullptr;      // where memory comes from; default_memory() if null
@@ -91,13 +111,16 @@ class Seen {
   std::size_t observe(std::span<const std::string_view> keys, std::span<const Time> times,
                       std::span<Verdict> verdicts);
 
-  // Asks, and changes nothing.
+  // Asks, and changes nothing: contains(key, when) is what !first(key, when) would be.
   bool contains(std::string_view key) const;
   bool contains(std::string_view key, Time when) const;
 
   // Takes a key back; whether there was a trace of it. Throws BadParameters where the filter cannot.
   bool forget(std::string_view key);
   void clear() noexcept { filter_.clear(); }
+  // Remembers what `other` does, too. Throws BadParameters, and is as it was, unless both were made
+  // alike, with one seed or one from a clone of the other, of a filter that can (docs/merging.md).
+  void merge(const Seen& other);
 
   // What was planned and why, with all that was weighed. Null for one that was loaded, or whose filter
   // was named.
@@ -110,9 +133,14 @@ class Seen {
   std::vector<std::byte> save() const;
   // Throws CorruptSnapshot. The bytes may come from anywhere: they cannot harm the process.
   static Seen load(std::span<const std::byte> bytes, MemoryResource* resource = nullptr);
-  // In a file that is replaced as a whole, or not at all, whatever happens. Throws IoError.
+  // In a file that is replaced as a whole, or not at all, whatever happens. The one before stays as
+  // FILE.previous; FILE.lock is there while it is written. Throws IoError.
   void save(const std::filesystem::path& file) const;
+  // Throws IoError and CorruptSnapshot; where there is no file, IoError with error_number() ENOENT.
   static Seen load(const std::filesystem::path& file, MemoryResource* resource = nullptr);
+  // Nothing where there is no file.
+  static std::optional<Seen> load_if_there(const std::filesystem::path& file,
+                                           MemoryResource* resource = nullptr);
   // Goes on by itself from here.
   Seen clone() const;
 

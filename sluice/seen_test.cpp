@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/host_memory.hpp"
 
@@ -180,6 +183,193 @@ TEST(Seen, ErrorsNameTheOption) {
   } catch (const BadParameters& error) {
     EXPECT_NE(std::string(error.what()).find("`window`"), std::string::npos);
   }
+}
+
+TEST(Seen, BelievesTheTimesThatItIsGiven) {
+  Seen seen({.window = 10min});
+  std::size_t through = 0;
+  for (int i = 0; i < 100; ++i) {
+    (void)seen.first("n" + std::to_string(i), kStart + i * 1s);
+    through += seen.first("x", kStart + 24h);
+  }
+  EXPECT_EQ(through, 1u);
+  // Now and then a record, as in a window of one user, and one that is late.
+  for (std::size_t keys : {0u, 2000u}) {
+    Seen sparse({.window = 10min});
+    for (const std::string& key : texts("fill", keys)) (void)sparse.first(key, kStart);
+    for (int i = 1; i < 50; ++i) {
+      const Seen::Time time = kStart + i * 25min;
+      EXPECT_TRUE(sparse.first("k", time)) << i;
+      EXPECT_TRUE(sparse.first("late", time - 15min)) << i;
+      EXPECT_FALSE(sparse.first("k", time + 1s)) << i;
+    }
+    EXPECT_EQ(sparse.stats().disbelieved, 0u);
+  }
+}
+
+TEST(Seen, WithALimitOneWildTimeIsNotBelieved) {
+  Seen seen({.window = 10min, .max_ahead = 10min});
+  EXPECT_TRUE(seen.first("a", kStart));
+  EXPECT_TRUE(seen.first("b", kStart + 1s));
+  EXPECT_TRUE(seen.first("wild", kStart + 24h));
+  EXPECT_FALSE(seen.first("a", kStart + 2s));
+  EXPECT_EQ(seen.stats().disbelieved, 1u);
+}
+
+// Late, ahead, believed or not; in a list and in a table.
+TEST(Seen, ContainsIsWhatFirstWouldNotLetThrough) {
+  const auto keys = texts("k", 40);
+  for (const Seen::Options& options :
+       {Seen::Options{.window = 10min, .seed = 1},
+        Seen::Options{.window = 10min, .max_ahead = 10min, .seed = 1},
+        Seen::Options{.window = 10min, .refresh = true, .max_ahead = 3min, .seed = 1},
+        Seen::Options{.window = "hour", .seed = 1},
+        Seen::Options{.window = "hour", .max_ahead = 1h, .seed = 1},
+        Seen::Options{.window = 20, .seed = 1}, Seen::Options{.seed = 1},
+        Seen::Options{.window = 10min, .max_ahead = 10min, .filter = "exact", .seed = 1}})
+    for (const std::size_t fill : {0u, 3000u}) {
+      Seen seen(options);
+      for (const std::string& key : texts("fill", fill)) (void)seen.first(key, kStart);
+      SplitMix64 random(7);
+      Seen::Time time = kStart;
+      std::size_t repeats = 0;
+      for (int i = 0; i < 1000; ++i) {
+        const std::uint64_t draw = random.next();
+        Seen::Time when = time;
+        if (draw % 16 == 0)
+          when += std::chrono::minutes(draw / 16 % 90);
+        else if (draw % 16 == 1)
+          when -= std::chrono::minutes(draw / 16 % 30);
+        else
+          time = when += std::chrono::seconds(draw / 16 % 20);
+        if (draw % 64 == 2) time += 13min;
+        const std::string& key = keys[random.next() % keys.size()];
+        const bool contained = seen.contains(key, when);
+        ASSERT_EQ(contained, !seen.first(key, when)) << i << " " << fill;
+        repeats += contained;
+      }
+      EXPECT_GT(repeats, 5u);
+    }
+}
+
+TEST(Seen, DurationsThatAreTooLongAreRefusedAsSuch) {
+  using namespace std::chrono;
+  const auto error_of = [](const auto& length) -> std::string {
+    try {
+      Seen seen({.window = length});
+    } catch (const BadParameters& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  const std::string too_long = "`window` is too long: at most 73 years";
+  EXPECT_EQ(error_of(days(213504)), too_long);
+  EXPECT_EQ(error_of(years(80)), too_long);
+  EXPECT_EQ(error_of(years(585)), too_long);
+  EXPECT_EQ(error_of(years(1000)), too_long);
+  EXPECT_EQ(error_of(hours::max()), too_long);
+  EXPECT_EQ(error_of(duration<double>(1e300)), too_long);
+  EXPECT_EQ(error_of(std::chrono::nanoseconds::max()), too_long);
+  EXPECT_EQ(error_of(duration<double>(std::numeric_limits<double>::quiet_NaN())),
+            "`window` is not a number");
+  EXPECT_EQ(error_of(-5s), "`window` must be longer than nothing");
+  EXPECT_EQ(error_of(hours::min()), "`window` must be longer than nothing");
+  EXPECT_EQ(error_of(0s), "`window` must be longer than nothing");
+  EXPECT_EQ(error_of(0), "`window` must be longer than nothing");
+  EXPECT_EQ(error_of(years(70)), "none");
+  EXPECT_EQ(error_of(duration<double>(0.5)), "none");
+  EXPECT_EQ(error_of(std::string("10m")), "none");
+  static_assert(!std::is_constructible_v<WindowLength, char>);
+  static_assert(!std::is_constructible_v<WindowLength, bool>);
+}
+
+TEST(Seen, WhatIsNotAFileIsAnErrorOfTheFile) {
+  const std::filesystem::path directory = testing::TempDir();
+  const auto number_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const IoError& error) {
+      return error.error_number();
+    }
+    return 0;
+  };
+  EXPECT_EQ(number_of([&] { (void)Seen::load(directory / "no_such"); }), ENOENT);
+  EXPECT_EQ(number_of([&] { (void)Seen::load(directory); }), EISDIR);
+  EXPECT_EQ(number_of([&] { (void)Seen::load_if_there(directory); }), EISDIR);
+  EXPECT_EQ(number_of([&] { Seen().save(directory); }), EISDIR);
+  EXPECT_FALSE(Seen::load_if_there(directory / "no_such").has_value());
+  const auto file = directory / "seen_if_there.sluice";
+  Seen().save(file);
+  EXPECT_TRUE(Seen::load_if_there(file).has_value());
+  std::filesystem::remove(file);
+}
+
+TEST(Seen, MergesOnlyWhatHashesAlike) {
+  const Seen::Options options{.keys = 1000, .seed = 5};
+  Seen one(options), other(options), stranger({.keys = 1000, .seed = 6});
+  EXPECT_TRUE(other.first("a"));
+  one.merge(other);
+  EXPECT_FALSE(one.first("a"));
+  EXPECT_THROW(one.merge(stranger), BadParameters);
+  EXPECT_THROW(Seen({.window = 10, .seed = 1}).merge(Seen({.window = 10, .seed = 1})),
+               BadParameters);
+}
+
+TEST(Seen, MemoryIsALimit) {
+  for (const bool saved : {false, true}) {
+    constexpr std::uint64_t kMemory = 1 << 20;
+    Seen seen({.window = 10min, .rate = 100.0, .memory = kMemory, .seed = 3});
+    const auto keys = texts("k", 300'000);
+    std::size_t judged = 0;
+    for (; judged < keys.size(); ++judged) {
+      try {
+        (void)seen.first(keys[judged], kStart + judged * 1ms);
+      } catch (const NoMemory& error) {
+        EXPECT_NE(std::string(error.what()).find("`memory`"), std::string::npos);
+        break;
+      }
+      if (judged % 1000 == 0) {
+        ASSERT_LE(seen.bytes(), kMemory);
+      }
+    }
+    ASSERT_LT(judged, keys.size());
+    EXPECT_GT(judged, 60'000u);
+    EXPECT_LE(seen.bytes(), kMemory);
+    if (saved) seen = Seen::load(seen.save());
+    // It is neither judged nor remembered; what was, is.
+    const Seen::Time end = kStart + judged * 1ms;
+    const std::vector<std::string_view> two{keys[0], keys[judged]};
+    std::vector<Verdict> verdicts(2);
+    EXPECT_EQ(seen.observe(two, std::vector<Seen::Time>(2, end), verdicts), 1u);
+    EXPECT_EQ(verdicts[0], Verdict::duplicate);
+    for (std::size_t i = 0; i < judged; i += 997) ASSERT_TRUE(seen.contains(keys[i], end));
+    // And there is room again when they have left.
+    for (std::size_t i = 0; i < 50'000; ++i)
+      (void)seen.first(keys[judged + i], end + 11min + i * 10ms);
+    EXPECT_LE(seen.bytes(), kMemory);
+  }
+}
+
+TEST(Seen, RefusesWhatDoesNotGoTogether) {
+  const auto error_of = [](const Seen::Options& options) -> std::string {
+    try {
+      Seen seen(options);
+    } catch (const BadParameters& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(error_of({.refresh = true}), "`refresh` goes with a `window`: give one");
+  EXPECT_EQ(error_of({.keys = static_cast<std::uint64_t>(-1)}), "`keys` must be 1 to 2^44");
+  EXPECT_EQ(error_of({.keys = 0, .filter = "bloom"}),
+            "`keys` 0 leaves nothing to remember: give 1 or more");
+  EXPECT_EQ(error_of({.keys = 0}), "`keys` 0 leaves nothing to do: give 1 or more");
+  EXPECT_EQ(error_of({.window = 1000, .keys = 5}).find("`keys` goes without"), 0u);
+  EXPECT_EQ(error_of({.memory = 0}), "`memory` 0 is too little: give 1 MiB or more");
+  EXPECT_EQ(error_of({.keys = 10, .memory = 1}).find("`expect`"), std::string::npos);
+  EXPECT_NE(error_of({.filter = "cohort"}).find("`window`"), std::string::npos);
+  EXPECT_EQ(error_of({.window = 100, .filter = "exact"}), "none");
+  EXPECT_EQ(error_of({.window = 10min, .max_ahead = 0s}), "`max_ahead` must be more than nothing");
 }
 
 // One window per user: bytes by the host's own count, with the object that holds the secret.

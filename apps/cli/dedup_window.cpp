@@ -136,6 +136,8 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());
+  else if (window.spec.by_time())
+    window.max_ahead = window.spec.size;
   if (!flags.event_time.empty()) request.options.event_time = flags.event_time;
   if (!flags.time_format.empty())
     request.options.time_format = parse_time_format("--time-format", flags.time_format);

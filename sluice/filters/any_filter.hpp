@@ -75,7 +75,8 @@ class AnyFilter {
   bool forget(const Digest& digest) noexcept { return holder_->forget(digest); }
   bool can_merge() const noexcept { return holder_->can_merge(); }
   // Throws BadParameters when `other` is of another kind or other parameters, or this kind cannot.
-  // Throws NoMemory. Then, too, the filter is as it was.
+  // Throws NoMemory. Then, too, the filter is as it was. Both must have been fed digests of one hasher:
+  // a filter does not know which, and digests of two secrets have nothing in common (Seen::merge asks).
   void merge(const AnyFilter& other) { holder_->merge(*other.holder_); }
   // A copy with memory of its own. Throws NoMemory.
   AnyFilter clone(MemoryResource& memory) const { return holder_->clone(memory); }

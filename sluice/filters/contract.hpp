@@ -76,6 +76,8 @@ struct FilterStats {
   std::uint64_t forget_misses = 0;
   // Keys left where they are, since it could not be told whose trace would go.
   std::uint64_t forget_kept = 0;
+  // Of a window with `max_ahead`: records whose times were too far ahead to be believed.
+  std::uint64_t disbelieved = 0;
   // It errs more than target_fpr: at this fill, as an AnyFilter or a Window says, or when full,
   // where growth could not be had at its share of the error.
   bool over_target = false;

@@ -61,7 +61,7 @@ class PriorTable {
     double chance = 0;  // 0: empty
   };
   static std::size_t home(const Digest& digest) noexcept {
-    return static_cast<std::size_t>(fold_multiply(digest.lo, digest.hi | 1));
+    return fold_multiply(digest.lo, digest.hi | 1);
   }
   static std::size_t place(const std::vector<Slot>& slots, const Digest& digest) noexcept;
   void grow();

@@ -15,7 +15,7 @@ namespace {
 
 std::uint64_t checked_most(std::uint64_t most) {
   if (most == 0 || most > Claims::kMostClaims)
-    throw BadParameters(fmt::format("claims must be between 1 and {}, not {}",
+    throw BadParameters(fmt::format("`claims` must be between 1 and {}, not {}",
                                     format_count(Claims::kMostClaims), format_count(most)));
   return most;
 }
@@ -191,7 +191,7 @@ void Claims::tend(KeyMemory& memory, Nanoseconds now, std::size_t most) {
 
 ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
   const Nanoseconds now = request.now;
-  if (request.lease <= 0) throw BadParameters("lease must be more than nothing");
+  if (request.lease <= 0) throw BadParameters("`lease` must be more than nothing");
   const Nanoseconds until = end_of(now, request.lease);
   Entry* entry = find(request.key);
   if (entry != nullptr && entry->delivered) return ClaimAnswer::duplicate;

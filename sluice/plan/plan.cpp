@@ -39,7 +39,7 @@ void check_window(const PlanRequest& request) {
   refuse_if(request.rate && !(window && request.window->by_time()),
             "`rate` goes with a window of time: give `window` 10m or the like");
   if (!window) return;
-  refuse_if(request.window->size == 0, "a window must be longer than nothing");
+  refuse_if(request.window->size == 0, "`window` must be longer than nothing");
   refuse_if(!request.window->by_time() && request.expect,
             "`expect` goes without a window of records: `window` says how many are remembered");
   refuse_if(request.rate && request.expect,
@@ -64,8 +64,11 @@ void check(const PlanRequest& request) {
   const std::uint64_t least = request.beside + kLeastFilterBytes;
   if (memory_alone(request) && *request.memory < least)
     throw BadParameters(
-        fmt::format("`memory` {} is too little: the process alone takes {}; give {} or more",
-                    *request.memory, format_size(request.beside), format_size(least)));
+        request.beside == 0
+            ? fmt::format("`memory` {} is too little: give {} or more", *request.memory,
+                          format_size(least))
+            : fmt::format("`memory` {} is too little: the process alone takes {}; give {} or more",
+                          *request.memory, format_size(request.beside), format_size(least)));
   if (*request.memory > kMostMemory)
     throw BadParameters(fmt::format("`memory` {} is more than any filter takes: give {} or less",
                                     format_size(*request.memory), format_size(kMostMemory)));
@@ -221,6 +224,9 @@ void put_in_order(Planning& planning) {
 }
 
 std::string assumed_in(const PlanRequest& request) {
+  if (request.window && request.fpr && *request.fpr > planning::most_fpr(request))
+    return fmt::format("`fpr` {}: where more of what is new is lost, little is left to remember",
+                       planning::most_fpr(request));
   if (request.window && request.window->by_time() && !request.rate && !request.expect)
     return fmt::format("no `rate`: planned for {} keys in a window, and grows with what comes",
                        format_count(Window::kFirstKeys));

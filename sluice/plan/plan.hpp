@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/base/error.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/window/window.hpp"
 
@@ -82,7 +83,11 @@ struct Planning {
   std::string assumed = {};               // what was not said and had to be assumed; may be empty
   std::vector<NearRequest> nearest = {};  // if nothing is feasible
 
-  const Plan& choice() const { return candidates.at(*chosen); }
+  // Throws BadParameters, with the reason, when there is none.
+  const Plan& choice() const {
+    if (!chosen) throw BadParameters(reason);
+    return candidates.at(*chosen);
+  }
 };
 
 // `choice`: only the chosen one matters, and others need not be listed.

@@ -236,5 +236,23 @@ TEST(PlanCache, RefusesNonsenseEveryTime) {
   for (int i = 0; i < 2; ++i) EXPECT_THROW(planned({.expect = 0}), BadParameters);
 }
 
+TEST(Plan, WithNothingChosenTheReasonIsThrown) {
+  const Planning none = plan({.expect = 1'000'000, .fpr = 1e-9, .memory = 1000});
+  ASSERT_FALSE(none.chosen);
+  try {
+    (void)none.choice();
+    FAIL();
+  } catch (const BadParameters& error) {
+    EXPECT_EQ(error.what(), none.reason);
+  }
+}
+
+TEST(Plan, SaysThatAnErrorWasLowered) {
+  const Planning planning = plan({.window = last(1000), .fpr = 0.5});
+  EXPECT_EQ(planning.choice().target_fpr, kMostDeliveredFpr);
+  EXPECT_NE(planning.assumed.find("`fpr` 0.1"), std::string::npos) << planning.assumed;
+  EXPECT_TRUE(plan({.window = last(1000), .fpr = 0.05}).assumed.empty());
+}
+
 }  // namespace
 }  // namespace sluice

@@ -18,9 +18,11 @@ Nanoseconds bounded(std::uint64_t span) {
 
 }  // namespace
 
-ClockLimits::ClockLimits(std::uint64_t late, std::uint64_t ahead)
-    : late_after(bounded(late)), max_ahead(bounded(ahead)) {
-  assert(late > 0 && ahead > 0);
+// No two times lie as far apart as the greatest number.
+ClockLimits::ClockLimits(std::uint64_t late, std::optional<std::uint64_t> ahead)
+    : late_after(bounded(late)),
+      max_ahead(ahead ? bounded(*ahead) : std::numeric_limits<Nanoseconds>::max()) {
+  assert(late > 0 && ahead != std::uint64_t{0});
 }
 
 void EventClock::move_to(Nanoseconds time) noexcept {
@@ -32,6 +34,7 @@ EventClock::Reading EventClock::read(Nanoseconds& time, const ClockLimits& limit
   time = std::clamp(time, -kFarthest, kFarthest);
   if (!started_) {
     started_ = true;
+    supported_ = limits.believe_all();
     move_to(time);
     return Reading::in_time;
   }

@@ -4,13 +4,14 @@
 // A time more than `max_ahead` beyond now is not believed until a second record agrees with it
 // (lies within `max_ahead` or a window of it, whichever is longer): one wild clock cannot push
 // everybody else out of the window. Nor can the very first record: until a second one agrees, a
-// record that would be late against it takes its place.
+// record that would be late against it takes its place. Without `max_ahead` every time is believed.
 //
 // The same times in the same order give the same readings, however they are cut into batches.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "sluice/base/codec.hpp"
 
@@ -22,10 +23,12 @@ using Nanoseconds = std::int64_t;
 // What is late, and what is too far ahead. The same for all windows that are made alike, so it is
 // passed in: a clock itself is small.
 struct ClockLimits {
-  // Nanoseconds, above 0.
-  ClockLimits(std::uint64_t late_after, std::uint64_t max_ahead);
+  // Nanoseconds, above 0. Nothing: no time is too far ahead.
+  ClockLimits(std::uint64_t late_after, std::optional<std::uint64_t> max_ahead);
   Nanoseconds late_after;
   Nanoseconds max_ahead;
+
+  bool believe_all() const noexcept { return max_ahead == std::numeric_limits<Nanoseconds>::max(); }
 };
 
 class EventClock {

@@ -57,7 +57,8 @@ INSTANTIATE_TEST_SUITE_P(Filters, ForgettingWindow,
 
 // The key of a record whose time is not believed waits to be written at that time.
 TEST(ForgettingWindow, AlsoAKeyThatWaitsForItsTime) {
-  Window window = Window::make({.spec = {WindowSpec::Kind::time, 100 * kSecond}, .keys = 64});
+  Window window = Window::make(
+      {.spec = {WindowSpec::Kind::time, 100 * kSecond}, .keys = 64, .max_ahead = 100 * kSecond});
   for (std::uint64_t i = 0; i < 20; ++i)
     judge_at(window, i, static_cast<Nanoseconds>(1000 + i) * kSecond);
   judge_at(window, 77, 5000 * kSecond);

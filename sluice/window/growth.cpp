@@ -29,6 +29,10 @@ constexpr double kTooLargeForLive = 1.3;
 constexpr double kHeadroom = 1.25;
 // More stages than any plan leads to: each doubles at least once in a while.
 constexpr std::uint32_t kMostStages = 4096;
+// Where memory is limited: the smallest stage worth having, as a part of the first, and by what part
+// one that does not fit is made smaller.
+constexpr std::uint64_t kLeastPart = 8;
+constexpr std::uint64_t kSmallerBy = 8;
 // Generations that a new start may be late by and still be the same.
 constexpr std::uint32_t kMostOwed = 1u << 16;
 // Below this no filter distinguishes budgets.
@@ -104,7 +108,8 @@ void Growth::settle() {
   }
   if (successor_keys_ == 0) return;
   try {
-    adopt((*make_)(successor_keys_, share_left(), memory()));
+    AnyFilter smaller = (*make_)(successor_keys_, share_left(), memory());
+    if (fits(smaller)) adopt(std::move(smaller));
   } catch (const NoMemory&) {
     throw;
   } catch (const BadParameters&) {
@@ -129,11 +134,11 @@ void Growth::adopt(AnyFilter filter) {
 
 // As good as its share of the error, or as good as can be; of the size that is wished for, or of
 // the first one's. That one was made once, so only memory can be wanting.
-void Growth::add_stage(std::uint64_t keys) {
+AnyFilter Growth::best_stage(std::uint64_t keys) const {
   for (const std::uint64_t size : {keys, plan_.keys}) {
     for (double fpr = share_left(); fpr < 1; fpr *= kWorseBy) {
       try {
-        return adopt((*make_)(size, fpr, memory()));
+        return (*make_)(size, fpr, memory());
       } catch (const NoMemory&) {
         throw;
       } catch (const BadParameters&) {
@@ -141,7 +146,33 @@ void Growth::add_stage(std::uint64_t keys) {
       }
     }
   }
-  adopt((*make_)(plan_.keys, plan_.first_fpr(), memory()));
+  return (*make_)(plan_.keys, plan_.first_fpr(), memory());
+}
+
+void Growth::add_stage(std::uint64_t keys) {
+  if (plan_.memory == 0) return adopt(best_stage(keys));
+  const std::uint64_t least = std::max<std::uint64_t>(plan_.keys / kLeastPart, 1);
+  for (std::uint64_t size = std::min(keys, keys_that_fit()); size >= least;
+       size -= size / kSmallerBy + 1) {
+    AnyFilter stage = best_stage(size);
+    if (fits(stage)) return adopt(std::move(stage));
+  }
+  throw NoMemory("`memory` is used up: there is room again when keys have left the window");
+}
+
+// The list of stages may double.
+bool Growth::fits(const AnyFilter& stage) const noexcept {
+  if (plan_.memory == 0) return true;
+  const std::uint64_t listed = 2 * (stages_.size() + 1) * sizeof(Stage);
+  return bytes() + stage.bytes() + listed <= plan_.memory;
+}
+
+// If the next takes as much for each as the newest does.
+std::uint64_t Growth::keys_that_fit() const {
+  const std::uint64_t room = plan_.memory - std::min(plan_.memory, bytes());
+  const auto each = static_cast<double>(newest().bytes()) /
+                    static_cast<double>(std::max<std::uint64_t>(newest().stats().capacity, 1));
+  return static_cast<std::uint64_t>(static_cast<double>(room) / each);
 }
 
 std::uint64_t Growth::next_keys() const {

@@ -6,6 +6,8 @@
 // Memory   Stages are made for a key that is about to be written, and where they cannot be had, that key
 //          is not judged. So a stream that comes again when there is memory leaves the same bytes as
 //          one that always had it.
+//          With a limit (Plan::memory) a stage is made as large as fits. Where that is too small to
+//          be worth it, there is no memory until older stages have left the window.
 // Differs  The paper's stages share hash functions and size, and its error bound breaks in a burst
 //          (a five-fold burst against .05 gives .14 to .16). Here the error is a budget: a new
 //          stage may err at most at half of what the live ones leave of it, so their sum stays
@@ -37,6 +39,7 @@ class Growth {
     // and all of it otherwise.
     bool may_grow = true;
     By by = By::density;
+    std::uint64_t memory = 0;  // bytes of all stages together; 0: what the resource has
 
     double first_fpr() const noexcept { return may_grow ? fpr / 2 : fpr; }
   };
@@ -110,6 +113,9 @@ class Growth {
     return newest().kind() == FilterKind::sharded_window ? sum_of_older() : older_bytes_;
   }
   void add_stage(std::uint64_t keys);
+  AnyFilter best_stage(std::uint64_t keys) const;
+  bool fits(const AnyFilter& stage) const noexcept;
+  std::uint64_t keys_that_fit() const;
   void adopt(AnyFilter filter);
   std::uint64_t next_keys() const;
   std::uint64_t smaller_keys(std::uint64_t at_this_rate) const;

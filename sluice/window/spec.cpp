@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::uint64_t kHour = 3'600'000'000'000;
 constexpr std::uint64_t kDay = 24 * kHour;
-// Times are nanoseconds in 63 bits: a window must leave room for a now to subtract it from.
-constexpr std::uint64_t kLongest = std::uint64_t{1} << 61;
 
 }  // namespace
 
@@ -25,7 +23,7 @@ WindowSpec parse_window(std::string_view flag, std::string_view text) {
     return {WindowSpec::Kind::count, *keys};
   const auto nanoseconds =
       static_cast<std::uint64_t>(std::get<std::chrono::nanoseconds>(parsed).count());
-  if (nanoseconds > kLongest)
+  if (nanoseconds > kLongestWindow)
     throw BadParameters(fmt::format("{} '{}' is too long: at most 73 years", flag, text));
   return {WindowSpec::Kind::time, nanoseconds};
 }
@@ -61,7 +59,9 @@ std::string describe(const WindowSpec& window, bool refreshed) {
     case WindowSpec::Kind::landmark:
       break;
   }
-  return window.size == kHour ? "the present hour (UTC)" : "the present day (UTC)";
+  if (window.size == kHour) return "the present hour (UTC)";
+  if (window.size == kDay) return "the present day (UTC)";
+  return fmt::format("since the last whole {} (UTC)", in_words(window.size));
 }
 
 std::string_view name_of(WindowSpec::Kind kind) noexcept {

@@ -22,6 +22,10 @@ struct WindowSpec {
   friend bool operator==(const WindowSpec&, const WindowSpec&) = default;
 };
 
+// Nanoseconds: 73 years. Times are numbers of 63 bits, and a window must leave room for a now to
+// subtract it from.
+inline constexpr std::uint64_t kLongestWindow = std::uint64_t{1} << 61;
+
 // "1M", "10m", "day", "hour". Throws BadParameters naming `flag`.
 WindowSpec parse_window(std::string_view flag, std::string_view text);
 

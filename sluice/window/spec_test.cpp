@@ -34,5 +34,12 @@ TEST(WindowSpec, RefusesWhatIsNoWindow) {
     EXPECT_THROW(parse_window("--window", text), BadParameters) << text;
 }
 
+TEST(WindowSpec, OtherLandmarksAreNotCalledADay) {
+  EXPECT_EQ(describe({WindowSpec::Kind::landmark, 86'400'000'000'000}, false),
+            "the present day (UTC)");
+  EXPECT_EQ(describe({WindowSpec::Kind::landmark, 5}, false),
+            "since the last whole 5 nanoseconds (UTC)");
+}
+
 }  // namespace
 }  // namespace sluice

@@ -19,12 +19,20 @@ constexpr std::size_t kMostFilterText = 4096;
 constexpr std::size_t kKnownBlueprints = 8;
 constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 62;
 
+// What is left for the stages beside the objects that hold them, in blocks that may be rounded up.
+std::uint64_t memory_of_growth(std::uint64_t memory) {
+  constexpr std::uint64_t kRounding = 256;
+  const std::uint64_t beside = Growth::own_bytes() + AnyFilter::holder_bytes<Window>() + kRounding;
+  return memory > beside ? memory - beside : 1;
+}
+
 Growth::Plan plan_of(const Window::Params& params) {
   const bool by_count = params.spec.kind == WindowSpec::Kind::count;
   return {.keys = by_count ? params.spec.size : params.keys.value_or(Window::kFirstKeys),
           .fpr = params.fpr,
           .may_grow = !by_count,
-          .by = params.growth};
+          .by = params.growth,
+          .memory = params.memory ? memory_of_growth(*params.memory) : 0};
 }
 
 [[noreturn]] void refuse_timeless(std::string_view filter) {
@@ -55,12 +63,12 @@ Growth::Make maker_of(const Window::Params& params, std::optional<unsigned> firs
 }
 
 const char* what_is_wrong(const Window::Params& params) {
-  if (params.spec.size == 0) return "a window must be longer than nothing";
-  if (params.spec.by_time() && params.spec.size > std::uint64_t{1} << 61)
-    return "a window can be 73 years long at most";
-  if (!can_be_asked(params.fpr)) return "the error must lie between 1e-300 and 0.999999";
+  if (params.spec.size == 0) return "`window` must be longer than nothing";
+  if (params.spec.by_time() && params.spec.size > kLongestWindow)
+    return "`window` is too long: at most 73 years";
+  if (!can_be_asked(params.fpr)) return "`fpr` must lie between 1e-300 and 0.999999";
   if (params.max_ahead == std::uint64_t{0}) return "`max_ahead` must be more than nothing";
-  if (params.filter.size() > kMostFilterText) return "the filter's description is too long";
+  if (params.filter.size() > kMostFilterText) return "the text of `filter` is too long";
   return nullptr;
 }
 
@@ -121,7 +129,7 @@ Settings Window::Params::settings() const {
   settings.add("fpr", fpr);
   if (keys) settings.add("keys", *keys);
   if (generations) settings.add("generations", std::uint64_t{*generations});
-  if (max_ahead) settings.add("max-ahead", in_words(*max_ahead));
+  if (max_ahead && *max_ahead != spec.size) settings.add("max-ahead", in_words(*max_ahead));
   if (growth == Growth::By::cardinality) settings.add("growth", "cardinality");
   return settings;
 }
@@ -139,7 +147,7 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
                 .make = std::make_shared<const Growth::Make>(maker_of(cut, first.generations)),
                 .generations_asked = params.generations.has_value(),
                 .plan = plan_of(cut),
-                .limits = ClockLimits(cut.spec.size, cut.max_ahead.value_or(cut.spec.size)),
+                .limits = ClockLimits(cut.spec.size, cut.max_ahead),
                 .generation_size = size_of_generation(cut.spec, *cut.generations),
                 .table = table});
 }
@@ -193,6 +201,7 @@ std::uint64_t Window::bytes() const noexcept {
 FilterStats Window::stats() const {
   FilterStats stats = listed() ? list_stats() : growth_->stats();
   stats.bytes = bytes();
+  stats.disbelieved = clock_.disbelieved();
   stats.over_target |= stats.predicted_fpr > stats.target_fpr;
   return stats;
 }
@@ -374,7 +383,7 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
       if (!judge_until(i)) break;
       set_tick(tick);
     }
-    if (first) claimant_ = digests[i];
+    if (first && !limits().believe_all()) claimant_ = digests[i];
     const bool too_old = tick_ - tick > static_cast<std::int64_t>(generations());
     if (is_late || too_old) {
       if (!judge_until(i)) break;
@@ -409,7 +418,9 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
 Verdict Window::observe(const Digest& digest) {
   Verdict verdict;
   if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 0)
-    throw NoMemory("the window has no memory for more keys");
+    throw NoMemory(params().memory
+                       ? "`memory` is used up: there is room again when keys have left the window"
+                       : "the window has no memory for more keys");
   return verdict;
 }
 
@@ -495,11 +506,13 @@ void Window::encode_header(Encoder& to) const {
   to.u8(static_cast<std::uint8_t>(params().anchor));
   to.u8(static_cast<std::uint8_t>(params().growth));
   to.u8(static_cast<std::uint8_t>(params().listed | listed() << 1 |
-                                  blueprint_->generations_asked << 2));
+                                  blueprint_->generations_asked << 2 |
+                                  params().memory.has_value() << 3));
   to.f64(params().fpr);
   to.varint(params().keys.value_or(0));
   to.varint(params().generations.value_or(0));
   to.varint(params().max_ahead.value_or(0));
+  if (params().memory) to.varint(*params().memory);
   to.varint(params().filter.size());
   to.bytes(std::as_bytes(std::span(params().filter)));
   clock_.encode(to);
@@ -562,7 +575,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   const std::uint8_t anchor = header.u8();
   const std::uint8_t growth = header.u8();
   const std::uint8_t form = header.u8();
-  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2 || form > 7 ||
+  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2 || form > 15 ||
          (form & 3) == 2);
   params.listed = (form & 1) != 0;
   const bool listed = (form & 2) != 0;
@@ -575,6 +588,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   refuse(generations > std::numeric_limits<unsigned>::max());
   params.generations = static_cast<unsigned>(generations);
   if (const std::uint64_t ahead = header.varint()) params.max_ahead = ahead;
+  if ((form & 8) != 0) params.memory = header.varint();
   const std::uint64_t length = header.varint();
   refuse(length > kMostFilterText || length > header.remaining());
   params.filter.resize(length);

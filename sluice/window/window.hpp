@@ -40,8 +40,12 @@ class Window {
     double fpr = 1e-6;
     // By time: keys expected in a window; it grows when there are more.
     std::optional<std::uint64_t> keys = {};
-    std::optional<unsigned> generations = {};     // by default the filter's own choice
-    std::optional<std::uint64_t> max_ahead = {};  // nanoseconds; by default one window
+    std::optional<unsigned> generations = {};  // by default the filter's own choice
+    // Nanoseconds: a time further ahead of the latest is not believed until a second one agrees
+    // (clock.hpp). By default every time is believed.
+    std::optional<std::uint64_t> max_ahead = {};
+    // Bytes that it may take, growth included; by default as many as its resource has.
+    std::optional<std::uint64_t> memory = {};
     Growth::By growth = Growth::By::density;
     // Starts as a short list of exact keys, and gets its table when that is the smaller of the two.
     bool listed = false;
@@ -59,8 +63,8 @@ class Window {
 
   // Judges records with their times, in order: verdicts[i], or late[i] for a record whose time is a
   // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
-  // So is that of a record whose time is not believed, since nobody knows how old its key is; it is
-  // remembered now, and at its own time as soon as a second record agrees.
+  // So is that of a record whose time is not believed (Params::max_ahead), since nobody knows how old
+  // its key is; it is remembered now, and at its own time as soon as a second record agrees.
   // Count windows look at no time. Throws BadParameters when the spans differ in length. Returns how
   // many records were judged: all, unless there is no memory for more keys. Then the others are as if
   // they had not come yet, but that time may have passed up to the first of them.
@@ -78,6 +82,10 @@ class Window {
                                   std::span<bool> late, const SecondOpinion& opinion);
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
                       const SecondOpinion& opinion);
+
+  // What judge() would say of a record of that time, without changing anything. Throws NoMemory
+  // where the filter has to be copied for it.
+  Verdict peek(const Digest& digest, Nanoseconds time) const;
 
   // The caller's own clock says `time`: the records that follow through observe() happen then.
   void arrive(Nanoseconds time);

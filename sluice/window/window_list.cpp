@@ -100,7 +100,7 @@ std::optional<Verdict> Window::judge_listed(const Digest& digest, Nanoseconds ti
   const Nanoseconds before = clock_.now();
   const EventClock::Reading reading = clock_.read(time, limits());
   age_list(first, before);
-  if (first) claimant_ = digest;
+  if (first && !limits().believe_all()) claimant_ = digest;
   if (reading == EventClock::Reading::late || time < oldest(clock_.now())) {
     late = true;
     return Verdict::distinct;

@@ -194,8 +194,9 @@ TEST_P(TimeWindow, AGapOfAThousandWindowsForgetsEverything) {
 }
 
 TEST_P(TimeWindow, OneTimestampAYearAheadDoesNotWipeIt) {
-  Window window =
-      Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond}, .anchor = GetParam()});
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond},
+                                .anchor = GetParam(),
+                                .max_ahead = 10 * kSecond});
   const Nanoseconds year = 365 * 86'400 * kSecond;
   const std::vector<Judged> judged =
       judge(window, {{1, 0}, {2, 1}, {3, year}, {1, 2}, {3, 3}, {2, 4}}, 1);
@@ -206,8 +207,9 @@ TEST_P(TimeWindow, OneTimestampAYearAheadDoesNotWipeIt) {
 
 // A stream that is quiet for longer than --max-ahead between its records must not lose them.
 TEST_P(TimeWindow, RecordsFartherApartThanAWindowAreAllLetThrough) {
-  Window window =
-      Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond}, .anchor = GetParam()});
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond},
+                                .anchor = GetParam(),
+                                .max_ahead = 10 * kSecond});
   for (const Judged& judged :
        judge(window, {{1, 0}, {1, 60 * kSecond}, {1, 120 * kSecond}, {1, 400 * kSecond}}, 1))
     EXPECT_EQ(judged, (Judged{Verdict::distinct, false}));
@@ -215,8 +217,9 @@ TEST_P(TimeWindow, RecordsFartherApartThanAWindowAreAllLetThrough) {
 
 // The record that was not believed happened when it said, once a second one agrees.
 TEST_P(TimeWindow, AfterAGapTheFirstRecordIsRememberedToo) {
-  Window window =
-      Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond}, .anchor = GetParam()});
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, 10 * kSecond},
+                                .anchor = GetParam(),
+                                .max_ahead = 10 * kSecond});
   const std::vector<Judged> judged = judge(
       window,
       {{1, 0}, {1, 3600 * kSecond}, {2, 3601 * kSecond}, {1, 3609 * kSecond}, {1, 3621 * kSecond}},

@@ -110,6 +110,7 @@ TEST(Cuts, MakeNoDifferenceToWindows) {
             .filter = filter,
             .fpr = 1e-3,
             .keys = by_time ? std::optional<std::uint64_t>(300) : std::nullopt,
+            .max_ahead = by_time ? std::optional<std::uint64_t>(60ull * kSecond) : std::nullopt,
         };
         expect_equal_bytes([&] { return AnyFilter(Window::make(params)); }, stream);
       }

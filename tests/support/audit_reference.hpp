@@ -88,6 +88,7 @@ inline AnyFilter window_of(const std::string& filter, WindowSpec spec,
   params.anchor = anchor;
   params.filter = filter;
   params.fpr = fpr;
+  if (spec.by_time()) params.max_ahead = spec.size;
   if (spec.by_time()) params.keys = 2'000;
   return AnyFilter(Window::make(params));
 }
