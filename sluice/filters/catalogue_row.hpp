@@ -52,11 +52,13 @@ struct GuardSample {
 struct FilterRow {
   std::span<const KindInfo> kinds;
   std::span<const PlanFamily> families = {};
-  // For tests/conformance: each size and layout, in cache and out of it.
+  // For tests/conformance: each size and layout, in cache and out of it, with room for 20,000 keys.
   std::span<const std::string_view> conformance = {};
   // Of window filters, each planned for 2000 keys per window or more; and those that may lose keys
   // on purpose.
   std::span<const std::string_view> windows = {}, forgetful_windows = {};
+  // For tests of memory: each layout in more than 1 MiB, with room for 400,000 keys in a generation.
+  std::span<const std::string_view> large = {};
   std::span<const GoldenSample> golden = {};
   std::span<const GuardSample> guard = {};
 };

@@ -36,6 +36,11 @@ FilterInfo bloom_row() {
       "bloom,layout=classic,keys=700k",
       "bloom,layout=classic,bytes=4096,probes=1",
   };
+  static constexpr std::string_view kLarge[] = {
+      "bloom,keys=500k",
+      "bloom,keys=2M,fpr=0.01",
+      "bloom,layout=classic,keys=500k,fpr=1e-6",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"bloom-1", "bloom,layout=classic,bytes=128,probes=5,keys=100,fpr=0.01", true},
       {"blocked_bloom-1", "bloom,layout=blocked,bytes=256,probes=8,keys=100,fpr=0.01"},
@@ -55,6 +60,7 @@ FilterInfo bloom_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Bloom, BlockedBloom>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "bloom",
@@ -82,6 +88,11 @@ FilterInfo growing_row() {
       "growing,slot=64",
       "growing,fpr=1e-9,keys=1",
   };
+  static constexpr std::string_view kLarge[] = {
+      "growing",
+      "growing,slot=16,fpr=0.05",
+      "growing,slot=64,keys=200k",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"growing16-1", "growing,slot=16,keys=400,fpr=0.05"},
       {"growing32-1", "growing,slot=32,keys=400", true},
@@ -99,6 +110,7 @@ FilterInfo growing_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Growing>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "growing",
@@ -129,6 +141,12 @@ FilterInfo dynamic_row() {
       "dynamic,keys=500,fpr=0.01,tighten=0.8",
       "dynamic,keys=800k,tighten=0.5,growth=1",
   };
+  static constexpr std::string_view kLarge[] = {
+      "dynamic,keys=1M,fpr=1e-3",
+      "dynamic,keys=60k,fpr=1e-6",
+      "dynamic,layout=plain,keys=1M,fpr=1e-3",
+      "dynamic,keys=200k,fpr=1e-3,forget=yes",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"dynamic-1", "dynamic,keys=12,fpr=0.001,layout=matrix", true},
       {"dynamic_counted-1", "dynamic,keys=12,fpr=0.001,forget=yes"},
@@ -141,6 +159,7 @@ FilterInfo dynamic_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Dynamic>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "dynamic",
@@ -163,6 +182,9 @@ FilterInfo counting_row() {
       "counting,keys=300k",
       "counting,bytes=4096,probes=1",
   };
+  static constexpr std::string_view kLarge[] = {
+      "counting,keys=400k,fpr=0.01",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"counting-1", "counting,bytes=512,probes=5,keys=100,fpr=0.01", true},
   };
@@ -172,6 +194,7 @@ FilterInfo counting_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Counting>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {
@@ -193,6 +216,10 @@ FilterInfo exact_row() {
       "exact",
       "exact,keys=200k",
   };
+  static constexpr std::string_view kLarge[] = {
+      "exact",
+      "exact,keys=100k",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"exact-1", "exact,keys=40", true},
   };
@@ -203,6 +230,7 @@ FilterInfo exact_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Exact>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "exact",
@@ -226,6 +254,10 @@ FilterInfo reservoir_row() {
       "reservoir,bytes=16KiB,fpr=0.1,aim=few-false-positives,variant=paper,threshold=0.5",
       "reservoir,bytes=4MiB,fpr=0.1,aim=few-false-negatives,variant=paper,seed=9",
   };
+  static constexpr std::string_view kLarge[] = {
+      "reservoir,bytes=3MiB,fpr=0.01",
+      "reservoir,bytes=3MiB,fpr=0.01,variant=paper",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"reservoir-1", "reservoir,bytes=512,filters=5,resets=2,fpr=0.1,seed=3"},
       {"reservoir_paper-1", "reservoir,bytes=512,filters=3,variant=paper,threshold=0.04,fpr=0.1",
@@ -237,6 +269,7 @@ FilterInfo reservoir_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Reservoir>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "reservoir",
@@ -261,6 +294,10 @@ FilterInfo stable_row() {
       "stable,bytes=4MiB,fpr=0.001,seed=7",
       "stable,bytes=4MiB,fpr=0.01,draws=independent",
   };
+  static constexpr std::string_view kLarge[] = {
+      "stable,bytes=3MiB,fpr=0.01",
+      "stable,bytes=3MiB,fpr=0.01,max=3,draws=independent",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"stable-1", "stable,bytes=1024,probes=4,decrements=9,max=3,fpr=0.01,seed=3"},
       {"stable_independent-1", "stable,bytes=512,probes=2,decrements=4,draws=independent,fpr=0.1",
@@ -272,6 +309,7 @@ FilterInfo stable_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Stable>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "stable",

@@ -29,6 +29,10 @@ FilterInfo cohort_row() {
       "cohort,keys=2000,slot=40,generations=13",
       "cohort,keys=2000,slot=48,generations=3",
   };
+  static constexpr std::string_view kLarge[] = {
+      "cohort,keys=600k,slot=16", "cohort,keys=500k,slot=24", "cohort,keys=450k,slot=32",
+      "cohort,keys=450k,slot=40", "cohort,keys=450k,slot=48",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"cohort16-1", "cohort,slot=16,keys=100,fpr=0.02"},
       {"cohort24-1", "cohort,slot=24,keys=100,fpr=0.01"},
@@ -57,6 +61,7 @@ FilterInfo cohort_row() {
                                   .families = kFamilies,
                                   .conformance = kConformance,
                                   .windows = kWindows,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "cohort",
@@ -90,6 +95,12 @@ FilterInfo apbbf_row() {
       "apbbf,layout=line,keys=90k,k=3,l=5",
       "apbbf,layout=line,keys=300k,k=12,l=20",
   };
+  static constexpr std::string_view kLarge[] = {
+      "apbbf,keys=2500k,k=2,l=5,layout=segment",
+      "apbbf,keys=2500k,k=2,l=5,layout=column",
+      "apbbf,keys=2500k,k=2,l=5,layout=column,block=64",
+      "apbbf,keys=6M,k=4,l=12,layout=line",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"apbbf-1", "apbbf,k=2,l=5,block=512,bits=8,bytes=896,keys=200,fpr=0.01", true},
       {"apbbf_column-1",
@@ -116,6 +127,7 @@ FilterInfo apbbf_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Apbbf>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "apbbf",
@@ -139,6 +151,10 @@ FilterInfo apbf_row() {
       "apbf,keys=1M",
       "apbf,keys=100k,k=3,l=5,parts=4",
   };
+  static constexpr std::string_view kLarge[] = {
+      "apbf,keys=2500k,k=4,l=3",
+      "apbf,keys=2500k,k=2,l=3,parts=2",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"apbf-1", "apbf,k=7,l=5,bytes=768,keys=250,fpr=0.01"},
   };
@@ -148,6 +164,7 @@ FilterInfo apbf_row() {
   static constexpr FilterRow kRow{.kinds = kKinds<Apbf>,
                                   .families = kFamilies,
                                   .conformance = kConformance,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "apbf",
@@ -177,6 +194,9 @@ FilterInfo timing_row() {
       "timing,keys=2000,fpr=0.01,generations=13,timer=4,padding=0",
       "timing,keys=2000,fpr=0.01,probes=6,timer=13",
   };
+  static constexpr std::string_view kLarge[] = {
+      "timing,keys=450k",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"timing-1", "timing,keys=100,fpr=0.01,generations=6,probes=5", true},
   };
@@ -187,6 +207,7 @@ FilterInfo timing_row() {
                                   .families = kFamilies,
                                   .conformance = kConformance,
                                   .windows = kWindows,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "timing",
@@ -220,6 +241,9 @@ FilterInfo timer_row() {
       "timer,keys=2000,fpr=0.01,equal=2",
       "timer,keys=2000,fpr=0.01,equal=5,layout=plain",
   };
+  static constexpr std::string_view kLarge[] = {
+      "timer,keys=450k,fpr=0.01",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"timer-1", "timer,keys=100,fpr=0.01,generations=6,probes=5"},
   };
@@ -231,6 +255,7 @@ FilterInfo timer_row() {
                                   .conformance = kConformance,
                                   .windows = kWindows,
                                   .forgetful_windows = kForgetfulWindows,
+                                  .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
   return {.name = "timer",
@@ -255,6 +280,9 @@ FilterInfo exact_window_row() {
       "exact-window,generations=7",
       "exact-window,generations=300,keys=100",
   };
+  static constexpr std::string_view kLarge[] = {
+      "exact-window,generations=20",
+  };
   static constexpr GoldenSample kGolden[] = {
       {"exact_window-1", "exact-window,keys=40,generations=3"},
   };
@@ -262,6 +290,7 @@ FilterInfo exact_window_row() {
                                   .families = kFamilies,
                                   .conformance = kConformance,
                                   .windows = kWindows,
+                                  .large = kLarge,
                                   .golden = kGolden};
   return {.name = "exact-window",
           .summary = "every key's digest for as long as its window lasts: never wrong, any rate",

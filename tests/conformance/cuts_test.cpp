@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
-#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/seen.hpp"
 #include "sluice/snapshot/clone.hpp"
 #include "sluice/window/window.hpp"
@@ -97,12 +97,15 @@ TEST(Cuts, MakeNoDifferenceToFilters) {
 
 TEST(Cuts, MakeNoDifferenceToWindows) {
   const Events stream = events(2, 8000);
-  for (const char* filter : {"cohort", "cohort,slot=32,generations=5", "exact-window", "timing",
-                             "timer", "apbf", "apbbf", "sharded,of=cohort"})
+  std::vector<std::string> filters = {"cohort,slot=32,generations=5", "sharded,of=cohort"};
+  for (const FilterInfo& info : catalogue())
+    for (const PlanFamily& family : info.row->families)
+      if (family.role == Role::window) filters.emplace_back(family.text);
+  for (const std::string& filter : filters)
     for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed})
       for (const WindowSpec::Kind kind : {WindowSpec::Kind::count, WindowSpec::Kind::time}) {
         const bool by_time = kind == WindowSpec::Kind::time;
-        SCOPED_TRACE(std::string(filter) + (by_time ? " by time" : " by count") +
+        SCOPED_TRACE(filter + (by_time ? " by time" : " by count") +
                      (anchor == Anchor::refreshed ? " refreshed" : ""));
         const Window::Params params{
             .spec = {kind, by_time ? 60ull * kSecond : 500},

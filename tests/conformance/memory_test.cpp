@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/window/window.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
@@ -25,7 +25,7 @@ using testing_support::bytes_of;
 using testing_support::random_digests;
 
 struct Held {
-  const char* filter;
+  std::string filter;
   // Of a window over it: by count, or by time.
   std::optional<WindowSpec> window = {};
 };
@@ -37,37 +37,29 @@ void PrintTo(const Held& held, std::ostream* out) {
 constexpr WindowSpec kCount{WindowSpec::Kind::count, 2000};
 constexpr WindowSpec kTime{WindowSpec::Kind::time, 1'000'000};
 
-constexpr Held kHeld[] = {
-    {"none"},
-    {"exact"},
-    {"bloom,keys=6000"},
-    {"bloom,layout=classic,keys=6000"},
-    {"counting,keys=6000,fpr=0.01"},
-    {"dynamic,keys=300,fpr=1e-4"},
-    {"dynamic,keys=300,fpr=1e-4,layout=plain"},
-    {"dynamic,keys=300,fpr=1e-4,forget=yes"},
-    {"dynamic,keys=300,fpr=0.01,tighten=0.8"},
-    {"growing"},
-    {"growing,slot=64"},
-    {"stable,bytes=32KiB,fpr=0.01"},
-    {"reservoir,bytes=8KiB,fpr=0.01"},
-    {"cohort,keys=14k"},
-    {"exact-window,generations=5"},
-    {"timing,keys=14k"},
-    {"timer,keys=14k"},
-    {"apbf,keys=60k,k=4,l=3"},
-    {"apbbf,keys=70k,k=2,l=5"},
-    {"sharded,of=growing"},
-    {"sharded,shards=3,of=exact"},
-    {"sharded,of=cohort,keys=14k"},
-    {"cohort", kCount},
-    {"cohort", kTime},
-    {"exact-window", kCount},
-    {"exact-window", kTime},
-    {"apbf", kTime},
-    {"timing", kTime},
-    {"sharded,of=cohort", kTime},
-};
+// Each filter in the sizes of the catalogue that are soon made and filled, and windows of each
+// filter that the planner makes them of; beside them, what grows within a few thousand keys.
+std::vector<Held> held() {
+  constexpr std::uint64_t kMostBytes = 256 << 10;
+  std::vector<Held> all = {
+      {"dynamic,keys=300,fpr=1e-4"},
+      {"dynamic,keys=300,fpr=1e-4,layout=plain"},
+      {"dynamic,keys=300,fpr=1e-4,forget=yes"},
+      {"dynamic,keys=300,fpr=0.01,tighten=0.8"},
+      {"sharded,shards=3,of=exact"},
+      {"sharded,of=cohort", kTime},
+  };
+  for (const FilterInfo& filter : catalogue()) {
+    for (const std::string_view settings : filter.row->conformance)
+      if (make_filter(settings, {}).bytes() <= kMostBytes) all.push_back({std::string(settings)});
+    for (const PlanFamily& family : filter.row->families) {
+      if (family.role != Role::window) continue;
+      all.push_back({std::string(family.text), kCount});
+      all.push_back({std::string(family.text), kTime});
+    }
+  }
+  return all;
+}
 
 AnyFilter make(const Held& held, MemoryResource& memory) {
   if (!held.window) return make_filter(held.filter, {}, memory);
@@ -335,42 +327,21 @@ TEST_P(MemoryOf, AgeingAndClearingDoNotFail) {
     }
 }
 
-// Of tables beyond what a host gives in one block.
-constexpr const char* kLarge[] = {
-    "growing",
-    "growing,slot=16,fpr=0.05",
-    "growing,slot=64,keys=200k",
-    "bloom,keys=500k",
-    "bloom,keys=2M,fpr=0.01",
-    "cohort,keys=600k,slot=16",
-    "cohort,keys=500k,slot=24",
-    "cohort,keys=450k,slot=32",
-    "cohort,keys=450k,slot=40",
-    "cohort,keys=450k,slot=48",
-    "bloom,layout=classic,keys=500k,fpr=1e-6",
-    "counting,keys=400k,fpr=0.01",
-    "stable,bytes=3MiB,fpr=0.01",
-    "stable,bytes=3MiB,fpr=0.01,max=3,draws=independent",
-    "reservoir,bytes=3MiB,fpr=0.01",
-    "reservoir,bytes=3MiB,fpr=0.01,variant=paper",
-    "timing,keys=450k",
-    "timer,keys=450k,fpr=0.01",
-    "apbf,keys=2500k,k=4,l=3",
-    "apbf,keys=2500k,k=2,l=3,parts=2",
-    "apbbf,keys=2500k,k=2,l=5,layout=segment",
-    "apbbf,keys=2500k,k=2,l=5,layout=column",
-    "apbbf,keys=2500k,k=2,l=5,layout=column,block=64",
-    "apbbf,keys=6M,k=4,l=12,layout=line",
-    "exact",
-    "exact,keys=100k",
-    "exact-window,generations=20",
-    "dynamic,keys=1M,fpr=1e-3",
-    "dynamic,keys=60k,fpr=1e-6",
-    "dynamic,layout=plain,keys=1M,fpr=1e-3",
-    "dynamic,keys=200k,fpr=1e-3,forget=yes",
-};
+std::vector<std::string> large() {
+  std::vector<std::string> all;
+  for (const FilterInfo& filter : catalogue())
+    all.insert(all.end(), filter.row->large.begin(), filter.row->large.end());
+  return all;
+}
 
-class LargeInPages : public ::testing::TestWithParam<const char*> {};
+// Filters without a table of their own have no such size.
+TEST(LargeFilters, AreThereOfEachRowOfTheCatalogue) {
+  for (const FilterInfo& filter : catalogue())
+    EXPECT_EQ(filter.row->large.empty(), filter.name == "none" || filter.name == "sharded")
+        << filter.name;
+}
+
+class LargeInPages : public ::testing::TestWithParam<std::string> {};
 
 // A host's filter is made of blocks of at most 1 MiB, alignment included, and is the same filter.
 TEST_P(LargeInPages, IsTheSameFilterInSmallBlocks) {
@@ -480,8 +451,8 @@ TEST(LargeInHost, TablesMayTakeMoreThanEightGiB) {
   munmap(map, SparseHost::kBytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Filters, LargeInPages, ::testing::ValuesIn(kLarge));
-INSTANTIATE_TEST_SUITE_P(Filters, MemoryOf, ::testing::ValuesIn(kHeld));
+INSTANTIATE_TEST_SUITE_P(Filters, LargeInPages, ::testing::ValuesIn(large()));
+INSTANTIATE_TEST_SUITE_P(Filters, MemoryOf, ::testing::ValuesIn(held()));
 
 }  // namespace
 }  // namespace sluice
