@@ -53,7 +53,7 @@ Result run_fig2(const Context& context) {
   const std::vector<double> fills = slice_fills(stream.filter(), generations - 1);
   Curve ours{"measured", Curve::Style::line, {}, 0},
       exact{"1 - 2^(-(i+1)/k)", Curve::Style::model, {}, 0};
-  const std::vector<double> model = model::slice_matches(k, l, Fills::exact);
+  const std::vector<double> model = model::segment_matches(k, l, Fills::exact);
   for (unsigned i = 0; i < k + l; ++i) {
     ours.points.push_back({static_cast<double>(i), fills[i]});
     exact.points.push_back({static_cast<double>(i), model[i]});
@@ -96,7 +96,7 @@ Result run_fig4(const Context& context) {
   }
   Curve ours{"measured", Curve::Style::line, {}, 0}, by_model{"model", Curve::Style::model, {}, 0};
   Curve paper{"1, 1/2, 1/4 … (paper)", Curve::Style::points, {}, 1, true};
-  const std::vector<double> fills = model::slice_matches(k, l, Fills::exact);
+  const std::vector<double> fills = model::segment_matches(k, l, Fills::exact);
   Result result{context.rows(), {}};
   double reported_past = 0, expected_past = 0;
   for (unsigned age = 0; age < ages; ++age) {

@@ -48,7 +48,7 @@ TEST(ReproShtul, FillsAreReadOffTheSlicesYoungestFirst) {
     FreshKeys<ApbfParams> stream(params, generations);
     stream.run(generations);
     const std::vector<double> fills = slice_fills(stream.filter(), generations - 1);
-    const std::vector<double> model = model::slice_matches(3, 4, model::Fills::exact);
+    const std::vector<double> model = model::segment_matches(3, 4, model::Fills::exact);
     ASSERT_EQ(fills.size(), 14u);
     for (std::size_t i = 0; i < fills.size(); ++i)
       EXPECT_NEAR(fills[i], model[i / 2], 0.03) << generations << ' ' << i;

@@ -36,7 +36,7 @@ MeasuredError measured(const Context& context, const ApbbfParams& params, double
 
 void add_table2_cells(Cells& cells, const Cut& cut) {
   const std::string name = fmt::format("{}-{}.", cut.k, cut.l);
-  const auto fills = model::slice_matches(cut.k, cut.l, Fills::linear);
+  const auto fills = model::segment_matches(cut.k, cut.l, Fills::linear);
   const model::QueryAccesses asked = model::query_accesses(fills, cut.k);
   cells.add(name + "fp", model::apbf_fpr(cut.k, cut.l, Fills::linear));
   cells.add(name + "efficiency",
@@ -94,7 +94,7 @@ Table own_cut(const Cut& cut) {
   const double linear = model::apbf_fpr(cut.k, cut.l, Fills::linear);
   const double exact = model::apbf_fpr(cut.k, cut.l);
   const auto asked = [&](Fills fills) {
-    return model::query_accesses(model::slice_matches(cut.k, cut.l, fills), cut.k);
+    return model::query_accesses(model::segment_matches(cut.k, cut.l, fills), cut.k);
   };
   line("error", linear, exact);
   line("efficiency", model::apbf_efficiency(cut.k, cut.l, linear),
@@ -121,7 +121,7 @@ void claim_time(Rows& rows) {
   bool close = true;
   for (const Cut& cut : kLowest) {
     const auto asked =
-        model::query_accesses(model::slice_matches(cut.k, cut.l, Fills::linear), cut.k);
+        model::query_accesses(model::segment_matches(cut.k, cut.l, Fills::linear), cut.k);
     const double negative = model::half_full_negative_accesses(cut.k);
     close &= asked.window < 1.25 * cut.k && asked.negative < 1.25 * negative;
     numbers += fmt::format("{}({},{}): found {:.2f} of {}, not found {:.2f} of {:.2f}",
@@ -158,7 +158,7 @@ Result run_table1(const Context& context) {
   std::vector<std::string> names;
   for (const char* aimed : {"0.1", "0.01", "0.001", "0.0001", "0.00001"}) {
     const std::string name = std::string(aimed) + ".";
-    const unsigned k = model::half_full_slices(std::stod(aimed));
+    const unsigned k = model::half_full_parts(std::stod(aimed));
     const auto x = static_cast<double>(names.size());
     names.emplace_back(aimed);
     cells.add(name + "k", k);

@@ -26,7 +26,7 @@ enum class Role { set, growing_set, window, forgetting };
 struct PlanFamily {
   Role role;
   std::string_view text;
-  bool by_slices = false;  // its slack is several generations: more of them are tried
+  bool many_shapes = false;  // its slack depends on its shape: the planner tries several
 
   bool forgets() const { return role == Role::forgetting; }  // at random: it has false negatives
 };

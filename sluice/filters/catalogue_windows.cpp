@@ -167,13 +167,13 @@ FilterInfo apbf_row() {
                                   .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
-  return {.name = "apbf",
-          .summary =
-              "a sliding window in plain bits, slice by slice: where a window is split over sites",
-          .parameters = ApbfParams::known(),
-          .make = make_from<Apbf>,
-          .forecast = forecast_of<Apbf>,
-          .row = &kRow};
+  return {
+      .name = "apbf",
+      .summary = "a sliding window in plain bits, in segments: where a window is split over sites",
+      .parameters = ApbfParams::known(),
+      .make = make_from<Apbf>,
+      .forecast = forecast_of<Apbf>,
+      .row = &kRow};
 }
 
 FilterInfo timing_row() {

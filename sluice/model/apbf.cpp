@@ -52,14 +52,14 @@ class Queries {
 
 }  // namespace
 
-std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices,
-                                  double phase) {
+std::vector<double> segment_matches(unsigned k, unsigned l, Fills fills, unsigned parts,
+                                    double phase) {
   std::vector<double> matches(k + l);
   const double step = std::exp2(-1.0 / k);
   double zeros = std::exp2(-phase / k);
   for (unsigned i = 0; i < k + l; ++i, zeros *= step) {
     const double fill = i >= k ? 0.5 : fills == Fills::linear ? (i + phase) / k / 2 : 1 - zeros;
-    matches[i] = slices == 1 ? fill : std::pow(fill, slices);
+    matches[i] = parts == 1 ? fill : std::pow(fill, parts);
   }
   return matches;
 }
@@ -91,24 +91,24 @@ double run_of_matches(std::span<const double> matches, unsigned k) {
   return matches.empty() ? 0 : runs_of_matches(matches, k).back();
 }
 
-double apbf_fpr(unsigned k, unsigned l, Fills fills, unsigned slices) {
-  return run_of_matches(slice_matches(k, l, fills, slices), k);
+double apbf_fpr(unsigned k, unsigned l, Fills fills, unsigned parts) {
+  return run_of_matches(segment_matches(k, l, fills, parts), k);
 }
 
-std::vector<double> apbf_fprs(unsigned k, unsigned most_l, unsigned slices) {
-  std::vector<double> found = runs_of_matches(slice_matches(k, most_l, Fills::exact, slices), k);
+std::vector<double> apbf_fprs(unsigned k, unsigned most_l, unsigned parts) {
+  std::vector<double> found = runs_of_matches(segment_matches(k, most_l, Fills::exact, parts), k);
   found.erase(found.begin(), found.begin() + (k - 1));
   return found;
 }
 
-double apbf_mean_fpr(unsigned k, unsigned l, Fills fills, unsigned slices) {
+double apbf_mean_fpr(unsigned k, unsigned l, Fills fills, unsigned parts) {
   // Smooth in the phase: Simpson's rule is exact far beyond what is printed.
   constexpr int kSteps = 32;
   double sum = 0;
   for (int step = 0; step <= kSteps; ++step) {
     const double weight = step == 0 || step == kSteps ? 1 : step % 2 == 1 ? 4 : 2;
     const double phase = static_cast<double>(step) / kSteps;
-    sum += weight * run_of_matches(slice_matches(k, l, fills, slices, phase), k);
+    sum += weight * run_of_matches(segment_matches(k, l, fills, parts, phase), k);
   }
   return sum / (3 * kSteps);
 }
@@ -126,7 +126,7 @@ unsigned apbf_generations(unsigned k, double fpr, Fills fills) {
   return low;
 }
 
-unsigned half_full_slices(double fpr) {
+unsigned half_full_parts(double fpr) {
   return static_cast<unsigned>(std::max(1.0, std::ceil(-std::log2(fpr))));
 }
 
@@ -188,8 +188,8 @@ double apbf_npws(unsigned k, unsigned l, double full) {
   return (1 - std::pow(full, k)) / (1 - full) / std::max(l, 1u);
 }
 
-double apbf_bits(unsigned k, unsigned l, unsigned slices) {
-  return static_cast<double>(slices) * (k + l) * k / (std::max(l, 1u) * std::numbers::ln2);
+double apbf_bits(unsigned k, unsigned l, unsigned parts) {
+  return static_cast<double>(parts) * (k + l) * k / (std::max(l, 1u) * std::numbers::ln2);
 }
 
 double apbf_efficiency(unsigned k, unsigned l, double fpr) {

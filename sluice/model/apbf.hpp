@@ -1,9 +1,10 @@
 // Errors, costs and sizes of age-partitioned Bloom filters (Shtul, Baquero & Almeida 2020).
 //
 // Such a filter is a row of k + l segments, youngest first. A key written `age` generations ago was
-// set in segments age … age + k − 1, and a key is found where k segments in a row match. All that
-// the formulas ask of a segment is the chance that it matches a key it does not hold: of a slice
-// that is its share of set bits, of a blocked Bloom filter its error.
+// set in segments age … age + k − 1, and a key is found if k segments in a row match. The formulas
+// need only the chance that a segment matches a key that it does not hold. For plain bits that is the
+// share of set bits, for blocks the error of a blocked Bloom filter. The paper's "slices" are called
+// segments here; a segment may consist of several parts, with one bit per key in each.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +13,36 @@
 
 namespace sluice::model {
 
-// How full slices are taken to be just before a shift, when the error is worst. `linear` is the
-// paper's (i+1)/2k, a lower bound; a slice with i+1 of its k generations is really filled to
+// How full segments are just before a shift, when the error is worst. `linear` is the paper's
+// (i+1)/2k, a lower bound. The exact fill of a segment with i+1 of its k generations is
 // 1 − 2^−(i+1)/k.
 enum class Fills : std::uint8_t { linear, exact };
 
 // Match chances of all k + l segments when a share `phase` of the youngest generation is written,
-// each segment of `slices` slices. By default just before a shift, when all of it is.
-std::vector<double> slice_matches(unsigned k, unsigned l, Fills fills, unsigned slices = 1,
-                                  double phase = 1);
+// with `parts` parts per segment. By default just before a shift, when all of it is written.
+std::vector<double> segment_matches(unsigned k, unsigned l, Fills fills, unsigned parts = 1,
+                                    double phase = 1);
 
 // F(k, l, 0, 0): the chance that somewhere k segments in a row match, for independent segments.
 double run_of_matches(std::span<const double> matches, unsigned k);
 // The same for the first 1, 2, … segments.
 std::vector<double> runs_of_matches(std::span<const double> matches, unsigned k);
 
-// The worst-case error of slices: run_of_matches over slice_matches.
-double apbf_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned slices = 1);
+// The worst-case error of plain bits: run_of_matches over segment_matches.
+double apbf_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned parts = 1);
 // The same with exact fills for every l from 0 to most_l, at the cost of one.
-std::vector<double> apbf_fprs(unsigned k, unsigned most_l, unsigned slices = 1);
+std::vector<double> apbf_fprs(unsigned k, unsigned most_l, unsigned parts = 1);
 // Its mean from one shift to the next.
-double apbf_mean_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned slices = 1);
+double apbf_mean_fpr(unsigned k, unsigned l, Fills fills = Fills::exact, unsigned parts = 1);
 
 // The most generations l with a worst-case error of at most `fpr`: the inverse of apbf_fpr in l. 0
 // when one is too many; at most kMostGenerations.
 unsigned apbf_generations(unsigned k, double fpr, Fills fills = Fills::exact);
 inline constexpr unsigned kMostGenerations = 4096;
 
-// A plain Bloom filter of k half-full slices (§4.2, Table 1): the fewest slices for an error of
-// `fpr`, and how many are looked at when it says `distinct`. When it says `duplicate`, all k are.
-unsigned half_full_slices(double fpr);
+// A plain Bloom filter of k half-full parts (§4.2, Table 1): the fewest parts for an error of `fpr`,
+// and how many are read when it says `distinct`. When it says `duplicate`, all k are read.
+unsigned half_full_parts(double fpr);
 double half_full_negative_accesses(unsigned k);
 
 // Segments that a query looks at, on average (recursion A and its two likes).
@@ -56,17 +57,17 @@ double negative_accesses(std::span<const double> matches, unsigned k);
 
 // Keys beyond the window that are still reported, as a share of the window: all k generations of
 // the slack, and weighted by their chance of being reported (peak NPWS). `full` is the match chance
-// of a full segment: ½ of a slice.
+// of a full segment: ½ for plain bits.
 double apbf_slack(unsigned k, unsigned l);
 double apbf_npws(unsigned k, unsigned l, double full = 0.5);
 
 // Bits per key of the window, and the memory of a plain Bloom filter of the same error against it.
-double apbf_bits(unsigned k, unsigned l, unsigned slices = 1);
+double apbf_bits(unsigned k, unsigned l, unsigned parts = 1);
 double apbf_efficiency(unsigned k, unsigned l, double fpr);
 
 // --- segments of blocks -------------------------------------------------------------------------
 
-// A block of `block` bits in `bits` lanes; a key sets one bit a lane.
+// A block of `block` bits in `bits` lanes; a key sets one bit per lane.
 struct BlockShape {
   unsigned block = 512;  // B
   unsigned bits = 8;     // b

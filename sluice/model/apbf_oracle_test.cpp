@@ -68,7 +68,7 @@ TEST(ApbfOracle, EveryPattern) {
     for (unsigned l = 1; k + l <= 13; ++l) {
       SCOPED_TRACE(testing::Message() << k << ',' << l);
       for (const Fills fills : {Fills::linear, Fills::exact}) {
-        const std::vector<double> matches = slice_matches(k, l, fills);
+        const std::vector<double> matches = segment_matches(k, l, fills);
         const Counted expected = by_patterns(matches, k);
         EXPECT_NEAR(run_of_matches(matches, k) / expected.fpr, 1, 1e-9);
         const QueryAccesses accesses = query_accesses(matches, k);
@@ -111,8 +111,8 @@ TEST(ApbfOracle, WorstErrorAtAnyParameters) {
     EXPECT_NEAR(apbf_fpr(k, l, Fills::linear) / first_runs(linear, k), 1, 1e-9);
     EXPECT_NEAR(apbf_fpr(k, l) / first_runs(exact, k), 1, 1e-9);
     EXPECT_NEAR(
-        run_of_matches(slice_matches(k, l, Fills::exact, 1, 0), k) / first_runs(after_shift, k), 1,
-        1e-9);
+        run_of_matches(segment_matches(k, l, Fills::exact, 1, 0), k) / first_runs(after_shift, k),
+        1, 1e-9);
   }
 }
 
@@ -159,7 +159,7 @@ TEST(ApbfOracle, AccessesAtAnyParameters) {
     const auto l = static_cast<unsigned>(1 + random.next() % 40);
     SCOPED_TRACE(testing::Message() << k << ',' << l);
     for (const Fills fills : {Fills::linear, Fills::exact}) {
-      const std::vector<double> matches = slice_matches(k, l, fills);
+      const std::vector<double> matches = segment_matches(k, l, fills);
       const QueryAccesses accesses = query_accesses(matches, k);
       const Counted absent = followed(matches, k);
       EXPECT_NEAR(run_of_matches(matches, k) / absent.fpr, 1, 1e-9);
@@ -222,8 +222,8 @@ TEST(ApbfOracle, Phases) {
         Row{10, 7, 0.00147355, 0.000998521, 0.00122343, 10.858, 10.476, 1.919},
         Row{21, 54, 9.84097e-06, 9.60255e-06, 9.71765e-06, 23.611, 22.870, 5.709}}) {
     SCOPED_TRACE(testing::Message() << row.k << ',' << row.l);
-    const std::vector<double> before = slice_matches(row.k, row.l, Fills::exact);
-    const std::vector<double> after = slice_matches(row.k, row.l, Fills::exact, 1, 0);
+    const std::vector<double> before = segment_matches(row.k, row.l, Fills::exact);
+    const std::vector<double> after = segment_matches(row.k, row.l, Fills::exact, 1, 0);
     EXPECT_NEAR(run_of_matches(before, row.k) / row.worst, 1, 1e-5);
     EXPECT_NEAR(run_of_matches(after, row.k) / row.best, 1, 1e-5);
     EXPECT_NEAR(apbf_mean_fpr(row.k, row.l) / row.mean, 1, 3e-4);
@@ -252,7 +252,7 @@ TEST(ApbfOracle, GenerationsAreInverse) {
 // Table 1 as printed; its decimals are cut off.
 TEST(ApbfOracle, Table1) {
   for (const testing_support::Row1& row : testing_support::kTable1) {
-    EXPECT_EQ(half_full_slices(row.aimed), row.k);
+    EXPECT_EQ(half_full_parts(row.aimed), row.k);
     EXPECT_NEAR(row.k / std::log(2.0) - 0.005, row.bits, 0.005);
     EXPECT_NEAR(std::exp2(-static_cast<double>(row.k)), row.fpr, 1e-10);
     EXPECT_NEAR(half_full_negative_accesses(row.k), row.negative, 0.006);

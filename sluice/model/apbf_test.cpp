@@ -27,7 +27,7 @@ using testing_support::Row4;
 TEST(ApbfModel, Table2) {
   for (const Row2& row : kTable2) {
     SCOPED_TRACE(testing::Message() << row.k << ',' << row.l << ' ' << row.misprint);
-    const std::vector<double> matches = slice_matches(row.k, row.l, Fills::linear);
+    const std::vector<double> matches = segment_matches(row.k, row.l, Fills::linear);
     const double fpr = run_of_matches(matches, row.k);
     const QueryAccesses accesses = query_accesses(matches, row.k);
     expect_printed(fpr, row.fpr, 6, "fpr");

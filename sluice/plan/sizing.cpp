@@ -224,8 +224,8 @@ Plan Sizing::settled(const Family& family, std::optional<std::uint64_t> keys, do
   Plan plan = sized(family, keys, fpr, Words::yes);
   const double asked = plan.window ? std::min(fpr, most_fpr(request_)) : fpr;
   if (plan.settings.empty() || plan.fpr == 0 || plan.fpr >= asked) return plan;
-  // Slices and blocks come in many shapes: there, what is asked for is what is chosen by.
-  if (family.by_slices || sized(family, keys, plan.fpr, Words::yes).settings != plan.settings)
+  // Of many shapes, the request decides which one is taken.
+  if (family.many_shapes || sized(family, keys, plan.fpr, Words::yes).settings != plan.settings)
     plan.fpr = asked;
   return plan;
 }
@@ -264,8 +264,8 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     return Window::forecast(wanted.window_params(), brief);
   };
   Forecast made = forecast(plan);
-  // Slices are full one by one.
-  const bool apart = family.by_slices && plan.window->by_time() && request_.rate;
+  // Segments fill up one by one.
+  const bool apart = family.many_shapes && plan.window->by_time() && request_.rate;
   if (apart) {
     plan.keys = keys_of_rate(request_, *made.generations);
     made = forecast(plan);
@@ -293,7 +293,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
   };
   const bool cut = plan.window->kind != WindowSpec::Kind::landmark && !holds();
   std::size_t coarsest = std::size(kCuts);
-  if (cut && !family.by_slices) {
+  if (cut && !family.many_shapes) {
     cut_into(generations_for(*plan.window,
                              std::min(request_.slack.value_or(1), request_.npws.value_or(1))));
   } else if (cut) {

@@ -2,8 +2,8 @@
 # What a key costs in instructions and in cache lines, against bench/guard.tsv: filter, instruction
 # set, instructions, lines. Neither moves with the load of the machine.
 #
-# A figure that is better by much is to be written down, or the next one to lose it will not be
-# seen: GUARD_WRITE=FILE bats … writes what is measured.
+# A figure that is much better must be recorded, or nobody will notice when it is lost again:
+# GUARD_WRITE=FILE bats … writes what is measured.
 load helper
 load ../support/instructions
 
@@ -32,12 +32,12 @@ setup_file() {
     function check(what, now, then, most) {
       if (now == "-" || then == "-") return
       if (now > then * most || now < then * 0.9) {
-        printf "%s, %s: %s %s a key, %s kept\n", $1, $2, now, what, then
+        printf "%s, %s: %s %s per key, %s in guard.tsv\n", $1, $2, now, what, then
         bad = 1
       }
     }
     FILENAME != "measured" { kept[$1 FS $2] = $3 FS $4; ++of; next }
-    !(($1 FS $2) in kept) { printf "%s, %s: no figure is kept\n", $1, $2; bad = 1; next }
+    !(($1 FS $2) in kept) { printf "%s, %s: add to guard.tsv: %s\n", $1, $2, $0; bad = 1; next }
     {
       split(kept[$1 FS $2], then, FS)
       check("instructions", $3, then[1], 1.03)

@@ -201,7 +201,7 @@ TEST_P(Slack, KeysFadeAndAreForgotten) {
     if (std::string(GetParam()).starts_with("apbf,") && missing < k) {
       // Each slice gone leaves the chance of the one that would have to stand in: a half, or less
       // where l < k and that one is still filling.
-      halves *= model::slice_matches(k, l, Fills::exact)[l + missing - 1];
+      halves *= model::segment_matches(k, l, Fills::exact)[l + missing - 1];
       const double background = stream.filter().stats().predicted_fpr;
       EXPECT_GE(share, halves - kTolerance * spread - 0.01 * halves) << missing;
       EXPECT_LE(share, halves + background + kTolerance * spread + 0.01 * halves) << missing;

@@ -22,7 +22,7 @@ constexpr ModelOutput kSlicesTells[] = {
     {"accesses_positive", "slices looked at when the query says duplicate"},
     {"accesses_negative", "slices looked at when it says distinct"}};
 std::vector<double> slices(const ModelArguments& in) {
-  const unsigned k = in.given("k") ? in.whole("k") : half_full_slices(in.number("fpr"));
+  const unsigned k = in.given("k") ? in.whole("k") : half_full_parts(in.number("fpr"));
   return {static_cast<double>(k), k / std::numbers::ln2, std::ldexp(1.0, -static_cast<int>(k)),
           static_cast<double>(k), half_full_negative_accesses(k)};
 }
@@ -59,15 +59,15 @@ constexpr ModelOutput kApbfTells[] = {
     {"generations_for_fpr", "the most generations l with these k at --fpr, true fills"}};
 std::vector<double> apbf(const ModelArguments& in) {
   const unsigned k = in.whole("k"), l = in.whole("l");
-  const std::vector<double> linear = slice_matches(k, l, Fills::linear);
-  const std::vector<double> exact = slice_matches(k, l, Fills::exact);
+  const std::vector<double> linear = segment_matches(k, l, Fills::linear);
+  const std::vector<double> exact = segment_matches(k, l, Fills::exact);
   const double fpr = run_of_matches(exact, k), fpr_linear = run_of_matches(linear, k);
   const QueryAccesses as_printed = query_accesses(linear, k), measured = query_accesses(exact, k);
   const double slack = apbf_slack(k, l), bits = apbf_bits(k, l), window = in.number("window");
   return {fpr_linear,
           fpr,
           apbf_mean_fpr(k, l),
-          run_of_matches(slice_matches(k, l, Fills::exact, 1, 0), k),
+          run_of_matches(segment_matches(k, l, Fills::exact, 1, 0), k),
           as_printed.window,
           as_printed.positive,
           as_printed.negative,

@@ -144,7 +144,7 @@ Forecast ApbfParams::brief_forecast() const {
 
 Forecast ApbfParams::forecast() const {
   Forecast made = brief_forecast();
-  const auto matches = model::slice_matches(k, l, model::Fills::exact, parts);
+  const auto matches = model::segment_matches(k, l, model::Fills::exact, parts);
   made.lines = k * parts + model::negative_accesses(matches, k);
   made.settings = settings();
   return made;
