@@ -33,6 +33,7 @@ cmake --build embed --verbose >build.log || { cat build.log; complain "the build
 if grep -qE -- '-Werror|-fsanitize' build.log; then complain "our flags leak to users"; fi
 same "embed, built by CMake" "$(cat "$SOURCE/examples/embed/expected.txt")" "$(embed/embed)"
 same "window, built by CMake" "$(cat "$SOURCE/examples/embed/expected-window.txt")" "$(embed/window)"
+same "consumer, built by CMake" "$(cat "$SOURCE/examples/embed/expected-consumer.txt")" "$(embed/consumer .)"
 
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name sluice.pc)")
 export PKG_CONFIG_PATH
