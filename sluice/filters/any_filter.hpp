@@ -106,6 +106,7 @@ class AnyFilter {
   std::uint16_t version() const noexcept { return holder_->version(); }
   FilterPromises promises() const noexcept { return holder_->promises(); }
   FilterStats stats() const { return holder_->stats(); }
+  PlannedFor planned() const { return holder_->planned(); }
   std::uint64_t bytes() const noexcept { return holder_->bytes(); }
   MemoryResource& memory() const noexcept { return holder_->memory(); }
   Settings settings() const { return holder_->settings(); }
@@ -145,6 +146,7 @@ class AnyFilter {
     virtual std::uint16_t version() const noexcept = 0;
     virtual FilterPromises promises() const noexcept = 0;
     virtual FilterStats stats() const = 0;
+    virtual PlannedFor planned() const = 0;
     virtual std::uint64_t bytes() const noexcept = 0;
     virtual MemoryResource& memory() const noexcept = 0;
     virtual Settings settings() const = 0;
@@ -265,6 +267,14 @@ class AnyFilter {
       stats.bytes = bytes();
       stats.over_target |= stats.target_fpr > 0 && stats.predicted_fpr > stats.target_fpr;
       return stats;
+    }
+    PlannedFor planned() const override {
+      if constexpr (requires { filter.planned(); }) {
+        return filter.planned();
+      } else {
+        const FilterStats stats = filter.stats();
+        return {stats.capacity, stats.planned_fpr > 0 ? stats.planned_fpr : stats.target_fpr};
+      }
     }
     std::uint64_t bytes() const noexcept override {
       return filter.bytes() + memory().usable(this, sizeof(Holder), alignof(Holder));

@@ -83,6 +83,12 @@ struct FilterStats {
   bool over_target = false;
 };
 
+// What a filter was made for. Costs nothing to ask, where stats() may evaluate a model.
+struct PlannedFor {
+  std::uint64_t capacity = 0;  // as in FilterStats
+  double fpr = 0;              // planned_fpr, or target_fpr where that is 0
+};
+
 // What a filter promises. The conformance suite holds it to that.
 struct FilterPromises {
   bool no_false_negatives = true;  // a key observed or inserted is a duplicate from then on, or as

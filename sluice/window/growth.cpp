@@ -40,11 +40,6 @@ constexpr double kLeastFpr = 1e-12;
 // By what the error of a stage is raised until a filter can reach it.
 constexpr double kWorseBy = 2;
 
-// How often a stage will err when it is full.
-double planned_fpr(const FilterStats& stats) {
-  return stats.planned_fpr > 0 ? stats.planned_fpr : stats.target_fpr;
-}
-
 }  // namespace
 
 Growth::Growth(std::shared_ptr<const Make> make, const Plan& plan, MemoryResource& memory)
@@ -63,7 +58,7 @@ void Growth::start() {
 void Growth::start_again() noexcept {
   // A stage is never planned smaller than the first; that a snapshot says so is no reason to
   // reserve more than it brought.
-  const std::uint64_t capacity = newest().stats().capacity;
+  const std::uint64_t capacity = newest().planned().capacity;
   const bool other = capacity > plan_.keys || (capacity == plan_.keys && stages_.size() > 1);
   if (!other && !afresh_) return keep_newest();
   try {
@@ -121,7 +116,7 @@ void Growth::settle() {
 // At most half of the budget that is left, so that there is always some for the next.
 double Growth::share_left() const {
   double left = plan_.fpr;
-  for (const Stage& stage : stages_) left -= planned_fpr(stage.filter.stats());
+  for (const Stage& stage : stages_) left -= stage.filter.planned().fpr;
   return std::max(left / 2, kLeastFpr);
 }
 
@@ -185,7 +180,7 @@ std::uint64_t Growth::next_keys() const {
 std::uint64_t Growth::room(const Stage& stage) const {
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   if (plan_.by == By::density) return kAny;
-  const std::uint64_t capacity = stage.filter.stats().capacity;
+  const std::uint64_t capacity = stage.filter.planned().capacity;
   return capacity == 0 ? kAny : capacity - std::min(capacity, stage.written);
 }
 
@@ -343,7 +338,7 @@ bool Growth::forget(const Digest& digest) noexcept {
 
 // How many keys a smaller successor should be for; 0: the newest is not too large.
 std::uint64_t Growth::smaller_keys(std::uint64_t at_this_rate) const {
-  const std::uint64_t capacity = newest().stats().capacity;
+  const std::uint64_t capacity = newest().planned().capacity;
   if (capacity <= plan_.keys) return 0;
   const auto fitting = [&](std::uint64_t keys) {
     return keys <= plan_.keys ? plan_.keys
@@ -385,12 +380,12 @@ FilterStats Growth::stats() const {
     all.capacity += stats.capacity;
     all.stash += stats.stash;
     right *= 1 - stats.predicted_fpr;
-    planned_right *= 1 - planned_fpr(stats);
+    planned_right *= 1 - stage.filter.planned().fpr;
+    all.predicted_fpr = stats.predicted_fpr;
   }
   // One stage speaks for itself: 1 − (1 − p) would round.
   if (stages_.size() == 1) {
-    all.predicted_fpr = newest().stats().predicted_fpr;
-    all.planned_fpr = planned_fpr(newest().stats());
+    all.planned_fpr = newest().planned().fpr;
   } else {
     all.predicted_fpr = 1 - right;
     all.planned_fpr = 1 - planned_right;
@@ -453,7 +448,7 @@ void Growth::decode(Decoder& header, Decoder& payload) {
   }
   count_older();
   if (payload.remaining() != 0) throw CorruptSnapshot("bytes follow the last stage of the window");
-  if (successor_keys_ > newest().stats().capacity || owed > std::uint64_t{kMostOwed} + 1 ||
+  if (successor_keys_ > newest().planned().capacity || owed > std::uint64_t{kMostOwed} + 1 ||
       (owed != 0 && (stages_.size() > 1 || live_keys() > 0 || successor_keys_ > 0)))
     throw CorruptSnapshot("the window asks for a stage that cannot follow those it has");
   if (owed != 0) afresh_ = static_cast<std::uint32_t>(owed - 1);

@@ -66,6 +66,7 @@ class AgePartitioned {
 
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
+  PlannedFor planned() const noexcept { return {params_.capacity, params_.target_fpr}; }
   std::uint64_t bytes() const noexcept {
     return memory_.taken() + stale_.taken() + taken_by(written_);
   }

@@ -201,7 +201,6 @@ FilterStats ShardedFilter::stats() const {
   for (const AnyFilter& shard : shards_) {
     const FilterStats stats = shard.stats();
     all.keys += stats.keys;
-    all.capacity += stats.capacity;
     all.target_fpr = stats.target_fpr;
     all.predicted_fpr += stats.predicted_fpr / count_;
     all.planned_fpr += stats.planned_fpr / count_;
@@ -211,10 +210,21 @@ FilterStats ShardedFilter::stats() const {
     all.forget_misses += stats.forget_misses;
     all.forget_kept += stats.forget_kept;
   }
-  // Of the shards' own capacity a part is there for chance.
-  if (all.capacity > 0 && keys_ > 0) all.capacity = keys_;
+  all.capacity = planned().capacity;
   all.forgotten += forgotten_ - taken_back_;
   all.forget_misses += forget_misses_;
+  return all;
+}
+
+PlannedFor ShardedFilter::planned() const {
+  PlannedFor all;
+  for (const AnyFilter& shard : shards_) {
+    const PlannedFor planned = shard.planned();
+    all.capacity += planned.capacity;
+    all.fpr += planned.fpr / count_;
+  }
+  // Of the shards' own capacity a part is there for chance.
+  if (all.capacity > 0 && keys_ > 0) all.capacity = keys_;
   return all;
 }
 

@@ -68,6 +68,7 @@ class ShardedFilter {
   Params params() const;
   FilterPromises promises() const noexcept;
   FilterStats stats() const;
+  PlannedFor planned() const;
   // Of 64 shards at most, each of which knows its own.
   std::uint64_t bytes() const noexcept;
   MemoryResource& memory() const noexcept { return shards_.get_allocator().resource(); }
