@@ -320,6 +320,7 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
                               Words words) {
   constexpr double kStep = 1.02;
   constexpr int kMostSteps = 700;  // a million times
+  constexpr int kMostBeyond = 16;  // past an estimate, which is off by one or two
   Plan plan{.filter = std::string(family.text), .target_fpr = fpr};
   const std::uint64_t distance = keys.value_or(kStandardCapacity);
   const auto forecast_now = [&] {
@@ -355,12 +356,17 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
     plan.keys = kFar;
     const std::string large = fmt::format(
         "{},{}", plan.filter, forecast_filter(plan.filter, plan.wish()).settings.text());
-    step = 1 + greatest(0, kMostSteps, [&](int index) {
+    // Tables beyond the largest there is are all alike.
+    const double farthest = static_cast<double>(kMostKeys) / static_cast<double>(distance);
+    const int most =
+        std::clamp(1 + static_cast<int>(std::log(farthest) / std::log(kStep)), 1, kMostSteps);
+    step = 1 + greatest(0, most, [&](int index) {
              const double nearer = static_cast<double>(kFar) * std::pow(kStep, -index);
              const Wish wish{.keys = static_cast<std::uint64_t>(nearer)};
              return forecast_filter(large, wish).fnr > *request_.fnr;
            });
-    while (step <= kMostSteps && forgets_at(step)) ++step;
+    for (const int last = std::min(most, step + kMostBeyond); step <= last && forgets_at(step);)
+      ++step;
     while (step > 1 && !forgets_at(step - 1)) --step;
   }
   judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) { return at(step); }), words);
