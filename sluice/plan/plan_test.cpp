@@ -189,6 +189,15 @@ TEST(Plan, SaysSoonThatNothingForgetsSoLittle) {
   EXPECT_LT(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC, 0.1);
 }
 
+// What is listed as feasible holds as many keys, and lets as few repeats through, as was asked for.
+TEST(Plan, NothingIsFeasibleThatHoldsLess) {
+  for (const std::uint64_t keys : {std::uint64_t{100'000'000'000}, ~std::uint64_t{0}})
+    for (const Plan& candidate : plan({.expect = keys}).candidates)
+      EXPECT_TRUE(!candidate.feasible() || candidate.holds >= keys) << candidate.filter;
+  for (const Plan& candidate : plan({.fnr = 0.05, .memory = 64 * kMiB}).candidates)
+    EXPECT_TRUE(!candidate.feasible() || candidate.fnr <= 0.05) << candidate.filter;
+}
+
 // Where nearly all that is new is lost, nothing is delivered and nothing ages.
 TEST(Plan, KeepsWindowsOfDeliveriesGoing) {
   for (const double fpr : {0.2, 0.5, 0.9, 0.99}) {

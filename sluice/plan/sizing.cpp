@@ -241,6 +241,8 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
           sure_of(fpr, plan.target_fpr,
                   [&](double) { return forecast_filter(plan.filter, plan.wish()); }),
           words);
+    if (plan.feasible() && keys && plan.holds < *keys)
+      plan.why_not = fmt::format("holds {} keys at most", format_count(plan.holds));
     // The error asked for stays what the filter is held to.
     if (plan.target_fpr != fpr) plan.table = table_of(plan.settings, plan.filter);
     if (!plan.table.empty()) plan.target_fpr = fpr;
@@ -409,7 +411,7 @@ std::string Sizing::what_is_amiss(const Plan& plan, double asked, const Forecast
   const auto itself = [](double value) { return value; };
   if (!std::isfinite(made.fpr) || !std::isfinite(made.fnr) || plan.holds == 0)
     return "nothing can be said of it";
-  if (above(plan.fnr, request_.fnr) && !memory_alone(request_))
+  if (above(plan.fnr, request_.fnr))
     return say("lets {} of repeats through", format_probability, plan.fnr);
   if (above(made.fpr, asked)) return say("errs at {}", format_probability, made.fpr);
   if (request_.memory && plan.bytes + request_.beside > *request_.memory)
