@@ -202,6 +202,8 @@ DedupRequest understand(const DedupFlags& flags) {
   request.options.strict = flags.strict;
   request.options.invert = flags.invert;
   request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
+  if (request.options.most_record_bytes == 0)
+    throw BadParameters("--max-record 0 refuses every record: give 1 or more");
   request.filter = flags.filter;
   if (!flags.expect.empty()) {
     request.wish.keys = parse_count("--expect", flags.expect);
