@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "sluice/base/quantity.hpp"
+#include "sluice/filters/share_range.hpp"
 #include "sluice/plan/sizing.hpp"
 
 namespace sluice::planning {
@@ -219,6 +220,11 @@ class Search {
     const auto give_way = [&](const char* field, std::optional<double> PlanRequest::*member,
                               double needed) {
       if (!(request_.*member) || *(request_.*member) >= needed) return;
+      if (member != &PlanRequest::lines && !can_be_asked(needed)) {
+        (open.*member).reset();
+        join(also, fmt::format("without `{}`", field), " ");
+        return;
+      }
       open.*member = needed;
       join(also, fmt::format("`{}` {:g}", field, needed), " ");
     };

@@ -295,7 +295,9 @@ PlanRequest promised(const Planning& planning) {
   const Plan& plan = planning.choice();
   PlanRequest request = planning.request;
   const bool alone = memory_alone(request);
-  request.memory = plan.bytes + request.beside;
+  // Without a rate a window of time grows with what comes: there is no limit to promise.
+  const bool grows = plan.window && plan.window->by_time() && !request.rate && !request.expect;
+  if (!grows) request.memory = plan.bytes + request.beside;
   if (can_be_asked(plan.fpr)) request.fpr = plan.fpr;
   if (alone && !plan.window) return request;
   request.window = plan.window ? plan.window : request.window;

@@ -198,6 +198,21 @@ TEST(Plan, NothingIsFeasibleThatHoldsLess) {
     EXPECT_TRUE(!candidate.feasible() || candidate.fnr <= 0.05) << candidate.filter;
 }
 
+// What a plan promises, and what it proposes instead, can be asked for.
+TEST(Plan, PromisesAndProposalsCanBePlanned) {
+  for (const std::uint64_t size : {std::uint64_t{12}, std::uint64_t{600'000'000'000}}) {
+    const Planning first = plan({.window = WindowSpec{WindowSpec::Kind::time, size}});
+    ASSERT_TRUE(first.chosen);
+    const Planning again = plan(promised(first));
+    ASSERT_TRUE(again.chosen);
+    EXPECT_EQ(again.choice().filter, first.choice().filter);
+    EXPECT_EQ(again.choice().bytes, first.choice().bytes);
+  }
+  const Planning none =
+      plan({.window = last(1), .npws = 1e-50, .memory = 9'000'000'000'000, .beside = kBufferBytes});
+  for (const NearRequest& near : none.nearest) EXPECT_TRUE(plan(near.request).chosen) << near.value;
+}
+
 // Where nearly all that is new is lost, nothing is delivered and nothing ages.
 TEST(Plan, KeepsWindowsOfDeliveriesGoing) {
   for (const double fpr : {0.2, 0.5, 0.9, 0.99}) {
