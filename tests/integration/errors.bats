@@ -25,8 +25,9 @@ load helper
   refused 2 dedup input --seed -1
   says --seed
   refused 2 dedup input --max-record 1M
-  refused 2 dedup input --max-record 0
   says "1MiB" "1MB"
+  refused 2 dedup input --max-record 0
+  says --max-record
 }
 
 @test "an empty value is refused, not ignored" {
