@@ -27,13 +27,6 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-// Lost records for each one remembered: the lost ones are not among the keys. Where all are lost
-// there is nothing to count them by: a million to one stands for more.
-double odds(double fpr) {
-  constexpr double kMost = 1e6;
-  return fpr < kMost / (kMost + 1) ? fpr / (1 - fpr) : kMost;
-}
-
 std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t records,
                       std::string_view fate) {
   return fmt::format("  {:<11} {:>15}  {:>5.1f} %  {}\n", name, format_count(count),
@@ -121,12 +114,17 @@ std::string error_row(const DedupReport& report) {
   const bool growth_failed = filter.over_target && report.window && report.window->growths > 0 &&
                              filter.planned_fpr > filter.target_fpr;
   return fmt::format(
-      "  error       predicted false positives {} at this fill (target {}{}); about {} "
+      "  error       predicted false positives {} at this fill (target {}{}){}; about {} "
       "distinct records lost so far{}\n",
       format_probability(filter.predicted_fpr), format_probability(filter.target_fpr),
       growth_failed ? fmt::format(", which growth could not hold: {} when full",
                                   format_probability(filter.planned_fpr))
                     : "",
+      report.over_target_records == 0
+          ? ""
+          : fmt::format(", was above the target for {} records, at most {}",
+                        format_count(report.over_target_records),
+                        format_probability(report.worst_fpr)),
       report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
@@ -187,15 +185,8 @@ std::string in_short(const Audit::Report& audit) {
 
 }  // namespace
 
-void LossMeter::update(std::uint64_t distinct, double predicted_fpr) {
-  const double added = static_cast<double>(distinct - distinct_);
-  expected_lost_ += added * (odds(predicted_fpr_) + odds(predicted_fpr)) / 2;
-  distinct_ = distinct;
-  predicted_fpr_ = predicted_fpr;
-}
-
 double expected_wrong(std::uint64_t missing, double predicted_fpr) {
-  return static_cast<double>(missing) * odds(predicted_fpr);
+  return static_cast<double>(missing) * loss_odds(predicted_fpr);
 }
 
 double bits_per_key(const FilterStats& stats) {
@@ -283,7 +274,9 @@ std::string as_json(const DedupReport& report) {
       .field("target_fpr", report.filter.target_fpr)
       .field("predicted_fpr", report.filter.predicted_fpr)
       .field("expected_lost", report.expected_lost)
-      .field("over_target", report.filter.over_target);
+      .field("over_target", report.filter.over_target || report.over_target_records > 0)
+      .field("over_target_records", report.over_target_records)
+      .field("worst_fpr", report.worst_fpr);
   json.begin("parameters");
   for (const auto& [name, value] : report.settings.pairs()) json.field(name, value);
   json.end().end().end();

@@ -15,22 +15,6 @@
 
 namespace sluice::cli {
 
-// How many distinct records the filter will have lost, by its own prediction: the sum over the run
-// of the chance of a false positive at the fill of the moment.
-class LossMeter {
- public:
-  explicit LossMeter(double predicted_fpr) : predicted_fpr_(predicted_fpr) {}
-  // `distinct`: records judged so since the start. Between two calls the error is taken to change
-  // in a straight line.
-  void update(std::uint64_t distinct, double predicted_fpr);
-  double expected_lost() const noexcept { return expected_lost_; }
-
- private:
-  std::uint64_t distinct_ = 0;
-  double predicted_fpr_;
-  double expected_lost_ = 0;
-};
-
 struct WindowReport {
   WindowSpec spec;
   bool refreshed = false;
@@ -59,6 +43,8 @@ struct DedupReport {
   Settings settings;
   FilterStats filter;
   double expected_lost = 0;
+  std::uint64_t over_target_records = 0;  // judged while it erred more often than its target
+  double worst_fpr = 0;
   HashKind hash = HashKind::xxh3;
   double seconds = 0;
   std::uint64_t memory_bytes = 0;  // peak resident size of the process

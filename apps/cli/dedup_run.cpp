@@ -32,11 +32,6 @@ using Clock = std::chrono::steady_clock;
 // duplicates, and saving some tens of megabytes costs nothing beside that.
 constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chrono::seconds(30));
 
-// How often the prediction is asked whether it still holds, in records: a sixteenth of what the
-// filter is planned for, within these bounds.
-constexpr std::uint64_t kLookEveryAtLeast = 1 << 10;
-constexpr std::uint64_t kLookEveryAtMost = 1 << 16;
-
 // Some milliseconds' worth: the next record, or the signal to stop, need not wait longer. By the
 // most in all, an error of 10^-7 would be known.
 constexpr std::uint64_t kGhostsAtOnce = 1 << 15;
@@ -93,11 +88,9 @@ class Run {
   std::optional<FileSink> held_;
   std::optional<FileSink> late_;
   std::optional<Dedup> dedup_;
-  LossMeter losses_;
   Progress progress_;
   std::optional<ForgetReport> forgotten_;
   Clock::time_point start_ = Clock::now();
-  std::uint64_t next_look_ = 0;  // in records
   bool warned_ = false;
   bool running_ = true;
   std::uint64_t seen_records_ = 0;  // when it was last our turn
@@ -142,7 +135,6 @@ Run::Run(const DedupRequest& request)
                         priors_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
-      losses_(judge_.filter().stats().predicted_fpr),
       progress_(bytes_in_all(inputs_)) {
   if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
@@ -243,7 +235,7 @@ void Run::save_state() {
 }
 
 bool Run::between() {
-  if (dedup_->counts().records >= next_look_) look_at_error();
+  if (!warned_ && judge_.meter().was_over()) look_at_error();
   if (state_file_ && checkpoint_due()) checkpoint();
   if (judge_.audit() != nullptr) ask_ghosts_when_idle();
   if (signals_.asked()) tell();
@@ -251,16 +243,22 @@ bool Run::between() {
   return signals_.received() == 0;
 }
 
-// The model costs microseconds, so it is asked now and then, often enough for the sum of losses
-// too.
 void Run::look_at_error() {
   const FilterStats stats = judge_.filter().stats();
-  losses_.update(dedup_->counts().distinct, stats.predicted_fpr);
-  next_look_ = dedup_->counts().records +
-               std::clamp(stats.capacity / 16, kLookEveryAtLeast, kLookEveryAtMost);
-  if (warned_ || stats.target_fpr == 0 || stats.predicted_fpr <= stats.target_fpr) return;
+  const std::uint64_t records = judge_.meter().over_target(stats);
+  if (warned_ || records == 0) return;
   warned_ = true;
   progress_.clear();
+  if (stats.predicted_fpr <= stats.target_fpr) {
+    warn(
+        "dedup",
+        fmt::format("the filter's predicted false-positive rate was above the target of {} for {} "
+                    "records, at most {}: more keys came at once than it was planned for; plan for "
+                    "the highest rate, with --rate or --expect",
+                    format_probability(stats.target_fpr), format_count(records),
+                    format_probability(judge_.meter().worst_fpr(stats))));
+    return;
+  }
   // A series of filters errs more with each that it adds, though none is overfull.
   const bool overfull = stats.keys > stats.capacity && stats.capacity > 0;
   warn("dedup",
@@ -378,14 +376,17 @@ std::optional<InferReport> report_of(const RecordInference* of_records, const Ju
 }
 
 DedupReport Run::report() const {
+  const FilterStats stats = judge_.filter().stats();
   const Window* window = judge_.filter().window();
   return {.counts = dedup_->counts(),
           .bytes_out = dedup_->bytes_out(),
           .filter_name = std::string(window == nullptr ? name_of(judge_.filter().kind())
                                                        : window->filter_name()),
           .settings = window == nullptr ? judge_.filter().settings() : window->filter_settings(),
-          .filter = judge_.filter().stats(),
-          .expected_lost = losses_.expected_lost(),
+          .filter = stats,
+          .expected_lost = judge_.meter().expected_lost(stats),
+          .over_target_records = judge_.meter().over_target(stats),
+          .worst_fpr = judge_.meter().worst_fpr(stats),
           .hash = judge_.hasher().kind(),
           .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
           .memory_bytes = peak_memory_bytes(),

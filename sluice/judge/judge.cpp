@@ -76,14 +76,30 @@ Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options
       filter_(std::move(filter)),
       window_(filter_.window()),
       by_arrival_(window_ != nullptr && window_->params().spec.by_time()),
-      has_prior_table_(options.infer && options.infer->table != nullptr) {
+      has_prior_table_(options.infer && options.infer->table != nullptr),
+      meter_(filter_.stats()) {
   if (options.audit) audit_.emplace(audit_of(*options.audit, hasher_, filter_), filter_);
   if (options.infer) infer_.emplace(filter_, options.infer->table, options.infer->learn);
   if (options.claims > 0) claims_.emplace(options.claims, filter_.memory());
 }
 
 std::size_t Judge::judge(const Batch& batch) {
-  check_lengths(batch, batch.digests.size());
+  const std::size_t size = batch.digests.size();
+  check_lengths(batch, size);
+  if (size <= meter_.until_look()) return judge_part(batch);
+  std::size_t judged = 0;
+  while (judged < size) {
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(size - judged, meter_.until_look()));
+    const std::size_t done = judge_part(batch.subspan(judged, count));
+    judged += done;
+    if (done < count) break;
+  }
+  return judged;
+}
+
+// No longer than the meter allows.
+std::size_t Judge::judge_part(const Batch& batch) {
   const bool timed = window_ != nullptr && !batch.times.empty();
   // Our own clock is right, whatever it says, and nothing that arrives is late.
   if (by_arrival_ && !timed) window_->arrive(batch.now);
@@ -97,6 +113,11 @@ std::size_t Judge::judge(const Batch& batch) {
     audit_->observe(told.digests, told.verdicts, told.times,
                     told.times.empty() ? std::span<bool>() : told.late);
   }
+  const std::size_t duplicates = count_duplicates(batch.verdicts.first(judged));
+  const auto late =
+      timed ? static_cast<std::size_t>(std::ranges::count(batch.late.first(judged), true)) : 0;
+  meter_.count(judged - duplicates - late, duplicates, late);
+  if (meter_.until_look() == 0) meter_.look(filter_.stats());
   return judged;
 }
 

@@ -25,6 +25,7 @@
 #include "sluice/hash/hasher.hpp"
 #include "sluice/infer/inference.hpp"
 #include "sluice/judge/claims.hpp"
+#include "sluice/judge/error_meter.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
@@ -105,6 +106,8 @@ class Judge {
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }
   const Inference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }
   const Claims* claims() const noexcept { return claims_ ? &*claims_ : nullptr; }
+  // What judge() has lost, by the filter's own prediction.
+  const ErrorMeter& meter() const noexcept { return meter_; }
   // Allocated: by the filter, the audit, inference and claims.
   std::uint64_t bytes() const noexcept;
   // Whether a table of priors speaks for keys without their own.
@@ -113,6 +116,7 @@ class Judge {
  private:
   class Memory;
   Claims& asked_claims();
+  std::size_t judge_part(const Batch& batch);
   std::size_t weigh(const Batch& batch, bool timed);
 
   Hasher hasher_;
@@ -120,6 +124,7 @@ class Judge {
   Window* window_;
   bool by_arrival_;  // a time window
   bool has_prior_table_;
+  ErrorMeter meter_;
   std::optional<Audit> audit_;
   std::optional<Inference> infer_;
   std::optional<Claims> claims_;

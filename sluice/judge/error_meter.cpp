@@ -1,0 +1,65 @@
+#include "sluice/judge/error_meter.hpp"
+
+namespace sluice {
+namespace {
+
+// Between two looks the error is taken to change in a straight line. That of a Bloom filter goes with
+// the eighth power of its keys or so: a sixteenth of them is short enough for an error of 2 %.
+constexpr std::uint64_t kLooksPerFill = 16;
+constexpr std::uint64_t kLookEveryAtLeast = 64, kLookEveryAtMost = 16384;
+
+bool is_over(const FilterStats& stats) {
+  return stats.target_fpr > 0 && stats.predicted_fpr > stats.target_fpr;
+}
+
+}  // namespace
+
+double loss_odds(double fpr) noexcept {
+  constexpr double kMost = 1e6;
+  return fpr < kMost / (kMost + 1) ? fpr / (1 - fpr) : kMost;
+}
+
+// The lost ones are not among those let through. Where most new keys are lost, few are left to tell
+// by: what they say is held against how many were held back then.
+void ErrorMeter::Losses::add(double fpr, std::uint64_t distinct,
+                             std::uint64_t duplicates) noexcept {
+  constexpr double kMostAreLost = 0.5;
+  const double lost = static_cast<double>(distinct) * loss_odds(fpr);
+  if (fpr < kMostAreLost) {
+    few += lost;
+  } else {
+    most += lost;
+    held_back += static_cast<double>(duplicates);
+  }
+}
+
+ErrorMeter::Losses ErrorMeter::losses(const FilterStats& stats) const noexcept {
+  Losses losses = losses_;
+  losses.add((predicted_fpr_ + stats.predicted_fpr) / 2, distinct_, duplicates_);
+  return losses;
+}
+
+double ErrorMeter::expected_lost(const FilterStats& stats) const noexcept {
+  const Losses all = losses(stats);
+  return all.few + std::min(all.most, all.held_back);
+}
+
+std::uint64_t ErrorMeter::over_target(const FilterStats& stats) const noexcept {
+  return over_target_ + (is_over(stats) ? distinct_ + others_ : 0);
+}
+
+double ErrorMeter::worst_fpr(const FilterStats& stats) const noexcept {
+  return std::max(worst_fpr_, stats.predicted_fpr);
+}
+
+void ErrorMeter::look(const FilterStats& stats) noexcept {
+  losses_ = losses(stats);
+  over_target_ = over_target(stats);
+  worst_fpr_ = worst_fpr(stats);
+  distinct_ = duplicates_ = others_ = 0;
+  predicted_fpr_ = stats.predicted_fpr;
+  const std::uint64_t keys = stats.capacity > 0 ? stats.capacity : stats.keys;
+  next_look_ = std::clamp(keys / kLooksPerFill, kLookEveryAtLeast, kLookEveryAtMost);
+}
+
+}  // namespace sluice
