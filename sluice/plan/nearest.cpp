@@ -118,6 +118,7 @@ class Search {
     std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
     for_each_feasible(open, [&](const Plan& plan) { bytes = std::min(bytes, plan.bytes); });
     if (bytes == std::numeric_limits<std::uint64_t>::max()) return;
+    if (bytes > kMostMemory - std::min(request_.beside, kMostMemory)) return;
     const std::string text = size_text(bytes + request_.beside);
     open = request_;
     open.memory = parse_size("`memory`", text);

@@ -295,9 +295,12 @@ PlanRequest promised(const Planning& planning) {
   const Plan& plan = planning.choice();
   PlanRequest request = planning.request;
   const bool alone = memory_alone(request);
-  // Without a rate a window of time grows with what comes: there is no limit to promise.
-  const bool grows = plan.window && plan.window->by_time() && !request.rate && !request.expect;
-  if (!grows) request.memory = plan.bytes + request.beside;
+  // What grows with what comes has no limit to promise: a window of time without a rate, a set
+  // without a number of keys.
+  const bool grows = !request.rate && !request.expect &&
+                     (request.window ? request.window->by_time() : !request.memory);
+  const std::uint64_t bytes = plan.bytes + request.beside;
+  if (!grows && bytes <= kMostMemory) request.memory = bytes;
   if (can_be_asked(plan.fpr)) request.fpr = plan.fpr;
   if (alone && !plan.window) return request;
   request.window = plan.window ? plan.window : request.window;

@@ -208,6 +208,13 @@ TEST(Plan, PromisesAndProposalsCanBePlanned) {
     EXPECT_EQ(again.choice().filter, first.choice().filter);
     EXPECT_EQ(again.choice().bytes, first.choice().bytes);
   }
+  for (const PlanRequest& request :
+       {PlanRequest{}, PlanRequest{.window = last(17'592'186'044'416), .fpr = 0.9},
+        PlanRequest{.window = seconds(168), .fpr = 0.999, .fnr = 0.999, .slack = 4.5e-6}}) {
+    const Planning first = plan(request);
+    ASSERT_TRUE(first.chosen);
+    EXPECT_EQ(plan(promised(first)).choice().filter, first.choice().filter);
+  }
   const Planning none =
       plan({.window = last(1), .npws = 1e-50, .memory = 9'000'000'000'000, .beside = kBufferBytes});
   for (const NearRequest& near : none.nearest) EXPECT_TRUE(plan(near.request).chosen) << near.value;
