@@ -53,6 +53,9 @@ constexpr ParameterInfo kKnown[] = {
 constexpr const char* kFillsUp =
     "filter 'reservoir' would fill up with one filter and one reset: it takes more of either";
 
+// More than any stream brings; a count of them never wraps around.
+constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 61;
+
 const char* what_is_wrong(const Reservoir::Params& params) {
   if (params.bits == 0 || params.bits % 64 != 0 || params.bits / 8 > kMostBytes)
     return "filter 'reservoir' takes a table of 8 bytes to 64 TiB, in whole words of 8 bytes";
@@ -406,6 +409,7 @@ Reservoir Reservoir::decode(Decoder& header, Decoder& payload, MemoryResource& m
   const std::uint64_t records = header.u64();
   const std::uint64_t state = header.u64();
   if (const char* wrong = what_is_wrong(params)) throw CorruptSnapshot(wrong);
+  if (records >= kMostRecords) throw CorruptSnapshot("filter 'reservoir' claims too many records");
   payload.expect_remaining(params.bits / 8, "the table of filter 'reservoir'");
   Reservoir filter(params, memory);
   filter.table_.decode(payload);

@@ -10,8 +10,8 @@
 namespace sluice {
 namespace {
 
-// Stamps are times or numbers within 62 bits of zero.
-constexpr std::uint64_t kMostAge = (std::uint64_t{1} << 63) - 1;
+// Stamps are times or numbers within 62 bits of zero, so that no difference overflows.
+constexpr ShortList::Stamp kOldest = -(ShortList::Stamp{1} << 62);
 
 bool before(const Digest& a, const Digest& b) noexcept {
   return a.lo != b.lo ? a.lo < b.lo : a.hi < b.hi;
@@ -103,7 +103,8 @@ void ShortList::erase(std::size_t at) noexcept {
 }
 
 void ShortList::shift(Stamp by) noexcept {
-  for (Stamp& stamp : std::span(stamps_of(data_, room_), size_)) stamp += by;
+  for (Stamp& stamp : std::span(stamps_of(data_, room_), size_))
+    if (__builtin_add_overflow(stamp, by, &stamp) || stamp < kOldest) stamp = kOldest;
 }
 
 void ShortList::erase_before(Stamp oldest) noexcept {
@@ -140,7 +141,8 @@ void ShortList::decode(Decoder& from, std::size_t most, Stamp newest) {
     if (size_ > 0 && !before(data_[size_ - 1], digest))
       throw CorruptSnapshot("the short list of keys is out of order");
     const std::uint64_t age = from.varint();
-    if (age > kMostAge) throw CorruptSnapshot("the short list has a key older than any can be");
+    if (age > static_cast<std::uint64_t>(newest) - static_cast<std::uint64_t>(kOldest))
+      throw CorruptSnapshot("the short list has a key older than any can be");
     data_[size_] = digest;
     stamps_of(data_, room_)[size_] = newest - static_cast<Stamp>(age);
   }

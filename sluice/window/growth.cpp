@@ -1,14 +1,10 @@
 #include "sluice/window/growth.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
 
 #include "sluice/base/error.hpp"
-#include "sluice/filters/catalogue.hpp"
 
 namespace sluice {
 namespace {
@@ -27,14 +23,10 @@ constexpr std::size_t kFewStages = 5;
 // keys, would be. More than the headroom of such a one, or it would be replaced in turn.
 constexpr double kTooLargeForLive = 1.3;
 constexpr double kHeadroom = 1.25;
-// More stages than any plan leads to: each doubles at least once in a while.
-constexpr std::uint32_t kMostStages = 4096;
 // Where memory is limited: the smallest stage worth having, as a part of the first, and by what part
 // one that does not fit is made smaller.
 constexpr std::uint64_t kLeastPart = 8;
 constexpr std::uint64_t kSmallerBy = 8;
-// Generations that a new start may be late by and still be the same.
-constexpr std::uint32_t kMostOwed = 1u << 16;
 // Below this no filter distinguishes budgets.
 constexpr double kLeastFpr = 1e-12;
 // By what the error of a stage is raised until a filter can reach it.
@@ -173,8 +165,11 @@ std::uint64_t Growth::keys_that_fit() const {
 std::uint64_t Growth::next_keys() const {
   const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
   const std::uint64_t live = live_keys();
-  return std::clamp(at_this_rate, std::max(plan_.keys, live / kLeastShare),
-                    std::max(plan_.keys, live * kMostSteps));
+  return std::clamp(at_this_rate, std::max(plan_.keys, live / kLeastShare), most_keys_of_next());
+}
+
+std::uint64_t Growth::most_keys_of_next() const {
+  return std::max({plan_.keys, live_keys() * kMostSteps, successor_keys_});
 }
 
 std::uint64_t Growth::room(const Stage& stage) const {
@@ -393,65 +388,6 @@ FilterStats Growth::stats() const {
   constexpr double kRounding = 1e-6;
   all.over_target = growths_ > 0 && all.planned_fpr > plan_.fpr * (1 + kRounding);
   return all;
-}
-
-void Growth::encode_header(Encoder& to) const {
-  to.varint(growths_);
-  to.varint(generation_keys_);
-  to.varint(successor_keys_);
-  to.varint(afresh_ ? std::uint64_t{*afresh_} + 1 : 0);
-  to.varint(stages_.size());
-  for (const Stage& stage : stages_) {
-    BytesEncoder fields;
-    stage.filter.encode_header(fields);
-    CountingEncoder payload;
-    stage.filter.encode_payload(payload);
-    to.u16(static_cast<std::uint16_t>(stage.filter.kind()));
-    to.u16(stage.filter.version());
-    to.varint(stage.written);
-    to.varint(payload.count());
-    to.varint(fields.written().size());
-    to.bytes(fields.written());
-  }
-}
-
-void Growth::encode_payload(Encoder& to) const {
-  for (const Stage& stage : stages_) stage.filter.encode_payload(to);
-}
-
-void Growth::decode(Decoder& header, Decoder& payload) {
-  growths_ = header.varint();
-  generation_keys_ = header.varint();
-  successor_keys_ = header.varint();
-  const std::uint64_t owed = header.varint();
-  const std::uint64_t count = header.varint();
-  if (count == 0 || count > kMostStages)
-    throw CorruptSnapshot(
-        fmt::format("a window has {} stages: there should be 1 to {}", count, kMostStages));
-  stages_.clear();
-  ++changes_;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint16_t kind = header.u16();
-    const std::uint16_t version = header.u16();
-    const std::uint64_t written = header.varint();
-    const std::uint64_t payload_bytes = header.varint();
-    const std::uint64_t field_bytes = header.varint();
-    if (payload_bytes > payload.remaining() || field_bytes > header.remaining())
-      throw CorruptSnapshot(fmt::format("stage {} of the window is not there whole", i));
-    PartDecoder fields(header, field_bytes);
-    PartDecoder part(payload, payload_bytes);
-    AnyFilter filter = decode_filter(kind, version, fields, part, memory());
-    if (fields.remaining() != 0 || part.remaining() != 0 || !filter.ages() ||
-        (!stages_.empty() && filter.generations() != generations()))
-      throw CorruptSnapshot(fmt::format("stage {} of the window is none", i));
-    stages_.push_back({std::move(filter), written});
-  }
-  count_older();
-  if (payload.remaining() != 0) throw CorruptSnapshot("bytes follow the last stage of the window");
-  if (successor_keys_ > newest().planned().capacity || owed > std::uint64_t{kMostOwed} + 1 ||
-      (owed != 0 && (stages_.size() > 1 || live_keys() > 0 || successor_keys_ > 0)))
-    throw CorruptSnapshot("the window asks for a stage that cannot follow those it has");
-  if (owed != 0) afresh_ = static_cast<std::uint32_t>(owed - 1);
 }
 
 }  // namespace sluice

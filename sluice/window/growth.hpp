@@ -75,6 +75,8 @@ class Growth {
   bool forget(const Digest& digest) noexcept;
   unsigned generations() const { return stages_.back().filter.generations(); }
   std::uint64_t live_keys() const;
+  // No successor is made for more.
+  std::uint64_t most_keys_of_next() const;
   // What it takes beside its first stage, as long as there is no other.
   static constexpr std::uint64_t own_bytes() noexcept { return sizeof(Growth) + sizeof(Stage); }
   // Of all stages together.
@@ -102,6 +104,9 @@ class Growth {
     AnyFilter filter;
     std::uint64_t written = 0;  // since it was made
   };
+
+  // Generations that a new start may be late by and still be the same.
+  static constexpr std::uint32_t kMostOwed = 1u << 16;
 
   double share_left() const;
   void settle();

@@ -32,6 +32,10 @@ class Window {
   static constexpr FilterPromises kPromises{.fixed_memory = false};
   // What a stage of a time window without a known rate starts with.
   static constexpr std::uint64_t kFirstKeys = std::uint64_t{1} << 16;
+  static constexpr std::size_t kMostFilterText = 4096;
+  // A window whose table takes more than this gets it when it is made: so much is not asked for in
+  // the middle of a stream, nor by a state of a few hundred bytes.
+  static constexpr std::uint64_t kMostListedPlan = std::uint64_t{256} << 20;
 
   struct Params {
     WindowSpec spec;
@@ -87,7 +91,8 @@ class Window {
   // where the filter has to be copied for it.
   Verdict peek(const Digest& digest, Nanoseconds time) const;
 
-  // The caller's own clock says `time`: the records that follow through observe() happen then.
+  // The caller's own clock says `time`: the records that follow through observe() happen then. Count
+  // windows look at no time.
   void arrive(Nanoseconds time);
 
   // The verbs of every filter. Those of a time window happen now. One key alone throws NoMemory
@@ -157,6 +162,9 @@ class Window {
 
   Window(std::shared_ptr<const Blueprint> blueprint, MemoryResource& memory) noexcept
       : blueprint_(std::move(blueprint)), list_(memory) {}
+  // Throws NoMemory when the resource could never hold its table.
+  void check_budget() const;
+  void check_stages_to_come(std::uint64_t payload_bytes) const;
   void start_table();
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts,

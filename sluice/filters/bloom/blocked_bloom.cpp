@@ -18,6 +18,8 @@ const char* what_is_wrong(const BlockedBloom::Params& params) {
            "of 64 bytes";
   if (params.probes != 8 && params.probes != 16)
     return "filter 'bloom' with layout=blocked takes 8 or 16 probes";
+  if (params.capacity == 0 || params.capacity > kMostBloomKeys)
+    return "filter 'bloom' is planned for 1 to 2^44 keys";
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "filter 'bloom' takes a target error above 0 and below 1";
   return nullptr;

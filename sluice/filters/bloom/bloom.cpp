@@ -22,6 +22,8 @@ const char* what_is_wrong(const Bloom::Params& params) {
     return "filter 'bloom' takes a table of 8 bytes to 64 TiB, in whole words of 8 bytes";
   if (params.probes == 0 || params.probes > model::kMostProbes)
     return "filter 'bloom' with layout=classic takes 1 to 64 probes";
+  if (params.capacity == 0 || params.capacity > kMostBloomKeys)
+    return "filter 'bloom' is planned for 1 to 2^44 keys";
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "filter 'bloom' takes a target error above 0 and below 1";
   return nullptr;

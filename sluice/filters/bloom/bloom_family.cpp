@@ -36,7 +36,7 @@ constexpr ParameterInfo kBloomParameters[] = {
 
 // A capacity that a table of a given size turned out to have; even a hopeless one holds a key.
 std::uint64_t capacity_of(double keys) {
-  return std::max<std::uint64_t>(static_cast<std::uint64_t>(keys), 1);
+  return static_cast<std::uint64_t>(std::clamp(keys, 1.0, static_cast<double>(kMostBloomKeys)));
 }
 
 // A size that the model asks for, before it becomes a whole number that could wrap.
@@ -176,10 +176,8 @@ BloomSize bloom_size(std::string_view filter, const BloomWish& wish, std::uint64
     const double places = static_cast<double>(size.places);
     if (wish.keys && !wish.probes)
       size.probes = model::bloom_probes(places, static_cast<double>(keys));
-    // Even a hopeless table holds a key.
-    size.capacity = wish.keys ? keys
-                              : static_cast<std::uint64_t>(std::max(
-                                    1.0, model::bloom_keys(places, size.probes, wish.fpr)));
+    size.capacity =
+        wish.keys ? keys : capacity_of(model::bloom_keys(places, size.probes, wish.fpr));
     return size;
   }
   const double steps = model::bloom_bits(size.probes, static_cast<double>(keys), wish.fpr) /

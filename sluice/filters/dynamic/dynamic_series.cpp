@@ -244,11 +244,29 @@ DynamicPieces::DynamicPieces(Decoder& header, Decoder& payload, MemoryResource& 
     throw CorruptSnapshot("the filters of 'dynamic' take other bytes than their number says");
 }
 
+namespace {
+
+// With `tighten` the shape of later ones depends on how this machine rounds, so they are only like
+// it. Many small ones would make the next a very large one.
+bool is_planned(const DynamicShape& shape, const Dynamic::Params& params, std::size_t index) {
+  if (params.tighten == 0 || index == 0) return shape == params.shape(0);
+  const auto is_like = [](std::uint64_t one, std::uint64_t other) {
+    return one <= other + other / 16 && other <= one + one / 16;
+  };
+  try {
+    const DynamicShape planned = params.shape(index);
+    return is_like(shape.bits, planned.bits) && is_like(shape.capacity, planned.capacity);
+  } catch (const BadParameters&) {
+    return false;  // none is so large
+  }
+}
+
+}  // namespace
+
 DynamicPiece DynamicPieces::next() {
   assert(left() > 0);
   DynamicPiece piece = decode_piece(payload_, header_.params.forget, memory_);
-  // With `tighten` later ones depend on rounding, so what was written counts.
-  if ((header_.params.tighten == 0 || read_ == 0) && piece.shape != header_.params.shape(0))
+  if (!is_planned(piece.shape, header_.params, read_))
     throw CorruptSnapshot("a filter of 'dynamic' is of another size than its parameters say");
   ++read_;
   return piece;

@@ -14,7 +14,10 @@ namespace {
 
 constexpr std::uint64_t kFewestSlots = 64;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
-constexpr unsigned kMostGenerations = 1u << 24;
+// Each has a count of its own, also when the table is small: 8 MiB of them at most.
+constexpr unsigned kMostGenerations = 1u << 20;
+// More than ever pass.
+constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 61;
 constexpr unsigned kStandardGenerations = 1000;
 constexpr const char* kTable = "the table of filter 'exact-window'";
 
@@ -23,7 +26,7 @@ constexpr const char* kTable = "the table of filter 'exact-window'";
 constexpr std::uint64_t kSweepStep = 8;
 
 constexpr ParameterInfo kKnown[] = {
-    {"generations", "generations a window is cut into; slack is one of them", "0 to 2^24", "1000"},
+    {"generations", "generations a window is cut into; slack is one of them", "0 to 2^20", "1000"},
     {"keys", "keys to make room for from the start", "0 to 2^40", "the window, or none"},
 };
 
@@ -41,7 +44,7 @@ void check(const ExactWindow::Params& params) {
   if (params.expected_keys > kMostKeys)
     throw BadParameters("filter 'exact-window' takes at most 2^40 expected keys");
   if (params.generations > kMostGenerations)
-    throw BadParameters("filter 'exact-window' takes 0 to 2^24 generations");
+    throw BadParameters("filter 'exact-window' takes 0 to 2^20 generations");
 }
 
 }  // namespace
@@ -274,7 +277,7 @@ ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload, MemoryResourc
   params.expected_keys = header.u64();
   const std::uint64_t now = header.u64(), swept = header.u64();
   refuse(params.generations > kMostGenerations || params.expected_keys > kMostKeys ||
-         now <= params.generations);
+         now <= params.generations || now >= kMostTicks);
   const auto lives = [&](const Entry& entry) {
     return now - entry.generation <= params.generations;
   };

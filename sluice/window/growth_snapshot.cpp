@@ -1,0 +1,77 @@
+// The stages of a window as bytes, and back.
+#include <fmt/format.h>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/window/growth.hpp"
+
+namespace sluice {
+namespace {
+
+// More stages than any stream leads to: each is for an eighth of what is live at least, so that 259
+// lie between one key and 2^44, and a few are followed by smaller ones.
+constexpr std::uint32_t kMostStages = 512;
+
+}  // namespace
+
+void Growth::encode_header(Encoder& to) const {
+  to.varint(growths_);
+  to.varint(generation_keys_);
+  to.varint(successor_keys_);
+  to.varint(afresh_ ? std::uint64_t{*afresh_} + 1 : 0);
+  to.varint(stages_.size());
+  for (const Stage& stage : stages_) {
+    BytesEncoder fields;
+    stage.filter.encode_header(fields);
+    CountingEncoder payload;
+    stage.filter.encode_payload(payload);
+    to.u16(static_cast<std::uint16_t>(stage.filter.kind()));
+    to.u16(stage.filter.version());
+    to.varint(stage.written);
+    to.varint(payload.count());
+    to.varint(fields.written().size());
+    to.bytes(fields.written());
+  }
+}
+
+void Growth::encode_payload(Encoder& to) const {
+  for (const Stage& stage : stages_) stage.filter.encode_payload(to);
+}
+
+void Growth::decode(Decoder& header, Decoder& payload) {
+  growths_ = header.varint();
+  generation_keys_ = header.varint();
+  successor_keys_ = header.varint();
+  const std::uint64_t owed = header.varint();
+  const std::uint64_t count = header.varint();
+  if (count == 0 || count > kMostStages)
+    throw CorruptSnapshot(
+        fmt::format("a window has {} stages: there should be 1 to {}", count, kMostStages));
+  stages_.clear();
+  ++changes_;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint16_t kind = header.u16();
+    const std::uint16_t version = header.u16();
+    const std::uint64_t written = header.varint();
+    const std::uint64_t payload_bytes = header.varint();
+    const std::uint64_t field_bytes = header.varint();
+    if (payload_bytes > payload.remaining() || field_bytes > header.remaining())
+      throw CorruptSnapshot(fmt::format("stage {} of the window is not there whole", i));
+    PartDecoder fields(header, field_bytes);
+    PartDecoder part(payload, payload_bytes);
+    AnyFilter filter = decode_filter(kind, version, fields, part, memory());
+    if (fields.remaining() != 0 || part.remaining() != 0 || !filter.ages() ||
+        (!stages_.empty() &&
+         (filter.generations() != generations() || filter.kind() != newest().kind())))
+      throw CorruptSnapshot(fmt::format("stage {} of the window is none", i));
+    stages_.push_back({std::move(filter), written});
+  }
+  count_older();
+  if (payload.remaining() != 0) throw CorruptSnapshot("bytes follow the last stage of the window");
+  if (successor_keys_ > newest().planned().capacity || owed > std::uint64_t{kMostOwed} + 1 ||
+      (owed != 0 && (stages_.size() > 1 || live_keys() > 0 || successor_keys_ > 0)))
+    throw CorruptSnapshot("the window asks for a stage that cannot follow those it has");
+  if (owed != 0) afresh_ = static_cast<std::uint32_t>(owed - 1);
+}
+
+}  // namespace sluice

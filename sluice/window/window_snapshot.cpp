@@ -1,0 +1,155 @@
+// Windows as bytes, and back.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "sluice/window/window.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 62;
+
+}  // namespace
+
+void Window::encode_header(Encoder& to) const {
+  to.u8(static_cast<std::uint8_t>(params().spec.kind));
+  to.varint(params().spec.size);
+  to.u8(static_cast<std::uint8_t>(params().anchor));
+  to.u8(static_cast<std::uint8_t>(params().growth));
+  to.u8(static_cast<std::uint8_t>(params().listed | listed() << 1 |
+                                  blueprint_->generations_asked << 2 |
+                                  params().memory.has_value() << 3));
+  to.f64(params().fpr);
+  to.varint(params().keys.value_or(0));
+  to.varint(params().generations.value_or(0));
+  to.varint(params().max_ahead.value_or(0));
+  if (params().memory) to.varint(*params().memory);
+  to.varint(params().filter.size());
+  to.bytes(std::as_bytes(std::span(params().filter)));
+  clock_.encode(to);
+  to.varint(listed() ? static_cast<std::uint64_t>(tick_) : left_);
+  to.u8(claimant_.has_value());
+  if (claimant_) {
+    to.u64(claimant_->lo);
+    to.u64(claimant_->hi);
+  }
+  if (listed())
+    list_.encode(to, oldest(clock_.now()), newest_stamp());
+  else
+    growth_->encode_header(to);
+}
+
+void Window::encode_payload(Encoder& to) const {
+  if (!listed()) growth_->encode_payload(to);
+}
+
+std::shared_ptr<const Window::Blueprint> Window::blueprint_of_snapshot(const Params& params) {
+  try {
+    return find_blueprint(params);
+  } catch (const BadParameters& error) {
+    throw CorruptSnapshot(error.what());
+  }
+}
+
+// Later stages are made as the state says: what could not be made, or would take far more than the
+// stages that it brings, is refused now. Stages are never smaller than the first one would be, but
+// for a worse error, which makes some of them a few times smaller; and never larger than what holds
+// the most that Growth would plan for.
+void Window::check_stages_to_come(std::uint64_t payload_bytes) const {
+  constexpr std::uint64_t kMostTimes = 16, kAlwaysAllowed = std::uint64_t{16} << 20;
+  const auto check = [&](std::uint64_t bytes) {
+    if (bytes > kAlwaysAllowed && bytes / kMostTimes > payload_bytes)
+      throw CorruptSnapshot(
+          fmt::format("the window asks for stages of {} bytes and brings {} bytes of them: was its "
+                      "filter '{}' changed?",
+                      bytes, payload_bytes, params().filter));
+  };
+  check(blueprint_->table.bytes);
+  check_budget();
+  Wish next{.keys = growth_->most_keys_of_next(),
+            .fpr = blueprint_->plan.first_fpr(),
+            .generations = generations()};
+  next.brief = true;
+  std::uint64_t bytes = 0;
+  try {
+    bytes = forecast_filter(params().filter, next).bytes;
+  } catch (const BadParameters&) {
+    // Not to be had so large: then the next is as large as the first.
+  }
+  check(bytes);
+}
+
+Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
+  const std::uint64_t payload_bytes = payload.remaining();
+  const auto refuse = [](bool wrong) {
+    if (wrong) throw CorruptSnapshot("no window has these fields");
+  };
+  Params params;
+  const std::uint8_t kind = header.u8();
+  params.spec.size = header.varint();
+  const std::uint8_t anchor = header.u8();
+  const std::uint8_t growth = header.u8();
+  const std::uint8_t form = header.u8();
+  refuse(kind < 1 || kind > 3 || anchor > 1 || growth < 1 || growth > 2 || form > 15 ||
+         (form & 3) == 2);
+  params.listed = (form & 1) != 0;
+  const bool listed = (form & 2) != 0;
+  params.spec.kind = static_cast<WindowSpec::Kind>(kind);
+  params.anchor = static_cast<Anchor>(anchor);
+  params.growth = static_cast<Growth::By>(growth);
+  params.fpr = header.f64();
+  if (const std::uint64_t keys = header.varint()) params.keys = keys;
+  const std::uint64_t generations = header.varint();
+  refuse(generations > std::numeric_limits<unsigned>::max());
+  params.generations = static_cast<unsigned>(generations);
+  if (const std::uint64_t ahead = header.varint()) params.max_ahead = ahead;
+  if ((form & 8) != 0) params.memory = header.varint();
+  const std::uint64_t length = header.varint();
+  refuse(length > kMostFilterText || length > header.remaining());
+  params.filter.resize(length);
+  header.bytes(std::as_writable_bytes(std::span(params.filter)));
+  Params asked = params;
+  if ((form & 4) == 0) asked.generations.reset();
+  Window window(blueprint_of_snapshot(asked), memory);
+  if (params.listed && !window.params().listed)
+    throw CorruptSnapshot(
+        fmt::format("the window would take {} bytes, and none of more than {} starts as a list",
+                    window.blueprint_->table.bytes, kMostListedPlan));
+  window.clock_.decode(header);
+  const std::uint64_t position = header.varint();
+  const std::uint8_t has_claimant = header.u8();
+  refuse(has_claimant > 1);
+  if (has_claimant == 1) {
+    const std::uint64_t lo = header.u64();
+    window.claimant_ = Digest{lo, header.u64()};
+  }
+  refuse(window.generations() != params.generations);
+  refuse((params.spec.kind == WindowSpec::Kind::landmark) != (params.generations == 0u));
+  if (listed) {
+    refuse(position > (params.spec.by_time() ? 0 : kMostWritten));
+    window.tick_ = static_cast<std::int64_t>(position);
+    window.list_.decode(header, window.most_listed(), window.newest_stamp());
+    refuse(payload.remaining() != 0 || !window.list_is_sound());
+    window.check_budget();
+    return window;
+  }
+  auto growth_of =
+      make_owned<Growth>(memory, window.blueprint_->make, window.blueprint_->plan, memory);
+  growth_of->decode(header, payload);
+  window.growth_.reset(growth_of.release());
+  refuse(window.growth_->generations() != params.generations);
+  refuse(name_of(window.growth_->newest().kind()) != window.filter_name());
+  refuse(!params.spec.by_time() && window.clock_.started());
+  window.left_ = position;
+  refuse(window.left_ == 0 || window.left_ > window.generation_size());
+  window.check_stages_to_come(payload_bytes);
+  // Between two calls the present tick is that of now.
+  if (params.spec.by_time() && window.clock_.started())
+    window.set_tick(window.tick_of(window.clock_.now()));
+  return window;
+}
+
+}  // namespace sluice

@@ -1,0 +1,341 @@
+// States that somebody forged: every field of every filter set to values that no filter writes, one
+// at a time, behind right lengths and checksums. What is not refused when it is decoded must work:
+// it judges, ages, is written and read again, and takes no more memory than its own size warrants.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue_row.hpp"
+#include "sluice/snapshot/decode_any.hpp"
+#include "sluice/window/window.hpp"
+#include "tests/support/counts.hpp"
+#include "tests/support/digests.hpp"
+#include "tests/support/host_memory.hpp"
+
+namespace sluice {
+namespace {
+
+using testing_support::count_of;
+using testing_support::digest_of;
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+// Every state here is smaller than a megabyte. What it may ask for later is 16 MiB, or 16 × its
+// size; a few such stages fit.
+constexpr std::uint64_t kBudget = std::uint64_t{64} << 20;
+
+// Each call of the encoder is a field, but for tables and texts.
+class FieldEncoder final : public Encoder {
+ public:
+  void bytes(std::span<const std::byte> data) override {
+    fields.emplace_back(data.begin(), data.end());
+  }
+  std::vector<std::vector<std::byte>> fields;
+
+  std::vector<std::byte> joined() const {
+    std::vector<std::byte> all;
+    for (const auto& field : fields) all.insert(all.end(), field.begin(), field.end());
+    return all;
+  }
+};
+
+struct Parts {
+  std::uint16_t kind = 0, version = 0;
+  FieldEncoder header, payload;
+};
+
+Parts parts_of(const AnyFilter& filter) {
+  Parts parts{static_cast<std::uint16_t>(filter.kind()), filter.version(), {}, {}};
+  filter.encode_header(parts.header);
+  filter.encode_payload(parts.payload);
+  return parts;
+}
+
+std::vector<std::byte> joined(const Parts& parts) {
+  std::vector<std::byte> all = parts.header.joined();
+  const std::vector<std::byte> payload = parts.payload.joined();
+  all.insert(all.end(), payload.begin(), payload.end());
+  return all;
+}
+
+AnyFilter decoded(const Parts& parts, MemoryResource& memory) {
+  const std::vector<std::byte> header = parts.header.joined(), payload = parts.payload.joined();
+  BytesDecoder from_header(header), from_payload(payload);
+  AnyFilter filter = decode_any(parts.kind, parts.version, from_header, from_payload, memory);
+  if (from_header.remaining() != 0 || from_payload.remaining() != 0)
+    throw CorruptSnapshot("bytes are left");
+  return filter;
+}
+
+std::vector<std::byte> raw(std::uint64_t value, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
+  return bytes;
+}
+
+// Whole numbers, and what they are when they are read as doubles.
+std::vector<std::uint64_t> forged_values() {
+  std::vector<std::uint64_t> values = {0, 1, 2, 3, 7, 63, 64, 65, 1000};
+  for (unsigned bits = 7; bits <= 64; bits += bits < 8 ? 1 : 4) {
+    const std::uint64_t power = bits == 64 ? 0 : std::uint64_t{1} << bits;
+    values.insert(values.end(), {power - 1, power, power + 1});
+  }
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double value :
+       {nan, -nan, -1.0, -0.0, 1.0, 2.0, 0.5, 1e-300, 5e-324, 1e300,
+        1 - std::numeric_limits<double>::epsilon() / 2, std::numeric_limits<double>::infinity()})
+    values.push_back(std::bit_cast<std::uint64_t>(value));
+  return values;
+}
+
+// All that a field could be instead: the same number of bytes, or a number of any length.
+std::set<std::vector<std::byte>> forgeries_of(const std::vector<std::byte>& field) {
+  std::set<std::vector<std::byte>> all;
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(8, field.size()); ++i)
+    value |= std::to_integer<std::uint64_t>(field[i]) << (8 * i);
+  std::vector<std::uint64_t> values = forged_values();
+  values.insert(values.end(), {value - 1, value + 1, value * 2, value / 2, value * 1000, ~value});
+  for (const std::uint64_t forged : values) {
+    if (std::has_single_bit(field.size()) && field.size() <= 8)
+      all.insert(raw(forged, field.size()));
+    BytesEncoder number;
+    number.varint(forged);
+    if (field.size() <= 5) all.insert(number.take());
+  }
+  // The fields of a stage, or a text: numbers anywhere in it.
+  if (field.size() > 10)
+    for (const std::size_t width : {1, 8})
+      for (std::size_t at = 0; at + width <= std::min<std::size_t>(field.size(), 120); ++at)
+        for (const unsigned bits : {0, 20, 44, 64}) {
+          const std::uint64_t forged =
+              bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+          std::vector<std::byte> changed = field;
+          std::ranges::copy(raw(forged, width), changed.begin() + static_cast<std::ptrdiff_t>(at));
+          all.insert(std::move(changed));
+        }
+  all.erase(field);
+  return all;
+}
+
+// A filter in use. Throws and fails where a caller would be let down in the middle of a run.
+class Use {
+ public:
+  explicit Use(AnyFilter& filter) : filter_(filter) {
+    for (std::uint64_t key = 0; key < count_of<std::uint64_t>(1000, 10'000); ++key)
+      digests_.push_back(digest_of(key % 7 == 6 ? key / 2 : key));
+    verdicts_.resize(digests_.size());
+    late_ = std::make_unique<bool[]>(digests_.size());
+  }
+
+  void run() {
+    for (std::size_t at = 0; at < digests_.size(); at += kBatch) {
+      const auto digests = std::span(digests_).subspan(at, std::min(kBatch, digests_.size() - at));
+      const auto verdicts = std::span(verdicts_).subspan(at, digests.size());
+      Window* const window = filter_.window();
+      if (window != nullptr) {
+        // Within a tick, over a few, over a window, and back.
+        std::vector<Nanoseconds> times(digests.size());
+        for (std::size_t i = 0; i < times.size(); ++i)
+          times[i] = (1'700'000'000 + Nanoseconds(at + i) / 3 - (i % 50 == 7 ? 60 : 0)) * kSecond;
+        ASSERT_EQ(window->judge(digests, times, verdicts, {late_.get(), digests.size()}),
+                  digests.size())
+            << "a window stops in the middle of a stream";
+        window->arrive(times.back() + kSecond);
+      } else {
+        // Filters of one size may be full.
+        filter_.observe(digests, verdicts);
+        if (filter_.ages()) filter_.rotate();
+        if (filter_.ages()) filter_.admit_aged(digests[0], 1, Anchor::refreshed);
+      }
+    }
+    filter_.stats();
+    filter_.settings();
+    filter_.may_contain(digests_, verdicts_);
+    if (filter_.ages()) filter_.slack();
+    if (filter_.can_forget())
+      for (const Digest& digest : std::span(digests_).first(100)) filter_.forget(digest);
+  }
+
+ private:
+  static constexpr std::size_t kBatch = 100;
+  AnyFilter& filter_;
+  std::vector<Digest> digests_;
+  std::vector<Verdict> verdicts_;
+  std::unique_ptr<bool[]> late_;
+};
+
+struct Tally {
+  std::size_t refused = 0, used = 0;
+};
+
+void try_out(const Parts& parts, Tally& tally) {
+  HostMemory memory(malloc_calls(), kBudget);
+  std::optional<AnyFilter> filter;
+  try {
+    filter.emplace(decoded(parts, memory));
+  } catch (const CorruptSnapshot&) {
+    ++tally.refused;
+    return;
+  } catch (const NoMemory&) {
+    ++tally.refused;
+    return;
+  }
+  ++tally.used;
+  EXPECT_EQ(joined(parts_of(*filter)), joined(parts)) << "a state has one form";
+  EXPECT_LE(memory.taken(), (std::uint64_t{16} << 20) + 16 * joined(parts).size());
+  Use(*filter).run();
+  if (testing::Test::HasFailure()) return;
+  const Parts again = parts_of(*filter);
+  AnyFilter copy = decoded(again, memory);
+  EXPECT_EQ(joined(parts_of(copy)), joined(again));
+  copy.clear();
+  Use(copy).run();
+}
+
+void forge_each_field(const std::string& name, const AnyFilter& filter) {
+  constexpr std::size_t kMostPayloadFields = 40;  // those of a few parts; the others are alike
+  const Parts good = parts_of(filter);
+  Tally tally;
+  unsigned cases = 0;
+  try_out(good, tally);
+  ASSERT_EQ(tally.used, 1u) << name;
+  for (const bool in_payload : {false, true}) {
+    const auto& fields = in_payload ? good.payload.fields : good.header.fields;
+    std::size_t forged_fields = 0;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].empty() || fields[i].size() > (in_payload ? 10u : 1000u) ||
+          (in_payload && ++forged_fields > kMostPayloadFields))
+        continue;
+      for (const std::vector<std::byte>& forged : forgeries_of(fields[i])) {
+        if (++cases % count_of(8u, 1u) != 0) continue;
+        Parts bad = good;
+        (in_payload ? bad.payload : bad.header).fields[i] = forged;
+        const auto start = std::chrono::steady_clock::now();
+        try {
+          try_out(bad, tally);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        EXPECT_LT(took.count(), 20) << "takes so long that nobody would wait for it";
+        if (testing::Test::HasFailure()) {
+          FAIL() << name << ": field " << i << (in_payload ? " of the payload" : " of the header")
+                 << " of " << fields[i].size() << " bytes, as " << testing::PrintToString(forged);
+        }
+      }
+    }
+  }
+  EXPECT_GT(tally.refused, 10u) << name;
+}
+
+class ForgedStates : public testing::TestWithParam<GoldenSample> {};
+std::vector<GoldenSample> samples() {
+  std::vector<GoldenSample> all;
+  for (const FilterInfo& filter : catalogue())
+    if (filter.name != "none")
+      all.insert(all.end(), filter.row->golden.begin(), filter.row->golden.end());
+  return all;
+}
+std::string name_of_sample(const testing::TestParamInfo<GoldenSample>& test) {
+  const std::string name(test.param.file);
+  return name.substr(0, name.find('-'));
+}
+INSTANTIATE_TEST_SUITE_P(Filters, ForgedStates, testing::ValuesIn(samples()), name_of_sample);
+
+TEST_P(ForgedStates, OfFiltersAreRefusedOrWork) {
+  AnyFilter filter = make_filter(GetParam().filter, {});
+  for (std::uint64_t key = 0; key < 40; ++key) {
+    const Digest digest = digest_of(key);
+    filter.insert({&digest, 1});
+    if (filter.ages() && key % 8 == 7) filter.rotate();
+  }
+  forge_each_field(std::string(GetParam().filter), filter);
+}
+
+struct WindowSample {
+  std::string name;
+  Window::Params params;
+};
+std::vector<WindowSample> window_samples() {
+  const WindowSpec time{WindowSpec::Kind::time, 100 * kSecond}, count{WindowSpec::Kind::count, 300},
+      hour{WindowSpec::Kind::landmark, 3600 * kSecond};
+  std::vector<WindowSample> all;
+  for (const bool listed : {false, true}) {
+    const std::string form = listed ? "_listed" : "";
+    all.push_back({"time" + form, {.spec = time, .keys = 50, .listed = listed}});
+    all.push_back({"count" + form, {.spec = count, .anchor = Anchor::refreshed, .listed = listed}});
+    all.push_back({"hour" + form, {.spec = hour, .keys = 50, .listed = listed}});
+    all.push_back(
+        {"cardinality" + form,
+         {.spec = time, .keys = 20, .growth = Growth::By::cardinality, .listed = listed}});
+    for (const char* filter :
+         {"apbf", "apbbf", "timing", "timer", "exact-window", "sharded,of=cohort"})
+      all.push_back({std::string(filter).substr(0, std::string(filter).find_first_of(",-")) + form,
+                     {.spec = time, .filter = filter, .keys = 50, .listed = listed}});
+  }
+  return all;
+}
+
+class ForgedWindows : public testing::TestWithParam<WindowSample> {};
+INSTANTIATE_TEST_SUITE_P(Windows, ForgedWindows, testing::ValuesIn(window_samples()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(ForgedWindows, AreRefusedOrWork) {
+  Window window = Window::make(GetParam().params);
+  // A list stays one, and a table grows.
+  const std::uint64_t keys = GetParam().params.listed ? 10 : 150;
+  for (std::uint64_t key = 0; key < keys; ++key) {
+    const Digest digest = digest_of(key);
+    const Nanoseconds at = (1'700'000'000 + Nanoseconds(key) / 5) * kSecond;
+    Verdict verdict{};
+    bool late = false;
+    ASSERT_EQ(window.judge({&digest, 1}, {&at, 1}, {&verdict, 1}, {&late, 1}), 1u);
+  }
+  ASSERT_EQ(window.listed(), GetParam().params.listed);
+  forge_each_field(GetParam().name, AnyFilter(std::move(window)));
+}
+
+// What a window of a few hundred bytes may be told to become.
+TEST(ForgedTexts, ATextOfStagesThatAsksForMuchIsRefused) {
+  const auto forged = [](bool listed, std::string filter, std::uint64_t budget) {
+    Window window = Window::make(
+        {.spec = {WindowSpec::Kind::time, 600 * kSecond}, .keys = 50, .listed = listed});
+    Parts parts = parts_of(AnyFilter(std::move(window)));
+    for (std::size_t i = 1; i < parts.header.fields.size(); ++i) {
+      const auto text = std::as_bytes(std::span("cohort", 6));
+      if (!std::ranges::equal(parts.header.fields[i], text)) continue;
+      BytesEncoder length;
+      length.varint(filter.size());
+      parts.header.fields[i - 1] = length.take();
+      const auto bytes = std::as_bytes(std::span(filter));
+      parts.header.fields[i].assign(bytes.begin(), bytes.end());
+    }
+    HostMemory memory(malloc_calls(), budget);
+    return decoded(parts, memory).window()->listed();
+  };
+  const std::uint64_t none = MemoryResource::kNoBudget;
+  EXPECT_TRUE(forged(true, "cohort,bytes=1MiB", none));
+  EXPECT_FALSE(forged(false, "cohort,bytes=1MiB", none));
+  EXPECT_THROW(forged(true, "cohort,bytes=2GiB", none), CorruptSnapshot);
+  EXPECT_THROW(forged(true, "cohort,keys=1G", none), CorruptSnapshot);
+  EXPECT_THROW(forged(true, "sharded,shards=64,of=cohort,bytes=2GiB", none), CorruptSnapshot);
+  EXPECT_THROW(forged(false, "cohort,bytes=2GiB", none), CorruptSnapshot);
+  EXPECT_THROW(forged(false, "cohort,bytes=32MiB", none), CorruptSnapshot);
+  EXPECT_THROW(forged(false, "apbf", none), CorruptSnapshot);
+  // A budget says no when it is decoded, not when the table is made.
+  EXPECT_TRUE(forged(true, "cohort,bytes=32MiB", 64 << 20));
+  EXPECT_THROW(forged(true, "cohort,bytes=32MiB", 16 << 20), NoMemory);
+}
+
+}  // namespace
+}  // namespace sluice
