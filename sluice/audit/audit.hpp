@@ -84,6 +84,14 @@ class Audit {
   void ask_ghosts(std::uint64_t count);
 
   Report report() const;
+
+  // What it has counted and the keys of its sample; at most 24 bytes for each of them and 200 more.
+  void encode(Encoder& to) const;
+  // Goes on as the one that was encoded, which was of the same filter in the same state. `from` ends
+  // with it. Throws CorruptSnapshot, and BadParameters when its sample takes more than it may here;
+  // this audit is then as it was.
+  void decode(Decoder& from);
+
   std::uint64_t bytes() const noexcept { return shadow_.bytes(); }  // allocated
 
   // Whether a key is in a sample of one in `sample` (kernels/sample.hpp).
@@ -116,6 +124,7 @@ class Audit {
   void count(Truth truth, Verdict verdict) noexcept;
   void remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost);
   void make_room(std::int64_t now);
+  void decode_shadow(Decoder& from);
   void halve();
   bool inside(std::int64_t last, std::int64_t now) const noexcept;
   bool outside(std::int64_t last, std::int64_t now) const noexcept;

@@ -33,23 +33,30 @@ class Shadow {
   static constexpr std::int64_t kForgotten = kEmpty + 2;  // taken back: surely not there
   static constexpr std::size_t kFirstSlots = 64;
 
-  Shadow() : slots_(kFirstSlots) {}
+  // `slots`: a power of two.
+  explicit Shadow(std::size_t slots = kFirstSlots) : slots_(slots) {}
 
   // When it was last written, or null. Valid until the next call that writes.
   Entry* find(const Digest& key) noexcept {
     Entry& slot = slots_[place(key)];
     return slot.last == kEmpty ? nullptr : &slot;
   }
-  // A key that is not there. Only where not full().
-  void add(const Digest& key, std::int64_t last, bool lost) noexcept {
-    Entry& slot = slots_[place(key)];
-    slot.key = key;
-    slot.set(last, lost);
+  // A key that is not there. Only where not full(). Returns how many slots from its own it lies.
+  std::size_t add(const Digest& key, std::int64_t last, bool lost) noexcept {
+    const std::size_t at = place(key);
+    slots_[at].key = key;
+    slots_[at].set(last, lost);
     ++size_;
+    return (at - key.lo) & (slots_.size() - 1);
   }
   // A quarter stays free, so that searches are short.
   bool full() const noexcept { return size_ >= slots_.size() / 4 * 3; }
 
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const Entry& entry : slots_)
+      if (entry.last != kEmpty) visit(entry);
+  }
   template <class Keep>
   std::size_t count(Keep keep) const {
     std::size_t kept = 0;

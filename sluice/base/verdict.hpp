@@ -8,9 +8,10 @@
 
 namespace sluice {
 
-// `distinct`: let it through. `duplicate`: hold it back. One byte, so that a batch of verdicts is a
-// plain array which SIMD code can write.
-enum class Verdict : std::uint8_t { distinct = 0, duplicate = 1 };
+// `distinct`: let it through. `duplicate`: hold it back. `pending`: somebody is delivering an event of
+// this key, wait for what comes of it; only a Judge with claims says so, no filter does. One byte, so
+// that a batch of verdicts is a plain array which SIMD code can write.
+enum class Verdict : std::uint8_t { distinct = 0, duplicate = 1, pending = 2 };
 
 // How many are duplicates. In sums of a byte, which compilers make vectors of.
 inline std::size_t count_duplicates(std::span<const Verdict> verdicts) noexcept {
@@ -20,7 +21,7 @@ inline std::size_t count_duplicates(std::span<const Verdict> verdicts) noexcept 
     const auto part = verdicts.first(std::min(kTogether, verdicts.size()));
     std::uint8_t sum = 0;
     for (const Verdict verdict : part)
-      sum = static_cast<std::uint8_t>(sum + static_cast<std::uint8_t>(verdict));
+      sum = static_cast<std::uint8_t>(sum + (static_cast<std::uint8_t>(verdict) & 1));
     duplicates += sum;
     verdicts = verdicts.subspan(part.size());
   }

@@ -244,6 +244,13 @@ bool Claims::release(const Digest& key, const Token& token, Nanoseconds now) noe
   return true;
 }
 
+bool Claims::forget(const Digest& key) noexcept {
+  Entry* const entry = find(key);
+  if (entry == nullptr || !entry->delivered) return false;
+  remove(*entry);
+  return true;
+}
+
 Claims::State Claims::state_of(const Digest& key, Nanoseconds now) const noexcept {
   const Entry* const entry = find(key);
   if (entry == nullptr) return State::unknown;

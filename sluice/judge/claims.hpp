@@ -102,6 +102,10 @@ class Claims {
   // Whether it was yours to release.
   bool release(const Digest& key, const Token& token, Nanoseconds now) noexcept;
 
+  // The key is taken back: true where it was delivered and the filter does not have it yet. What is
+  // pending stays so.
+  bool forget(const Digest& key) noexcept;
+
   // What is known of a key here. `delivered`: the filter does not have it yet.
   enum class State : std::uint8_t { unknown, pending, delivered };
   State state_of(const Digest& key, Nanoseconds now) const noexcept;

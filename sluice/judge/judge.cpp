@@ -84,8 +84,35 @@ Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options
 }
 
 std::size_t Judge::judge(const Batch& batch) {
+  check_lengths(batch, batch.digests.size());
+  return claims_ && claims_->size() > 0 ? judge_claimed(batch) : judge_free(batch);
+}
+
+// Keys that are not claimed are judged together; a claimed one ends the run.
+std::size_t Judge::judge_claimed(const Batch& batch) {
   const std::size_t size = batch.digests.size();
-  check_lengths(batch, size);
+  for (std::size_t begin = 0; begin < size;) {
+    Claims::State state = Claims::State::unknown;
+    std::size_t end = begin;
+    for (; end < size; ++end) {
+      state = claims_->state_of(batch.digests[end], batch.now);
+      if (state != Claims::State::unknown) break;
+    }
+    if (end > begin) {
+      const std::size_t judged = judge_free(batch.subspan(begin, end - begin));
+      if (judged < end - begin) return begin + judged;
+    }
+    if (end == size) break;
+    batch.verdicts[end] = state == Claims::State::pending ? Verdict::pending : Verdict::duplicate;
+    if (!batch.late.empty()) batch.late[end] = false;
+    if (!batch.posteriors.empty()) batch.posteriors[end].reset();
+    begin = end + 1;
+  }
+  return size;
+}
+
+std::size_t Judge::judge_free(const Batch& batch) {
+  const std::size_t size = batch.digests.size();
   if (size <= meter_.until_look()) return judge_part(batch);
   std::size_t judged = 0;
   while (judged < size) {
@@ -163,8 +190,10 @@ void Judge::forget(std::span<const Digest> digests, std::span<Verdict> verdicts)
   if (!filter_.can_forget()) throw BadParameters("this filter cannot take keys back");
   check_length("verdicts", verdicts.size(), digests.size());
   std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
-    const bool found = filter_.forget(digest);
+    bool found = filter_.forget(digest);
     if (audit_) audit_->forget(digest, found);
+    // Delivered, and not handed to the filter yet.
+    if (claims_) found |= claims_->forget(digest);
     return found ? Verdict::duplicate : Verdict::distinct;
   });
 }

@@ -26,6 +26,7 @@
 #include "sluice/infer/inference.hpp"
 #include "sluice/judge/claims.hpp"
 #include "sluice/judge/error_meter.hpp"
+#include "sluice/snapshot/snapshot.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice {
@@ -62,7 +63,7 @@ class Judge {
     // more after its time. That is neither asked nor remembered, and its verdict is `distinct`.
     std::span<const Nanoseconds> times = {};
     std::span<bool> late = {};  // with times, never empty
-    Nanoseconds now = 0;
+    Nanoseconds now = 0;        // with claims, the clock of leases also where there are times
     // With inference: what is known of the keys, and out goes the chance that each was seen before.
     // Without costs the verdicts are the filter's own.
     Inference::Known known = {};
@@ -74,7 +75,8 @@ class Judge {
   };
 
   // Judges and remembers. Returns how many keys were judged: all, unless memory for the filter's
-  // growth ends; those behind are untouched. Throws BadParameters.
+  // growth ends; those behind are untouched. A key that somebody has claimed is `pending`, and nothing
+  // of it is remembered: it waits for what comes of the claim. Throws BadParameters.
   [[nodiscard]] std::size_t judge(const Batch& batch);
   // Hashes `keys` first; `batch.digests` is not looked at.
   [[nodiscard]] std::size_t judge(std::span<const std::string_view> keys, Batch batch);
@@ -87,11 +89,28 @@ class Judge {
 
   // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). Where a
   // request names an event time, the key is asked for and remembered at that time. Without
-  // JudgeOptions::claims they throw BadParameters. judge() knows nothing of what is pending: ask is_pending() before.
+  // JudgeOptions::claims they throw BadParameters.
   ClaimAnswer claim(const Claims::Request& request);
   ConfirmAnswer confirm(const Claims::Request& request);
   bool release(const Claims::Request& request);
   bool is_pending(const Digest& key, Nanoseconds now) const noexcept;
+
+  // A judge as bytes: a snapshot of its filter, with its claims and its audit as sections of the same
+  // record. (What inference learnt is of late, and is learnt anew.)
+  //
+  // Its own sections: for whoever pulls a snapshot piece by piece (snapshot/pull.hpp).
+  Sections sections() const;
+  static bool understands(std::string_view section) noexcept;
+  // `more`: sections of the host, such as offsets. Returns the snapshot's identity. Throws
+  // BadParameters, and whatever `to` throws.
+  std::uint64_t save(Encoder& to, const Labels& labels = {}, const Sections& more = {}) const;
+  struct Loaded;
+  // Goes on as the one that was saved. Keys that are pending are so still, also where `options` has
+  // no room for them; an audit goes on where `options` asks for one. `knows`: the host's sections.
+  // Throws CorruptSnapshot and BadParameters.
+  static Loaded load(Decoder& from, const JudgeOptions& options = {},
+                     MemoryResource& memory = default_memory(),
+                     const Understands& knows = understands_nothing);
 
   // False: the filter looks at no key, and nobody else does.
   bool asks_for_digests() const noexcept;
@@ -117,6 +136,9 @@ class Judge {
   class Memory;
   Claims& asked_claims();
   std::size_t judge_part(const Batch& batch);
+  std::size_t judge_claimed(const Batch& batch);
+  std::size_t judge_free(const Batch& batch);
+  void resume(const Section& section);
   std::size_t weigh(const Batch& batch, bool timed);
 
   Hasher hasher_;
@@ -129,6 +151,13 @@ class Judge {
   std::optional<Inference> infer_;
   std::optional<Claims> claims_;
   std::vector<std::optional<double>> posteriors_;  // of a batch that asks for none
+};
+
+struct Judge::Loaded {
+  std::unique_ptr<Judge> judge;
+  Labels labels;
+  Sections sections;  // the host's
+  std::uint64_t identity = 0;
 };
 
 }  // namespace sluice

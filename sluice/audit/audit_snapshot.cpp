@@ -1,0 +1,149 @@
+// An audit as bytes, and back: so that it goes on after a restart with what it has counted.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "sluice/audit/audit.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+constexpr std::uint64_t kEncodedEntry = 24;
+// As times of a window: no difference of two overflows.
+constexpr std::int64_t kFarthest = (std::int64_t{1} << 62) - 1;
+
+[[noreturn]] void refuse(const char* what) {
+  throw CorruptSnapshot(fmt::format("audit: {}", what));
+}
+
+bool comes_before(const Digest& one, const Digest& other) {
+  return one.lo != other.lo ? one.lo < other.lo : one.hi < other.hi;
+}
+
+std::int64_t bounded(std::int64_t time) {
+  if (time < -kFarthest || time > kFarthest) refuse("a time lies farther off than any can");
+  return time;
+}
+
+Rate decode_rate(Decoder& from) {
+  Rate rate;
+  rate.errors = from.f64();
+  rate.trials = from.f64();
+  if (!(rate.errors >= 0 && rate.errors <= rate.trials && std::isfinite(rate.trials)))
+    refuse("more errors were counted than trials");
+  return rate;
+}
+
+}  // namespace
+
+// Keys in their own order: equal audits have equal bytes, whatever their tables look like.
+void Audit::encode(Encoder& to) const {
+  to.u8(kVersion);
+  to.u8(knows_all_);
+  to.varint(counts_.sample);
+  to.varint(counts_.doublings);
+  for (const Rate& rate : {counts_.positives, counts_.negatives, counts_.ghosts}) {
+    to.f64(rate.errors);
+    to.f64(rate.trials);
+  }
+  to.f64(counts_.undecided);
+  for (const std::int64_t number : {outside_age_, start_, now_})
+    to.u64(static_cast<std::uint64_t>(number));
+  clock_.encode(to);
+  to.u64(random_.state());
+  to.varint(until_ghosts_);
+  to.varint(shadow_.slots());
+  std::vector<Shadow::Entry> entries;
+  entries.reserve(shadow_.size());
+  shadow_.each([&](const Shadow::Entry& entry) { entries.push_back(entry); });
+  std::ranges::sort(entries, comes_before, &Shadow::Entry::key);
+  to.varint(entries.size());
+  for (const Shadow::Entry& entry : entries) {
+    to.u64(entry.key.lo);
+    to.u64(entry.key.hi);
+    to.u64(static_cast<std::uint64_t>(entry.last));
+  }
+}
+
+void Audit::decode(Decoder& from) {
+  Audit read(params_, filter_);
+  if (from.u8() != kVersion) refuse("it was written by a newer sluice");
+  const std::uint8_t knows_all = from.u8();
+  if (knows_all > 1) refuse("it either knows all keys or does not");
+  read.knows_all_ = knows_all == 1;
+  read.counts_.sample = from.varint();
+  const std::uint64_t doublings = from.varint();
+  if (read.counts_.sample == 0 || doublings > 63 ||
+      (read.counts_.sample >> doublings) > kMostSample ||
+      (read.counts_.sample >> doublings) << doublings != read.counts_.sample)
+    refuse("no sample becomes one of such a size");
+  read.counts_.doublings = static_cast<unsigned>(doublings);
+  read.threshold_ = threshold_of(read.counts_.sample);
+  for (Rate* rate : {&read.counts_.positives, &read.counts_.negatives, &read.counts_.ghosts})
+    *rate = decode_rate(from);
+  read.counts_.undecided = from.f64();
+  if (!(read.counts_.undecided >= 0 && std::isfinite(read.counts_.undecided)))
+    refuse("no number of events is undecided");
+  for (std::int64_t* number : {&read.outside_age_, &read.start_, &read.now_})
+    *number = bounded(static_cast<std::int64_t>(from.u64()));
+  // What was surely forgotten may have come closer since, and never goes back.
+  if (read.outside_age_ < outside_age_ || (window_ == nullptr && read.outside_age_ != 0))
+    refuse("it is of another window");
+  read.clock_ = EventClock();
+  read.clock_.decode(from);
+  if (read.clock_.started() && (window_ == nullptr || !window_->params().spec.by_time()))
+    refuse("it has a clock, and its filter has none");
+  read.random_ = SplitMix64(from.u64());
+  read.until_ghosts_ = from.varint();
+  if (read.until_ghosts_ == 0 || read.until_ghosts_ > kGhostsEvery)
+    refuse("its next ghosts are out of turn");
+  read.decode_shadow(from);
+  if (from.remaining() != 0) refuse("bytes follow it");
+  std::swap(shadow_, read.shadow_);
+  knows_all_ = read.knows_all_;
+  threshold_ = read.threshold_;
+  outside_age_ = read.outside_age_;
+  clock_ = read.clock_;
+  start_ = read.start_;
+  now_ = read.now_;
+  counts_ = read.counts_;
+  random_ = read.random_;
+  until_ghosts_ = read.until_ghosts_;
+}
+
+void Audit::decode_shadow(Decoder& from) {
+  const std::uint64_t slots = from.varint();
+  const std::uint64_t count = from.varint();
+  if (!std::has_single_bit(slots) || slots < Shadow::kFirstSlots || count > slots / 4 * 3)
+    refuse("no table has such a size");
+  if (slots >
+      std::max<std::uint64_t>(params_.most_bytes / sizeof(Shadow::Entry), Shadow::kFirstSlots))
+    throw BadParameters(
+        fmt::format("the audit's sample takes {} bytes, and may take {}: give it as much as before",
+                    slots * sizeof(Shadow::Entry), params_.most_bytes));
+  from.expect_remaining(count * kEncodedEntry, "the keys of an audit");
+  shadow_ = Shadow(slots);
+  Digest before;
+  std::uint64_t displaced = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Shadow::Entry entry;
+    entry.key.lo = from.u64();
+    entry.key.hi = from.u64();
+    entry.last = static_cast<std::int64_t>(from.u64());
+    if (entry.last != Shadow::kUnknown && entry.last != Shadow::kForgotten) bounded(entry.last);
+    if (i > 0 && !comes_before(before, entry.key)) refuse("its keys are out of order");
+    if (!sampled(entry.key)) refuse("a key is not of its sample");
+    if (shadow_.find(entry.key) != nullptr) refuse("a key is there twice");
+    displaced += shadow_.add(entry.key, entry.last, entry.lost());
+    // A few slots each, where keys are digests.
+    if (displaced > 64 * (i + 64)) refuse("its keys are not digests, they are too much alike");
+    before = entry.key;
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sluice/audit/audit.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+#include "tests/support/digests.hpp"
+#include "tests/support/filter_bytes.hpp"
+#include "tests/support/forged_fields.hpp"
+
+namespace sluice {
+namespace {
+
+using testing_support::copy_of;
+using testing_support::digest_of;
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+
+struct Sample {
+  std::string name;
+  std::function<AnyFilter()> make;
+  bool timed = false;
+};
+
+std::vector<Sample> samples() {
+  const auto window = [](WindowSpec spec, Anchor anchor) {
+    return [=] {
+      return AnyFilter(Window::make({.spec = spec, .anchor = anchor, .fpr = 0.05, .keys = 300}));
+    };
+  };
+  return {{"set", [] { return make_filter("bloom,bytes=2KiB,keys=2000,fpr=0.05", {}); }},
+          {"count", window({WindowSpec::Kind::count, 500}, Anchor::refreshed)},
+          {"time", window({WindowSpec::Kind::time, 100 * kSecond}, Anchor::delivered), true},
+          {"hour", window({WindowSpec::Kind::landmark, 3600 * kSecond}, Anchor::delivered), true}};
+}
+
+// A stream with repeats, some of which come late.
+void run(AnyFilter& filter, Audit& audit, bool timed, std::uint64_t from, std::uint64_t to) {
+  for (std::uint64_t i = from; i < to; ++i) {
+    const Digest digest = digest_of(i % 3 == 2 ? i / 2 : i);
+    const Nanoseconds time =
+        (1'700'000'000 + Nanoseconds(i) / 4 - (i % 31 == 0 ? 40 : 0)) * kSecond;
+    Verdict verdict{};
+    bool late = false;
+    if (timed) {
+      ASSERT_EQ(filter.window()->judge({&digest, 1}, {&time, 1}, {&verdict, 1}, {&late, 1}), 1u);
+      audit.observe({&digest, 1}, {&verdict, 1}, {&time, 1}, {&late, 1});
+    } else {
+      ASSERT_EQ(filter.observe({&digest, 1}, {&verdict, 1}), 1u);
+      audit.observe({&digest, 1}, {&verdict, 1});
+    }
+    if (filter.can_forget() && i % 97 == 5) audit.forget(digest, filter.forget(digest));
+  }
+}
+
+std::vector<std::byte> bytes_of(const Audit& audit) {
+  BytesEncoder to;
+  audit.encode(to);
+  return to.take();
+}
+
+class AuditSnapshot : public testing::TestWithParam<Sample> {};
+INSTANTIATE_TEST_SUITE_P(Filters, AuditSnapshot, testing::ValuesIn(samples()),
+                         [](const auto& test) { return test.param.name; });
+
+// Half of it is dropped on the way, and ghosts are asked.
+TEST_P(AuditSnapshot, GoesOnAsTheOneThatWasEncoded) {
+  constexpr std::uint64_t kHalf = 6000, kAll = 20'000;
+  const Audit::Params params{.sample = 2, .most_bytes = 16 << 10, .seed = 7};
+  AnyFilter filter = GetParam().make();
+  Audit audit(params, filter);
+  run(filter, audit, GetParam().timed, 0, kHalf);
+
+  AnyFilter other = copy_of(filter);
+  Audit resumed({.sample = 2, .most_bytes = 16 << 10, .seed = 99, .fresh = false}, other);
+  const std::vector<std::byte> bytes = bytes_of(audit);
+  BytesDecoder from(bytes);
+  resumed.decode(from);
+  EXPECT_EQ(bytes_of(resumed), bytes);
+  EXPECT_LE(bytes.size(), 24 * audit.report().keys + 200);
+
+  run(filter, audit, GetParam().timed, kHalf, kAll);
+  run(other, resumed, GetParam().timed, kHalf, kAll);
+  EXPECT_EQ(bytes_of(resumed), bytes_of(audit));
+  const Audit::Report one = audit.report(), two = resumed.report();
+  EXPECT_EQ(one.positives.trials, two.positives.trials);
+  EXPECT_EQ(one.positives.errors, two.positives.errors);
+  EXPECT_EQ(one.knows_all, two.knows_all);
+  EXPECT_GT(one.ghosts.trials, 0);
+  EXPECT_GT(one.positives.trials, 50);
+}
+
+TEST_P(AuditSnapshot, ForgedOnesAreRefusedOrWork) {
+  const Audit::Params params{.sample = 16, .most_bytes = 16 << 10};
+  AnyFilter filter = GetParam().make();
+  Audit audit(params, filter);
+  run(filter, audit, GetParam().timed, 0, 300);
+  testing_support::FieldEncoder good;
+  audit.encode(good);
+  std::size_t refused = 0, used = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(good.fields.size(), 30); ++i)
+    for (const auto& forged : testing_support::forgeries_of(good.fields[i])) {
+      testing_support::FieldEncoder bad = good;
+      bad.fields[i] = forged;
+      const std::vector<std::byte> bytes = bad.joined();
+      AnyFilter copy = copy_of(filter);
+      Audit read(params, copy);
+      const std::vector<std::byte> before = bytes_of(read);
+      BytesDecoder from(bytes);
+      try {
+        read.decode(from);
+      } catch (const Error&) {
+        EXPECT_EQ(bytes_of(read), before) << "refused, and changed";
+        ++refused;
+        continue;
+      }
+      EXPECT_EQ(bytes_of(read), bytes) << "a state has one form: field " << i;
+      run(copy, read, GetParam().timed, 300, 900);
+      EXPECT_LE(read.bytes(), params.most_bytes);
+      ++used;
+    }
+  EXPECT_GT(refused, 500u);
+  EXPECT_GT(used, 50u);
+}
+
+TEST(AuditSnapshot, ASampleThatMayNotBeSoLargeIsRefusedWithASentence) {
+  AnyFilter filter = make_filter("exact", {});
+  Audit audit({.sample = 1}, filter);
+  run(filter, audit, false, 0, 3000);
+  const std::vector<std::byte> bytes = bytes_of(audit);
+  Audit small({.sample = 1, .most_bytes = 8192}, filter);
+  BytesDecoder from(bytes);
+  EXPECT_THROW(small.decode(from), BadParameters);
+}
+
+// Else 16,000 of them would be searched for through one another.
+TEST(AuditSnapshot, KeysThatAreNoDigestsAreRefused) {
+  AnyFilter filter = make_filter("exact", {});
+  Audit audit({.sample = 1}, filter);
+  for (std::uint64_t i = 0; i < 16'000; ++i) {
+    const Digest digest{std::uint64_t{i} << 32, i};
+    const Verdict verdict = Verdict::distinct;
+    if (i < 200) audit.observe({&digest, 1}, {&verdict, 1});
+  }
+  const std::vector<std::byte> bytes = bytes_of(audit);
+  Audit other({.sample = 1}, filter);
+  BytesDecoder from(bytes);
+  EXPECT_THROW(other.decode(from), CorruptSnapshot);
+}
+
+}  // namespace
+}  // namespace sluice
