@@ -219,11 +219,13 @@ ShortList::Stamp Window::newest_stamp() const noexcept {
   return params().spec.by_time() ? clock_.now() : tick_;
 }
 
-// What was read is what a list may hold. Its stamps are not from the future: they are read as ages.
+// What was read is what a list may hold: keys inside the window. Its stamps are not from the future: they are read as ages.
 bool Window::list_is_sound() const noexcept {
-  if (params().spec.by_time()) return true;
-  return !clock_.started() && std::ranges::all_of(list_.stamps(), [this](ShortList::Stamp stamp) {
-    return stamp >= 0 && stamp < tick_;
+  const ShortList::Stamp from = oldest(clock_.now());
+  const bool by_time = params().spec.by_time();
+  if (!by_time && clock_.started()) return false;
+  return std::ranges::all_of(list_.stamps(), [&](ShortList::Stamp stamp) {
+    return stamp >= from && (by_time || (stamp >= 0 && stamp < tick_));
   });
 }
 
