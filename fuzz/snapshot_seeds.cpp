@@ -3,12 +3,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "connectors/files/state_file.hpp"
 #include "sluice/filters/catalogue_row.hpp"
+#include "sluice/snapshot/header.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/snapshot_repair.hpp"
 
 namespace {
 
@@ -63,6 +66,23 @@ void write_seed(const std::filesystem::path& path, std::string_view filter, int 
   save(path, hasher, made, labels);
 }
 
+// A state that claims more keys than its counters can hold. Keys that were taken back one by one
+// made its count run below zero, once.
+void write_few_counters(const std::filesystem::path& path) {
+  constexpr std::size_t kKeysAt = 28;  // in the filter's fields: the last of them
+  const Hasher hasher(HashKind::xxh3, Secret::from_seed(1));
+  BytesEncoder to;
+  write_snapshot(hasher, make_filter("counting,bytes=64,probes=3", {.keys = 20}), {}, to);
+  std::vector<std::byte> bytes = to.take();
+  BytesDecoder from(bytes);
+  const SnapshotHeader header = read_header(from);
+  bytes[header.fields_at + kKeysAt + 2] = std::byte{1};
+  testing_support::repair_snapshot(bytes);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -77,4 +97,5 @@ int main(int count, char** arguments) {
         write_seed(folder / (std::string(sample.file) + (keys == 0 ? "_empty" : "")), sample.filter,
                    keys);
   write_window_seeds(folder);
+  write_few_counters(folder / "counting_few_counters");
 }
