@@ -228,8 +228,9 @@ std::string assumed_in(const PlanRequest& request) {
     return fmt::format("`fpr` {}: where more of what is new is lost, little is left to remember",
                        planning::most_fpr(request));
   if (request.window && request.window->by_time() && !request.rate && !request.expect)
-    return fmt::format("no `rate`: planned for {} keys in a window, and grows with what comes",
-                       format_count(Window::kFirstKeys));
+    return fmt::format(
+        "no `rate`: sizes are those with {} keys in a window, and grow with what comes",
+        format_count(Window::kFirstKeys));
   if (!request.window && !request.expect && !request.memory)
     return fmt::format("no `expect`: sizes are those with {} keys, and grow with what comes",
                        format_count(kStandardCapacity));

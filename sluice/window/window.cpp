@@ -24,9 +24,18 @@ std::uint64_t memory_of_growth(std::uint64_t memory) {
   return memory > beside ? memory - beside : 1;
 }
 
+// Of a window by time. What is grown from few keys has several stages on the way to many. `cohort` can
+// afford them, and its widest slots leave some of this error to each; others lose too much by it.
+std::uint64_t first_keys(const Window::Params& params) {
+  constexpr double kLeastShared = 1e-10;
+  if (params.keys) return *params.keys;
+  const bool small = params.listed && params.filter == "cohort" && params.fpr >= kLeastShared;
+  return small ? Window::kKeysAfterList : Window::kFirstKeys;
+}
+
 Growth::Plan plan_of(const Window::Params& params) {
   const bool by_count = params.spec.kind == WindowSpec::Kind::count;
-  return {.keys = by_count ? params.spec.size : params.keys.value_or(Window::kFirstKeys),
+  return {.keys = by_count ? params.spec.size : first_keys(params),
           .fpr = params.fpr,
           .may_grow = !by_count,
           .by = params.growth,

@@ -30,8 +30,10 @@ class Window {
   static constexpr FilterKind kKind = FilterKind::window;
   static constexpr std::uint16_t kVersion = 1;
   static constexpr FilterPromises kPromises{.fixed_memory = false};
-  // What a stage of a time window without a known rate starts with.
+  // What a time window without a known rate starts with; after a list, a few times as many keys as
+  // that can hold. Both grow.
   static constexpr std::uint64_t kFirstKeys = std::uint64_t{1} << 16;
+  static constexpr std::uint64_t kKeysAfterList = std::uint64_t{1} << 10;
   static constexpr std::size_t kMostFilterText = 4096;
   // A window whose table takes more than this gets it when it is made: so much is not asked for in
   // the middle of a stream, nor by a state of a few hundred bytes.

@@ -52,7 +52,8 @@ void Window::ask_list(std::span<const Digest> digests, std::span<Verdict> verdic
 
 // As many keys as take no more than the table would.
 std::size_t Window::most_listed() const noexcept {
-  const std::uint64_t most = (blueprint_->table.bytes + sizeof(Growth)) / ShortList::kKeyBytes;
+  const std::uint64_t table = blueprint_->table.bytes - AnyFilter::holder_bytes<Window>();
+  const std::uint64_t most = table / ShortList::kKeyBytes;
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(most, 16, kMostListed));
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <random>
@@ -227,6 +228,48 @@ TEST(WindowList, BytesDependOnTheRecordsAlone) {
     judge(one, events, 1);
     judge(other, events, 300);
     EXPECT_EQ(testing_support::bytes_of(one), testing_support::bytes_of(other));
+  }
+}
+
+// The first table is as large as the keys of a list need, and what follows grows with the keys: at no
+// time does a window that nobody sized take more than its keys would in a list, a quarter of it free.
+TEST(WindowList, GrowsFromSmallTables) {
+  HostMemory memory(malloc_calls());
+  Window window = Window::make(listed({WindowSpec::Kind::time, 600 * kSecond}), memory);
+  const auto digests = testing_support::random_digests(3, 100'000);
+  std::vector<Verdict> verdicts(64);
+  for (std::size_t keys = 64; keys <= digests.size(); keys += verdicts.size()) {
+    ASSERT_EQ(window.observe(std::span(digests).subspan(keys - 64, 64), verdicts), 64u);
+    ASSERT_LE(window.bytes(), keys * ShortList::kKeyBytes * 5 / 4 + 512) << keys << " keys";
+    ASSERT_FALSE(window.stats().over_target) << keys << " keys";
+    if (keys == 960) {
+      EXPECT_LE(window.bytes(), 9000u);
+    }
+  }
+}
+
+// A stream of an even pace, from its first key through three windows. The bits per key and the error are
+// those of a window that was sized for more keys, but for the first few.
+TEST(WindowList, GrowsWithThePaceOfItsStream) {
+  for (const std::uint64_t keys : {600u, 2000u, 10'000u, 40'000u, 100'000u}) {
+    SCOPED_TRACE(keys);
+    Window::Params params = listed({WindowSpec::Kind::time, 600 * kSecond});
+    params.fpr = 1e-3;
+    Window window = Window::make(params);
+    const auto digests = testing_support::random_digests(keys, 3 * keys);
+    std::vector<Verdict> verdicts(keys / 100);
+    std::uint64_t wrong = 0, most = 0;
+    for (std::size_t at = 0; at < digests.size(); at += verdicts.size()) {
+      window.arrive(kStart + static_cast<Nanoseconds>(600 * kSecond / keys * at));
+      ASSERT_EQ(window.observe(std::span(digests).subspan(at, verdicts.size()), verdicts),
+                verdicts.size());
+      wrong += count_duplicates(verdicts);
+      most = std::max(most, window.bytes());
+      ASSERT_FALSE(window.stats().over_target) << at;
+    }
+    const double expected = 1e-3 * static_cast<double>(digests.size());
+    EXPECT_LE(static_cast<double>(wrong), expected + 5 * std::sqrt(expected));
+    EXPECT_LE(8 * most, 112 * keys + 8 * 4096);
   }
 }
 
