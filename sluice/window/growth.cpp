@@ -32,6 +32,22 @@ constexpr double kLeastFpr = 1e-12;
 // By what the error of a stage is raised until a filter can reach it.
 constexpr double kWorseBy = 2;
 
+// Generations that pass one by one in less time than it takes to clear a table.
+constexpr unsigned kMostIdleSteps = 1024;
+
+// Whether a rotation touches no table. Bits have no time written to them, and shards may be of bits.
+bool ages_for_nothing(const AnyFilter& filter) {
+  switch (filter.kind()) {
+    case FilterKind::cohort:
+    case FilterKind::timing:
+    case FilterKind::timer:
+    case FilterKind::exact_window:
+      return filter.generations() <= kMostIdleSteps;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Growth::Growth(std::shared_ptr<const Make> make, const Plan& plan, MemoryResource& memory)
@@ -71,7 +87,7 @@ void Growth::keep_newest() noexcept {
 }
 
 void Growth::expire() {
-  if (newest().kind() != FilterKind::cohort) return start_again();
+  if (!ages_for_nothing(newest())) return start_again();
   const unsigned all = generations() + 1;
   for (unsigned step = 0; step < all; ++step) rotate();
 }

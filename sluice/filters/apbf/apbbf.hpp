@@ -6,7 +6,8 @@
 //          in every segment: at (2,5,512,8) 1.6·10⁻⁴ instead of 1.2·10⁻⁴. Segments are emptied as
 //          they are written again, not all at once (kernels/age_partition.hpp).
 // Cost     observe of a new key: `segment` k blocks written and 2 to 3 asked, each a cache line;
-//          `column` all k + l asked, adjacent, up to 16; `line` one line. No allocation.
+//          `column` all k + l asked, adjacent, up to 16; `line` one line. No allocation. rotate:
+//          what is left of a segment, all of it after an idle generation.
 // Errors   `duplicate` may be wrong (model::apbbf_fpr, model::column_fpr); `distinct` never is for
 //          a key written in the present generation or the l before it. Keys fade out over the k
 //          generations after.

@@ -7,7 +7,8 @@
 //          (kernels/age_partition.hpp).
 // Cost     observe of a new key: k lines written and about 2 to 10 asked
 //          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits per key, and a bit per
-//          line of one part.
+//          line of one part. rotate: what is left of a segment, all of it after an idle
+//          generation.
 // Errors   `duplicate` may be wrong (model::apbf_fpr with exact fills); `distinct` never is for a
 //          key written in the present generation or the l before it. Keys fade out over the k
 //          generations after, each halving what is still reported.

@@ -50,40 +50,17 @@ StampedWindow::StampedWindow(std::string_view name, const Shape& shape, MemoryRe
       cycle_(shape.generations + 2 + shape.padding),
       stride_(shape.vertical ? shape.range : 0),
       live_capacity_(shape.live_capacity()),
-      sweep_share_((shape.cells() + shape.padding) / (std::uint64_t{shape.padding} + 1)),
-      sweep_due_(sweep_share_),
+      strip_cells_(strip_cells(shape)),
+      all_strips_(strips(shape)),
       counts_(shape.generations, memory),
-      memory_(shape.table_bytes() + kWordBytes, memory) {
-  const std::uint64_t planned =
-      std::max<std::uint64_t>(1, shape.capacity / std::max(1u, shape.generations));
-  sweep_step_ = (sweep_share_ + planned - 1) / planned;
+      memory_(shape.table_bytes() + kWordBytes, memory),
+      strips_(all_strips_ * sizeof(std::uint32_t), memory) {
+  start_sweep();
 }
 
 std::uint64_t StampedWindow::bytes_of(const Shape& shape) {
-  return shape.table_bytes() + kWordBytes + GenerationCounts::bytes_for(shape.generations);
-}
-
-template <class Words>
-std::uint32_t StampedWindow::get(Words words, std::uint64_t cell) const noexcept {
-  const std::uint64_t bit = cell * shape_.bits;
-  return static_cast<std::uint32_t>(words.load(bit / 8) >> (bit % 8) &
-                                    ((std::uint64_t{1} << shape_.bits) - 1));
-}
-
-template <class Words>
-void StampedWindow::put(Words words, std::uint64_t cell, std::uint32_t stamp) noexcept {
-  const std::uint64_t bit = cell * shape_.bits;
-  const std::uint64_t mask = ((std::uint64_t{1} << shape_.bits) - 1) << (bit % 8);
-  words.store(bit / 8, (words.load(bit / 8) & ~mask) | std::uint64_t{stamp} << (bit % 8));
-}
-
-unsigned StampedWindow::age_of_stamp(std::uint32_t stamp) const noexcept {
-  if (stamp == 0) return kExpired;
-  return now_ >= stamp ? now_ - stamp : now_ + cycle_ - stamp;
-}
-
-std::uint32_t StampedWindow::stamp_of_age(unsigned age) const noexcept {
-  return now_ > age ? now_ - age : now_ + cycle_ - age;
+  return shape.table_bytes() + kWordBytes + strips(shape) * sizeof(std::uint32_t) +
+         GenerationCounts::bytes_for(shape.generations);
 }
 
 template <class Words>
@@ -91,8 +68,10 @@ void StampedWindow::look(Words words, const Digest& digest, Sight& sight) const 
   const std::uint64_t base = base_of(digest);
   sight.oldest = 0;
   for (unsigned probe = 0; probe < shape_.probes; ++probe) {
-    sight.cells[probe] = cell_of(digest, base, probe);
-    sight.ages[probe] = age_of_stamp(get(words, sight.cells[probe]));
+    const std::uint64_t cell = sight.cells[probe] = cell_of(digest, base, probe);
+    const std::uint32_t stamp = get(words, cell);
+    sight.ages[probe] =
+        behind_ ? age_in_strip(stamp, late_by(strip_of(cell))) : age_of_stamp(stamp);
     sight.oldest = std::max(sight.oldest, sight.ages[probe]);
   }
 }
@@ -112,42 +91,28 @@ bool StampedWindow::held(const Sight& sight) const noexcept {
   return false;
 }
 
-// A cell keeps the later of two times.
+// A cell keeps the later of two times. A strip that is not read by the present numbers is swept
+// before one of them is written to it.
 template <class Words>
 void StampedWindow::write(Words words, const Sight& sight, unsigned age) noexcept {
   const std::uint32_t stamp = stamp_of_age(age);
   for (unsigned probe = 0; probe < shape_.probes; ++probe)
-    if (sight.ages[probe] > age) put(words, sight.cells[probe], stamp);
+    if (sight.ages[probe] > age) {
+      const std::uint64_t cell = sight.cells[probe];
+      if (behind_ && late_by(strip_of(cell)) > 0) sweep_strip(strip_of(cell));
+      put(words, cell, stamp);
+    }
 }
 
 void StampedWindow::write(const Sight& sight, unsigned age) noexcept {
   with_words(memory_, [&](auto words) { write(words, sight, age); });
 }
 
-void StampedWindow::sweep(std::uint64_t cells) noexcept {
-  std::uint64_t left = std::min(cells, sweep_due_);
-  sweep_due_ -= left;
-  with_words(memory_, [&](auto words) {
-    for (; left > 0; --left) {
-      const std::uint32_t stamp = get(words, swept_);
-      if (stamp != 0 && age_of_stamp(stamp) > shape_.generations) put(words, swept_, 0);
-      swept_ = swept_ + 1 == shape_.cells() ? 0 : swept_ + 1;
-    }
-  });
-}
-
+// Does not touch the table, so that idle generations pass for nothing.
 void StampedWindow::rotate() noexcept {
-  const bool empty = counts_.live() == 0;
-  if (!empty) sweep(sweep_due_);
   counts_.rotate();
   now_ = now_ == cycle_ ? 1 : now_ + 1;
-  sweep_due_ = sweep_share_;
-  // Every live cell was stamped by a key that is counted in that generation or a later one. When no
-  // key is left, all is expired: marked at once, so that an idle filter rotates for nothing.
-  if (!empty && counts_.live() == 0) {
-    memory_.clear();
-    swept_ = 0;
-  }
+  take_number();
 }
 
 template <class Words>
@@ -181,7 +146,7 @@ std::size_t StampedWindow::admit(Words words, std::span<const Digest> digests,
     ++written;
     --budget;
   }
-  sweep(sweep_step_ * written);
+  keep_pace(written);
   return judged;
 }
 
@@ -207,7 +172,7 @@ std::optional<Verdict> StampedWindow::admit_aged(const Digest& digest, unsigned 
   if (counts_.live() >= live_capacity_) return std::nullopt;
   counts_.add(age);
   write(sight, age);
-  sweep(sweep_step_);
+  keep_pace(1);
   return Verdict::distinct;
 }
 
@@ -239,7 +204,7 @@ std::size_t StampedWindow::observe(std::span<const Digest> digests, std::span<Ve
 
 template <class Words>
 bool StampedWindow::holds(Words words, const Digest& digest) const noexcept {
-  if (shape_.equal > 1) {
+  if (shape_.equal > 1 || behind_) {
     Sight sight;
     look(words, digest, sight);
     return held(sight);
@@ -270,44 +235,10 @@ std::size_t StampedWindow::insert(std::span<const Digest> digests) {
 
 void StampedWindow::clear() noexcept {
   memory_.clear();
+  strips_.clear();
   counts_.clear();
   now_ = 1;
-  swept_ = 0;
-  sweep_due_ = sweep_share_;
-}
-
-void StampedWindow::encode_state(Encoder& to) const {
-  to.u32(now_);
-  to.u64(swept_);
-  to.u64(sweep_due_);
-}
-
-void StampedWindow::encode_tables(Encoder& to) const {
-  counts_.encode(to);
-  memory_.encode(to, shape_.table_bytes());
-}
-
-void StampedWindow::expect_tables(const Shape& shape, const Decoder& payload) {
-  payload.expect_remaining((std::uint64_t{shape.generations} + 1) * 8 + shape.table_bytes(),
-                           "the table of timers");
-}
-
-void StampedWindow::decode_state(Decoder& header, Decoder& payload) {
-  const auto refuse = [&](bool wrong) {
-    if (wrong) throw CorruptSnapshot(fmt::format("no filter '{}' has these fields", name_));
-  };
-  now_ = header.u32();
-  swept_ = header.u64();
-  sweep_due_ = header.u64();
-  refuse(now_ == 0 || now_ > cycle_ || swept_ >= shape_.cells() || sweep_due_ > sweep_share_);
-  counts_.decode(payload, live_capacity_);
-  memory_.decode(payload, shape_.table_bytes());
-  // A stamp beyond the cycle would have an age of nonsense, and one without a key would never be
-  // swept.
-  const std::uint32_t greatest = counts_.live() == 0 ? 0 : cycle_;
-  with_words(memory_, [&](auto words) {
-    for (std::uint64_t cell = 0; cell < shape_.cells(); ++cell) refuse(get(words, cell) > greatest);
-  });
+  start_sweep();
 }
 
 }  // namespace sluice

@@ -7,8 +7,9 @@
 //
 // Numbers are 1 to `cycle`, and 0 marks a cell that is expired or was never written. They come
 // round, so expired cells must be marked before the number they carry is the present one again.
-// That leaves `padding` + 1 generations, in each of which that share of the cells is looked at:
-// some with every key written, and what is left when the generation ends.
+// That leaves `padding` + 1 generations, in which keys sweep all cells, a strip at a time. Where
+// generations have too few keys for that, strips are read by the numbers of the time when they were
+// swept (stamped_sweep.cpp): a call's work depends on its keys, not on the table.
 //
 //   cycle = generations + 2 + padding < 2^bits
 #pragma once
@@ -83,7 +84,9 @@ class StampedWindow {
   // Keys last written `age` generations ago, at most generations().
   std::uint64_t keys_aged(unsigned age) const noexcept { return counts_.at(age); }
   const Shape& shape() const noexcept { return shape_; }
-  std::uint64_t bytes() const noexcept { return memory_.taken() + counts_.taken(); }
+  std::uint64_t bytes() const noexcept {
+    return memory_.taken() + strips_.taken() + counts_.taken();
+  }
   MemoryResource& memory() const noexcept { return memory_.resource(); }
   // What bytes() says of such a window, before it is made.
   static std::uint64_t bytes_of(const Shape& shape);
@@ -128,11 +131,26 @@ class StampedWindow {
 
   // `words` are the table's, as with_words() gives them.
   template <class Words>
-  std::uint32_t get(Words words, std::uint64_t cell) const noexcept;
+  std::uint32_t get(Words words, std::uint64_t cell) const noexcept {
+    const std::uint64_t bit = cell * shape_.bits;
+    return static_cast<std::uint32_t>(words.load(bit / 8) >> (bit % 8) &
+                                      ((std::uint64_t{1} << shape_.bits) - 1));
+  }
   template <class Words>
-  void put(Words words, std::uint64_t cell, std::uint32_t stamp) noexcept;
-  unsigned age_of_stamp(std::uint32_t stamp) const noexcept;
-  std::uint32_t stamp_of_age(unsigned age) const noexcept;
+  void put(Words words, std::uint64_t cell, std::uint32_t stamp) noexcept {
+    const std::uint64_t bit = cell * shape_.bits;
+    const std::uint64_t mask = ((std::uint64_t{1} << shape_.bits) - 1) << (bit % 8);
+    words.store(bit / 8, (words.load(bit / 8) & ~mask) | std::uint64_t{stamp} << (bit % 8));
+  }
+  unsigned age_of_stamp(std::uint32_t stamp) const noexcept { return age_of_stamp(stamp, now_); }
+  // As of the generation of number `then`.
+  unsigned age_of_stamp(std::uint32_t stamp, std::uint32_t then) const noexcept {
+    if (stamp == 0) return kExpired;
+    return then >= stamp ? then - stamp : then + cycle_ - stamp;
+  }
+  std::uint32_t stamp_of_age(unsigned age) const noexcept {
+    return now_ > age ? now_ - age : now_ + cycle_ - age;
+  }
 
   template <class Words>
   void look(Words words, const Digest& digest, Sight& sight) const noexcept;
@@ -143,23 +161,54 @@ class StampedWindow {
   template <class Words>
   void write(Words words, const Sight& sight, unsigned age) noexcept;
   void write(const Sight& sight, unsigned age) noexcept;
-  void sweep(std::uint64_t cells) noexcept;
   template <class Words>
   std::size_t admit(Words words, std::span<const Digest> digests, std::span<Verdict> verdicts,
                     std::uint64_t& budget, bool refresh) noexcept;
+
+  // The sweep (stamped_sweep.cpp).
+  static constexpr std::uint64_t kStripBits = 4096;  // eight cache lines
+  static constexpr std::uint32_t kMostMarks = 64;
+  static std::uint64_t strip_cells(const Shape& shape) { return kStripBits / shape.bits; }
+  static std::uint64_t strips(const Shape& shape) {
+    return (shape.cells() + strip_cells(shape) - 1) / strip_cells(shape);
+  }
+  void start_sweep() noexcept;
+  void keep_pace(std::uint64_t written) noexcept;
+  void take_number() noexcept;
+  std::uint64_t share_of(std::uint64_t number) const noexcept;
+  std::uint64_t marks() const noexcept { return clean_ / epoch_ + 1; }
+  std::uint64_t mark_at(std::uint64_t number) const noexcept;
+  std::uint64_t strip_of(std::uint64_t cell) const noexcept { return cell / strip_cells_; }
+  std::uint32_t numbers_since_swept(std::uint64_t strip) const noexcept;
+  // Generations that passed since a strip could be read by the numbers of the present one.
+  std::uint32_t late_by(std::uint64_t strip) const noexcept {
+    const std::uint32_t since = numbers_since_swept(strip);
+    return since > clean_ ? since - clean_ : 0;
+  }
+  unsigned age_in_strip(std::uint32_t stamp, std::uint32_t late) const noexcept {
+    if (stamp == 0 || late > shape_.generations) return kExpired;
+    return age_of_stamp(stamp, stamp_of_age(late)) + late;
+  }
+  void sweep_strip(std::uint64_t strip) noexcept;
 
   std::string_view name_;
   Shape shape_;
   std::uint32_t cycle_;
   std::uint64_t stride_;
   std::uint64_t live_capacity_;
-  std::uint64_t sweep_share_;  // cells to be looked at in each generation
-  std::uint64_t sweep_step_;   // of these, with each key written
-  std::uint32_t now_ = 1;      // the number of the present generation
-  std::uint64_t swept_ = 0;    // the next cell to look at
-  std::uint64_t sweep_due_;    // cells still to be looked at in this generation
+  std::uint64_t strip_cells_, all_strips_;
+  std::uint32_t epoch_;      // generations from one mark to the next
+  std::uint32_t clean_;      // a strip can be read for so many generations after it was swept
+  std::uint64_t step_;       // strips that a key sweeps at most
+  std::uint32_t now_ = 1;    // the number of the present generation
+  bool behind_ = false;      // whether a strip may have been swept more than clean_ generations ago
+  std::uint64_t taken_ = 0;  // generations so far
+  std::uint64_t swept_ = 0;  // strips swept so far, one after the other, round and round
+  std::uint64_t due_ = 0;    // what swept_ is to be when this generation ends
+  std::array<std::uint64_t, kMostMarks + 1> marks_{};  // swept_ when each of the last epochs began
   GenerationCounts counts_;
   LineTable memory_;
+  LineTable strips_;  // of each strip: the low 32 bits of taken_ when it was last swept
 };
 
 }  // namespace sluice

@@ -5,7 +5,8 @@
 //          timing Bloom filter proper. Size, block and padding follow the rules of
 //          model/timing.hpp.
 // Differs  Who rotates ends a block, so a block may also be a span of time. What an early rotation
-//          leaves unmarked is marked by it. Positions are independent mixes of the digest.
+//          leaves unmarked is read by the numbers of its time. Positions are independent mixes of
+//          the digest.
 // Cost     observe: one cache line per probe and at most a timer looked at a probe; no allocation.
 //          1.44·log₂(1/fpr) timers per key: 60 bits per key at 1 % with 24 generations.
 // Errors   `duplicate` may be wrong (model::timing_window_fpr). `distinct` never is for a key
