@@ -68,10 +68,21 @@ void StampedWindow::look(Words words, const Digest& digest, Sight& sight) const 
   const std::uint64_t base = base_of(digest);
   sight.oldest = 0;
   for (unsigned probe = 0; probe < shape_.probes; ++probe) {
-    const std::uint64_t cell = sight.cells[probe] = cell_of(digest, base, probe);
-    const std::uint32_t stamp = get(words, cell);
-    sight.ages[probe] =
-        behind_ ? age_in_strip(stamp, late_by(strip_of(cell))) : age_of_stamp(stamp);
+    sight.cells[probe] = cell_of(digest, base, probe);
+    sight.ages[probe] = age_of_stamp(get(words, sight.cells[probe]));
+    sight.oldest = std::max(sight.oldest, sight.ages[probe]);
+  }
+  if (behind_) [[unlikely]]
+    look_behind(words, sight);
+}
+
+// The same cells, each by the numbers of its strip.
+template <class Words>
+void StampedWindow::look_behind(Words words, Sight& sight) const noexcept {
+  sight.oldest = 0;
+  for (unsigned probe = 0; probe < shape_.probes; ++probe) {
+    const std::uint64_t cell = sight.cells[probe];
+    sight.ages[probe] = age_in_strip(get(words, cell), late_by(strip_of(cell)));
     sight.oldest = std::max(sight.oldest, sight.ages[probe]);
   }
 }
@@ -95,13 +106,14 @@ bool StampedWindow::held(const Sight& sight) const noexcept {
 // before one of them is written to it.
 template <class Words>
 void StampedWindow::write(Words words, const Sight& sight, unsigned age) noexcept {
+  if (behind_) [[unlikely]]
+    for (unsigned probe = 0; probe < shape_.probes; ++probe) {
+      const std::uint64_t strip = strip_of(sight.cells[probe]);
+      if (sight.ages[probe] > age && late_by(strip) > 0) sweep_strip(strip);
+    }
   const std::uint32_t stamp = stamp_of_age(age);
   for (unsigned probe = 0; probe < shape_.probes; ++probe)
-    if (sight.ages[probe] > age) {
-      const std::uint64_t cell = sight.cells[probe];
-      if (behind_ && late_by(strip_of(cell)) > 0) sweep_strip(strip_of(cell));
-      put(words, cell, stamp);
-    }
+    if (sight.ages[probe] > age) put(words, sight.cells[probe], stamp);
 }
 
 void StampedWindow::write(const Sight& sight, unsigned age) noexcept {

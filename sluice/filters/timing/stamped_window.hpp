@@ -154,6 +154,8 @@ class StampedWindow {
 
   template <class Words>
   void look(Words words, const Digest& digest, Sight& sight) const noexcept;
+  template <class Words>
+  [[gnu::noinline]] void look_behind(Words words, Sight& sight) const noexcept;
   Sight sight_of(const Digest& digest) const noexcept;
   bool held(const Sight& sight) const noexcept;
   template <class Words>
