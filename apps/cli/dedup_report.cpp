@@ -52,7 +52,8 @@ std::string window_row(const DedupReport& report) {
   const WindowReport& window = *report.window;
   std::string row = fmt::format("  window      {}", describe(window.spec, window.refreshed));
   if (window.generations > 0)
-    row += fmt::format("; {} generations, slack {:.1f} %", window.generations, 100 * window.slack);
+    row += fmt::format("; {}, slack {:.1f} %", counted(window.generations, "generation"),
+                       100 * window.slack);
   if (window.growths > 0) row += "; grew " + counted(window.growths, "time");
   if (window.disbelieved > 0)
     row += fmt::format("; {} not believed", counted(window.disbelieved, "time"));

@@ -162,6 +162,9 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
     request.window->filter = choice.filter;
     request.window->fpr = choice.target_fpr;
     request.window->keys = choice.keys;
+    // One window per process: a table for so many keys is small, and starting with fewer would cost
+    // a fast stream several stages.
+    if (choice.window->by_time() && !choice.keys) request.window->keys = Window::kFirstKeys;
     request.window->generations = choice.generations;
     // Of a filter that was named, its table is what is asked for.
     request.window->listed = true;
