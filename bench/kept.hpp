@@ -76,7 +76,7 @@ class Kept {
   std::uint64_t generation_ = 0;  // keys in one, of a window
   std::uint64_t left_ = 0;        // of it, or of the room of a set
   std::uint64_t ended_ = 0;
-  std::uint64_t next_ = 1;        // the number of the next new key
+  std::uint64_t next_ = 1;  // the number of the next new key
   SplitMix64 random_{1};
   std::vector<Digest> digests_;
   std::vector<Verdict> verdicts_;

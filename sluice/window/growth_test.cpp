@@ -60,7 +60,8 @@ TEST(Growth, NoCallEvaluatesAModel) {
       if (key % 100 == 0) growth.rotate();
     }
     const double seconds = static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
-    EXPECT_LT(seconds, 0.25) << filter << ": seconds for 5,000 calls; with the model it was 0.9 for columns";
+    EXPECT_LT(seconds, 0.25) << filter
+                             << ": seconds for 5,000 calls; with the model it was 0.9 for columns";
   }
 }
 
