@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <vector>
 
 #include "sluice/base/error.hpp"
@@ -39,30 +38,6 @@ TEST(Growth, RotatesOnWhenThereIsNoMemoryForASmallerStage) {
   EXPECT_NO_THROW(growth.rotate());
   EXPECT_EQ(growth.live_keys(), 0u);
   EXPECT_GT(refused, 0);
-}
-
-// The model of columns takes a millisecond and more: it is for those who ask, not for every call.
-TEST(Growth, NoCallEvaluatesAModel) {
-  for (const char* filter : {"apbbf,layout=column", "apbbf,layout=line"}) {
-    Growth growth(
-        [&](std::uint64_t keys, double fpr, MemoryResource& memory) {
-          return make_filter(filter, {.keys = keys, .fpr = fpr}, memory);
-        },
-        {.keys = 200, .fpr = 1e-4, .may_grow = true});
-    growth.start();
-    SplitMix64 random(3);
-    std::uint64_t unlimited = ~std::uint64_t{0};
-    const std::clock_t begun = std::clock();
-    for (int key = 0; key < 5000; ++key) {
-      const Digest digest{random.next(), random.next()};
-      Verdict verdict;
-      growth.admit(std::span(&digest, 1), std::span(&verdict, 1), unlimited, Anchor::delivered);
-      if (key % 100 == 0) growth.rotate();
-    }
-    const double seconds = static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
-    EXPECT_LT(seconds, 0.25) << filter
-                             << ": seconds for 5,000 calls; with the model it was 0.9 for columns";
-  }
 }
 
 // Keys before the one that finds no memory are judged, and the batch can go on when there is some.

@@ -39,3 +39,17 @@ load ../support/instructions
     [ "$count" -le $most ]
   done
 }
+
+# The models of columns and lines take millions of instructions: they are for statistics, not for
+# every record, which would be three million.
+@test "a small window of columns or lines evaluates its model now and then, not for each record" {
+  need_instructions "$SLUICE"
+  local layout count
+  seq 3000 >input
+  for layout in column line; do
+    count=$(instructions_in 'sluice::Dedup::run*' "$SLUICE" dedup --threads 1 --seed 1 --stats none \
+      --window 200 --filter apbbf,layout=$layout --fpr 1% input)
+    echo "$layout: $count instructions for 3,000 records"
+    [ "$count" -le 1000000000 ]
+  done
+}
