@@ -157,9 +157,9 @@ std::optional<std::uint64_t> keys_of(const PlanRequest& request) {
 // Arrivals are Poisson at best: a window of n keys on average has n + 4 √n at times. Where each of
 // `parts` has its own room, each must have that much.
 std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts) {
-  constexpr double kDeviations = 4;
+  constexpr double kRoom = 4;
   const double keys = *request.rate * static_cast<double>(request.window->size) * 1e-9;
-  const double room = kDeviations * std::sqrt(keys * std::max(1u, parts));
+  const double room = kRoom * std::sqrt(keys * std::max(1u, parts));
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys + room));
 }
 
