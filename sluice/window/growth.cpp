@@ -351,9 +351,12 @@ bool Growth::forget(const Digest& digest) noexcept {
 std::uint64_t Growth::smaller_keys(std::uint64_t at_this_rate) const {
   const std::uint64_t capacity = newest().planned().capacity;
   if (capacity <= plan_.keys) return 0;
+  // A forged state may say any number of keys: no double leaves the range.
   const auto fitting = [&](std::uint64_t keys) {
-    return keys <= plan_.keys ? plan_.keys
-                              : static_cast<std::uint64_t>(kHeadroom * static_cast<double>(keys));
+    constexpr double kMost = 0x1p62;
+    return keys <= plan_.keys
+               ? plan_.keys
+               : static_cast<std::uint64_t>(std::min(kHeadroom * static_cast<double>(keys), kMost));
   };
   // A stage has room for a generation more than the window: that much over the plan still fits it.
   const std::uint64_t generations = std::max(1u, this->generations());

@@ -33,6 +33,8 @@ class StampedWindow {
   static constexpr unsigned kMostGenerations = 1u << 24;
   static constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 46;
+  // More timers than any table has: what a model asks for may not fit a whole number.
+  static constexpr double kTooManyTimers = 0x1p50;
 
   struct Shape {
     std::uint64_t range = 0;  // cells that one probe chooses from

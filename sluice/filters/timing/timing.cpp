@@ -94,8 +94,9 @@ Timing::Params plan(unsigned probes, const Asked& asked) {
           params.timer_bits != 0 ? params.timer_bits : model::timing_bits(probes));
       params.timers = std::max<std::uint64_t>(1, *asked.bytes * 8 / bits);
     } else {
-      params.timers =
-          static_cast<std::uint64_t>(std::ceil(model::timing_timers_for(probes, live, asked.fpr)));
+      params.timers = static_cast<std::uint64_t>(
+          std::min(std::ceil(model::timing_timers_for(probes, live, asked.fpr)),
+                   StampedWindow::kTooManyTimers));
     }
     cut(params, asked);
     if (params == before) break;
