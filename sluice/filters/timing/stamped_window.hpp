@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -33,8 +34,12 @@ class StampedWindow {
   static constexpr unsigned kMostGenerations = 1u << 24;
   static constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 46;
-  // More timers than any table has: what a model asks for may not fit a whole number.
-  static constexpr double kTooManyTimers = 0x1p50;
+  // What a model asks for may not fit a whole number: then it is more than any table has.
+  static std::uint64_t whole_timers(double wanted) noexcept {
+    constexpr double kTooMany = 0x1p50;
+    return static_cast<std::uint64_t>(
+        std::isfinite(wanted) ? std::clamp(std::ceil(wanted), 1.0, kTooMany) : kTooMany);
+  }
 
   struct Shape {
     std::uint64_t range = 0;  // cells that one probe chooses from

@@ -102,8 +102,7 @@ Timer::Params Timer::Params::from(const Wish& wish, const Settings& settings) {
   const double needed = timers ? static_cast<double>(*timers)
                                : model::timer_timers_for(table_of(params), live, params.target_fpr);
   const unsigned parts = parts_of(params);
-  params.timers =
-      timers.value_or(static_cast<std::uint64_t>(std::min(std::ceil(needed), kTooManyTimers)));
+  params.timers = timers.value_or(whole_timers(needed));
   params.timers = (params.timers + parts - 1) / parts * parts;
   return params;
 }

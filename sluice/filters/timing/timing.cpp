@@ -94,9 +94,8 @@ Timing::Params plan(unsigned probes, const Asked& asked) {
           params.timer_bits != 0 ? params.timer_bits : model::timing_bits(probes));
       params.timers = std::max<std::uint64_t>(1, *asked.bytes * 8 / bits);
     } else {
-      params.timers = static_cast<std::uint64_t>(
-          std::min(std::ceil(model::timing_timers_for(probes, live, asked.fpr)),
-                   StampedWindow::kTooManyTimers));
+      params.timers =
+          StampedWindow::whole_timers(model::timing_timers_for(probes, live, asked.fpr));
     }
     cut(params, asked);
     if (params == before) break;
