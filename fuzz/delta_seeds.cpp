@@ -1,11 +1,10 @@
 // Writes the seeds of the delta fuzzer: deltas in every coding, against the fuzzer's base and
 // whole.
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "fuzz/delta_base.hpp"
+#include "fuzz/seed_file.hpp"
 #include "sluice/snapshot/delta.hpp"
 
 namespace {
@@ -18,20 +17,10 @@ void write(const std::filesystem::path& path, const std::vector<std::byte>* old_
   const std::vector<std::byte> none;
   const BytesInMemory base(old_one == nullptr ? none : *old_one, "old");
   write_delta(old_one == nullptr ? nullptr : &base, BytesInMemory(new_one, "new"), to);
-  const auto bytes = to.written();
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
+  fuzzing::write_seed_file(path, to.written());
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fputs("usage: delta_seeds DIRECTORY\n", stderr);
-    return 2;
-  }
-  const std::filesystem::path folder = arguments[1];
+void write_all(const std::filesystem::path& folder) {
   const auto base = fuzzing::version_of(fuzzing::kBase, 0);
   write(folder / "same", &base, base);
   write(folder / "next", &base, fuzzing::version_of(fuzzing::kBase, 1));
@@ -41,4 +30,10 @@ int main(int count, char** arguments) {
   write(folder / "whole_exact", nullptr, fuzzing::version_of("exact", 1));
   write(folder / "whole_full", nullptr,
         fuzzing::version_of("bloom,layout=blocked,bytes=64,probes=8", 60));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  return fuzzing::write_seeds(count, arguments, write_all);
 }

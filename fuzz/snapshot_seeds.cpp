@@ -1,13 +1,12 @@
 // Writes the seeds of the snapshot fuzzer: one small snapshot per kind of
 // filter and layout, empty and with keys.
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "connectors/files/state_file.hpp"
+#include "fuzz/seed_file.hpp"
 #include "sluice/filters/catalogue_row.hpp"
 #include "sluice/snapshot/header.hpp"
 #include "sluice/window/window.hpp"
@@ -78,19 +77,10 @@ void write_few_counters(const std::filesystem::path& path) {
   const SnapshotHeader header = read_header(from);
   bytes[header.fields_at + kKeysAt + 2] = std::byte{1};
   testing_support::repair_snapshot(bytes);
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
+  fuzzing::write_seed_file(path, bytes);
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fputs("usage: snapshot_seeds DIRECTORY\n", stderr);
-    return 2;
-  }
-  const std::filesystem::path folder = arguments[1];
+void write_all(const std::filesystem::path& folder) {
   for (const FilterInfo& filter : catalogue())
     for (const GoldenSample& sample : filter.row->golden)
       for (const int keys : {0, 12})
@@ -98,4 +88,10 @@ int main(int count, char** arguments) {
                    keys);
   write_window_seeds(folder);
   write_few_counters(folder / "counting_few_counters");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  return fuzzing::write_seeds(count, arguments, write_all);
 }
