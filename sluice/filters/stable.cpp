@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/batches.hpp"
 #include "sluice/kernels/prefetch.hpp"
 
 namespace sluice {
@@ -264,16 +265,12 @@ std::size_t Stable::observe(std::span<const Digest> digests, std::span<Verdict> 
 
 void Stable::may_contain(std::span<const Digest> digests,
                          std::span<Verdict> verdicts) const noexcept {
-  assert(digests.size() == verdicts.size());
-  with_words(table_, [&](auto words) {
-    for (std::size_t i = 0; i < digests.size(); ++i)
-      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
-  });
+  ask_each(table_, digests, verdicts,
+           [this](auto words, const Digest& digest) { return holds(words, digest); });
 }
 
 std::size_t Stable::insert(std::span<const Digest> digests) noexcept {
-  for (const Digest& digest : digests) insert(digest);
-  return digests.size();
+  return insert_each(*this, digests);
 }
 
 void Stable::clear() noexcept {

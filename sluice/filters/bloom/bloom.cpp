@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/batches.hpp"
 #include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/kernels/prefetch.hpp"
 #include "sluice/model/bloom.hpp"
@@ -110,17 +111,12 @@ std::size_t Bloom::observe(std::span<const Digest> digests, std::span<Verdict> v
 
 void Bloom::may_contain(std::span<const Digest> digests,
                         std::span<Verdict> verdicts) const noexcept {
-  assert(digests.size() == verdicts.size());
-  // No prefetch: half of the absent keys are known after one probe, and most after two.
-  with_words(table_, [&](auto words) {
-    for (std::size_t i = 0; i < digests.size(); ++i)
-      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
-  });
+  ask_each(table_, digests, verdicts,
+           [this](auto words, const Digest& digest) { return holds(words, digest); });
 }
 
 std::size_t Bloom::insert(std::span<const Digest> digests) noexcept {
-  for (const Digest& digest : digests) insert(digest);
-  return digests.size();
+  return insert_each(*this, digests);
 }
 
 void Bloom::clear() noexcept {
