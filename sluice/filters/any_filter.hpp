@@ -42,8 +42,7 @@ class AnyFilter {
     check_length("verdicts", verdicts.size(), digests.size());
     holder_->may_contain(digests, verdicts);
   }
-  // The same of a window filter as it will be so many generations later, without changing it.
-  // Throws NoMemory where a copy has to be asked.
+  // The same of a window filter as it will be after `later` more generations, without changing it.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later) const {
     check_length("verdicts", verdicts.size(), digests.size());
@@ -175,15 +174,10 @@ class AnyFilter {
     void may_contain([[maybe_unused]] std::span<const Digest> digests,
                      [[maybe_unused]] std::span<Verdict> verdicts,
                      [[maybe_unused]] unsigned later) const override {
-      if constexpr (requires { filter.may_contain(digests, verdicts, later); }) {
+      if constexpr (WindowFilter<F>)
         filter.may_contain(digests, verdicts, later);
-      } else if constexpr (WindowFilter<F>) {
-        F copy = copy_of(filter, filter.memory());
-        for (; later > 0; --later) copy.rotate();
-        copy.may_contain(digests, verdicts);
-      } else {
+      else
         not_a_window(0);
-      }
     }
     std::size_t insert(std::span<const Digest> digests) override { return filter.insert(digests); }
     void clear() noexcept override { filter.clear(); }

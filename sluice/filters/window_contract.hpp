@@ -8,10 +8,10 @@
 //   admit         observe a batch until its budget is spent or the filter is full
 //   admit_aged    observe one key that happened some generations ago
 //   live_keys     keys written in generations that are still remembered
+//   may_contain   also as it will be after some more generations, without changing anything
 //
-// One that is full by count also tells its room(): so many keys can be written before it is full in
-// the present generation. One that can tell what it will contain some generations later has a
-// may_contain() with that number; of others a copy is asked.
+// One that is full by count also tells its room(): how many keys can be written before it is full in
+// the present generation.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,8 @@ enum class Anchor : std::uint8_t { delivered, refreshed };
 template <class F>
 concept WindowFilter = Filter<F> &&
     requires(F filter, const F& constant, const Digest& digest, std::span<const Digest> digests,
-             std::span<Verdict> verdicts, std::uint64_t& budget, Anchor anchor, unsigned age) {
+             std::span<Verdict> verdicts, std::uint64_t& budget, Anchor anchor, unsigned age,
+             unsigned later) {
   // How many generations a key stays beyond the one in which it was written.
   { constant.generations() } -> std::same_as<unsigned>;
   { filter.rotate() }
@@ -45,6 +46,9 @@ concept WindowFilter = Filter<F> &&
   // when the filter is full.
   { filter.admit_aged(digest, age, anchor) }
   noexcept->std::same_as<std::optional<Verdict>>;
+
+  // The answers of may_contain() after `later` rotations.
+  { constant.may_contain(digests, verdicts, later) } -> std::same_as<void>;
 
   { constant.live_keys() }
   noexcept->std::same_as<std::uint64_t>;

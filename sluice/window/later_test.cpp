@@ -50,7 +50,9 @@ TEST_P(LaterWindow, AnswersAsIfItsTimeHadCome) {
 
 INSTANTIATE_TEST_SUITE_P(Filters, LaterWindow,
                          testing::Values("cohort", "cohort,slot=16,generations=3", "exact-window",
-                                         "apbf", "timing", "sharded,of=cohort"),
+                                         "apbf", "apbbf,layout=line", "apbbf,layout=column",
+                                         "apbbf,layout=segment", "timing", "timer", "timer,equal=3",
+                                         "sharded,of=cohort", "sharded,of=apbf"),
                          [](const auto& test) { return std::to_string(test.index); });
 
 // A count window knows no time, and one that has judged nothing knows none yet.

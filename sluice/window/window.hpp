@@ -89,8 +89,7 @@ class Window {
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
                       const SecondOpinion& opinion);
 
-  // What judge() would say of a record of that time, without changing anything. Throws NoMemory
-  // where the filter has to be copied for it.
+  // What judge() would say of a record of that time, without changing anything.
   Verdict peek(const Digest& digest, Nanoseconds time) const;
 
   // The caller's own clock says `time`: the records that follow through observe() happen then. Count
@@ -106,8 +105,7 @@ class Window {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
-  // As arrive(now) and may_contain would answer, without changing anything. Throws NoMemory where
-  // the filter has to be copied for it, which is all but `cohort`.
+  // As arrive(now) and may_contain would answer, without changing anything.
   bool may_contain(const Digest& digest, Nanoseconds now) const;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    Nanoseconds now) const;

@@ -48,6 +48,8 @@ class AgePartitioned {
   void insert(const Digest& digest) { observe(digest); }
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   unsigned later) const noexcept;
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
 
@@ -220,6 +222,19 @@ void AgePartitioned<P>::may_contain(std::span<const Digest> digests,
                                     std::span<Verdict> verdicts) const noexcept {
   assert(digests.size() == verdicts.size());
   table().ask(digests.data(), digests.size(), verdicts.data());
+}
+
+// A key that will still be in the window then is of an age that leaves it time for that.
+template <class P>
+void AgePartitioned<P>::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                    unsigned later) const noexcept {
+  assert(digests.size() == verdicts.size());
+  const auto segments = table();
+  std::ranges::transform(digests, verdicts.begin(), [&](const Digest& digest) {
+    for (unsigned age = 0; age + std::uint64_t{later} <= ring_.l; ++age)
+      if (segments.holds(digest, age)) return Verdict::duplicate;
+    return Verdict::distinct;
+  });
 }
 
 template <class P>

@@ -74,7 +74,6 @@ class Cohort {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
-  // As it will be so many generations later.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later) const noexcept;
 

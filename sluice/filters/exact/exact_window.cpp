@@ -234,6 +234,15 @@ void ExactWindow::may_contain(std::span<const Digest> digests,
       [&](std::size_t i) { verdicts[i] = static_cast<Verdict>(may_contain(digests[i])); });
 }
 
+void ExactWindow::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                              unsigned later) const noexcept {
+  assert(digests.size() == verdicts.size());
+  std::ranges::transform(digests, verdicts.begin(), [&](const Digest& digest) {
+    const auto age = age_of(digest);
+    return static_cast<Verdict>(age && std::uint64_t{*age} + later <= params_.generations);
+  });
+}
+
 std::size_t ExactWindow::insert(std::span<const Digest> digests) {
   return insert_by_observing<256>(*this, digests);
 }

@@ -86,14 +86,17 @@ AnyFilter& ShardedFilter::shard_for(const Digest& digest) noexcept {
   return shards_[shard_of(digest, count_)];
 }
 
+const AnyFilter& ShardedFilter::shard_for(const Digest& digest) const noexcept {
+  return shards_[shard_of(digest, count_)];
+}
+
 Verdict ShardedFilter::observe(const Digest& digest) {
   return shard_for(digest).observe(digest);
 }
 
 bool ShardedFilter::may_contain(const Digest& digest) const noexcept {
   Verdict verdict;
-  const AnyFilter& shard = shards_[shard_of(digest, count_)];
-  shard.may_contain(std::span(&digest, 1), std::span(&verdict, 1));
+  shard_for(digest).may_contain(std::span(&digest, 1), std::span(&verdict, 1));
   return verdict == Verdict::duplicate;
 }
 

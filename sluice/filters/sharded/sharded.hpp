@@ -91,6 +91,7 @@ class ShardedFilter {
   static Decoded decode_shards(Decoder& header, Decoder& payload, bool ages,
                                MemoryResource& memory);
   AnyFilter& shard_for(const Digest& digest) noexcept;
+  const AnyFilter& shard_for(const Digest& digest) const noexcept;
   // What each shard did in a step.
   struct Step {
     std::size_t judged = 0;
@@ -142,6 +143,9 @@ class ShardedWindow : public ShardedFilter {
   double slack() const noexcept { return shards_.front().slack(); }
   double npws() const noexcept { return shards_.front().npws(); }
   void rotate() noexcept;
+  using ShardedFilter::may_contain;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   unsigned later) const;
   // Full when a shard is. Then nothing after the first record that it had no room for is
   // remembered, whatever shard it belongs to.
   std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,

@@ -34,6 +34,12 @@ void ShardedWindow::rotate() noexcept {
   for (AnyFilter& shard : shards_) shard.rotate();
 }
 
+void ShardedWindow::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                unsigned later) const {
+  for (std::size_t i = 0; i < digests.size(); ++i)
+    shard_for(digests[i]).may_contain(digests.subspan(i, 1), verdicts.subspan(i, 1), later);
+}
+
 std::uint64_t ShardedWindow::live_keys() const noexcept {
   std::uint64_t keys = 0;
   for (const AnyFilter& shard : shards_) keys += shard.live_keys();

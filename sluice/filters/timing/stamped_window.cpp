@@ -7,6 +7,7 @@
 
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/filters/batches.hpp"
 #include "sluice/kernels/prefetch.hpp"
 
 namespace sluice {
@@ -231,13 +232,19 @@ bool StampedWindow::may_contain(const Digest& digest) const noexcept {
   return with_words(memory_, [&](auto words) { return holds(words, digest); });
 }
 
-// No prefetch: most absent keys are known after a probe or two.
 void StampedWindow::may_contain(std::span<const Digest> digests,
                                 std::span<Verdict> verdicts) const noexcept {
+  ask_each(memory_, digests, verdicts,
+           [this](auto words, const Digest& digest) { return holds(words, digest); });
+}
+
+void StampedWindow::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                unsigned later) const noexcept {
   assert(digests.size() == verdicts.size());
-  with_words(memory_, [&](auto words) {
-    for (std::size_t i = 0; i < digests.size(); ++i)
-      verdicts[i] = static_cast<Verdict>(holds(words, digests[i]));
+  std::ranges::transform(digests, verdicts.begin(), [&](const Digest& digest) {
+    const Sight sight = sight_of(digest);
+    return static_cast<Verdict>(held(sight) &&
+                                std::uint64_t{sight.oldest} + later <= shape_.generations);
   });
 }
 

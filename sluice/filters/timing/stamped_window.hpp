@@ -74,6 +74,8 @@ class StampedWindow {
   void insert(const Digest& digest) { observe(digest); }
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
+  void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                   unsigned later) const noexcept;
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
 
