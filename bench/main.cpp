@@ -41,6 +41,8 @@ constexpr Part kParts[] = {
     {"dynamic", "series of Bloom filters: plain and in a matrix, alike and tightening", run_dynamic,
      true},
     {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
+    {"snapshots", "snapshots and state files against the same bytes, copied, written and read",
+     run_snapshots},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},
     {"layouts", "block layouts of the Bloom filter side by side", run_layouts, true},
     {"prefetch", "how far ahead to prefetch, and from what size of table on", run_prefetch, true},

@@ -37,6 +37,7 @@ void run_windows(const Options& options, Report& report);
 void run_threads(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
 void run_growing(const Options& options, Report& report);
+void run_snapshots(const Options& options, Report& report);
 void run_infer(const Options& options, Report& report);
 void run_formats(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);

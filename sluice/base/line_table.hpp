@@ -120,6 +120,9 @@ struct FlatWords {
     std::memcpy(&word, reinterpret_cast<const std::byte*>(words) + byte, sizeof word);
     return word;
   }
+  std::uint64_t byte(std::uint64_t byte) const noexcept {
+    return std::to_integer<std::uint64_t>(reinterpret_cast<const std::byte*>(words)[byte]);
+  }
   void store(std::uint64_t byte, std::uint64_t word) const noexcept {
     std::memcpy(reinterpret_cast<std::byte*>(words) + byte, &word, sizeof word);
   }
@@ -140,6 +143,9 @@ struct PagedWords {
     const std::uint64_t shift = byte % 8 * 8;
     if (shift == 0) return get(byte / 8);
     return get(byte / 8) >> shift | get(byte / 8 + 1) << (64 - shift);
+  }
+  std::uint64_t byte(std::uint64_t byte) const noexcept {
+    return get(byte / 8) >> (byte % 8 * 8) & 0xFF;
   }
   void store(std::uint64_t byte, std::uint64_t word) const noexcept {
     const std::uint64_t shift = byte % 8 * 8;

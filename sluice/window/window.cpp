@@ -171,16 +171,16 @@ void Window::Delete::operator()(Growth* growth) const noexcept {
 
 Window Window::make(const Params& params, MemoryResource& memory) {
   Window window(find_blueprint(params), memory);
-  window.check_budget();
+  window.check_budget(memory.budget());
   if (!window.params().listed) window.start_table();
   return window;
 }
 
-void Window::check_budget() const {
-  if (blueprint_->table.bytes > memory().budget())
+void Window::check_budget(std::uint64_t budget) const {
+  if (blueprint_->table.bytes > budget)
     throw NoMemory(fmt::format(
         "the table of the window would take {} bytes, and there are {}: ask for a smaller window",
-        blueprint_->table.bytes, memory().budget()));
+        blueprint_->table.bytes, budget));
 }
 
 // Empty.

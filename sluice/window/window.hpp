@@ -162,8 +162,9 @@ class Window {
 
   Window(std::shared_ptr<const Blueprint> blueprint, MemoryResource& memory) noexcept
       : blueprint_(std::move(blueprint)), list_(memory) {}
-  // Throws NoMemory when the resource could never hold its table.
-  void check_budget() const;
+  // Throws NoMemory when that cannot hold its table.
+  void check_budget(std::uint64_t budget) const;
+  std::uint64_t budget_beside_others() const noexcept;
   void check_stages_to_come(std::uint64_t payload_bytes) const;
   void start_table();
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);

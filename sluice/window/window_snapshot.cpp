@@ -1,6 +1,7 @@
 // Windows as bytes, and back.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "sluice/base/error.hpp"
@@ -54,6 +55,12 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of_snapshot(const Par
   }
 }
 
+// What the resource can give to this window, with what the window holds already.
+std::uint64_t Window::budget_beside_others() const noexcept {
+  const std::uint64_t taken = memory().taken(), others = taken - std::min(taken, bytes());
+  return memory().budget() - std::min(memory().budget(), others);
+}
+
 // Later stages are made as the state says: what could not be made, or would take far more than the
 // stages that it brings, is refused now. Stages are never smaller than the first one would be, but
 // for a worse error, which makes some of them a few times smaller; and never larger than what holds
@@ -68,7 +75,7 @@ void Window::check_stages_to_come(std::uint64_t payload_bytes) const {
                       bytes, payload_bytes, params().filter));
   };
   check(blueprint_->table.bytes);
-  check_budget();
+  check_budget(budget_beside_others());
   Wish next{.keys = growth_->most_keys_of_next(),
             .fpr = blueprint_->plan.first_fpr(),
             .generations = generations()};
@@ -133,7 +140,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
     window.tick_ = static_cast<std::int64_t>(position);
     window.list_.decode(header, window.most_listed(), window.newest_stamp());
     refuse(payload.remaining() != 0 || !window.list_is_sound());
-    window.check_budget();
+    window.check_budget(window.budget_beside_others());
     return window;
   }
   auto growth_of =

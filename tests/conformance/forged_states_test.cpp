@@ -240,7 +240,8 @@ TEST_P(ForgedWindows, AreRefusedOrWork) {
 
 // What a window of a few hundred bytes may be told to become.
 TEST(ForgedTexts, ATextOfStagesThatAsksForMuchIsRefused) {
-  const auto forged = [](bool listed, std::string filter, std::uint64_t budget) {
+  const auto forged = [](bool listed, std::string filter, std::uint64_t budget,
+                         std::uint64_t others = 0) {
     Window window = Window::make(
         {.spec = {WindowSpec::Kind::time, 600 * kSecond}, .keys = 50, .listed = listed});
     Parts parts = parts_of(AnyFilter(std::move(window)));
@@ -254,7 +255,10 @@ TEST(ForgedTexts, ATextOfStagesThatAsksForMuchIsRefused) {
       parts.header.fields[i].assign(bytes.begin(), bytes.end());
     }
     HostMemory memory(malloc_calls(), budget);
-    return decoded(parts, memory).window()->listed();
+    memory.charge(others);
+    const bool is_listed = decoded(parts, memory).window()->listed();
+    memory.discharge(others);
+    return is_listed;
   };
   const std::uint64_t none = MemoryResource::kNoBudget;
   EXPECT_TRUE(forged(true, "cohort,bytes=1MiB", none));
@@ -268,6 +272,10 @@ TEST(ForgedTexts, ATextOfStagesThatAsksForMuchIsRefused) {
   // A budget says no when it is decoded, not when the table is made.
   EXPECT_TRUE(forged(true, "cohort,bytes=32MiB", 64 << 20));
   EXPECT_THROW(forged(true, "cohort,bytes=32MiB", 16 << 20), NoMemory);
+  // Of a budget that others use too, what they leave.
+  EXPECT_TRUE(forged(true, "cohort,bytes=32MiB", 64 << 20, 16 << 20));
+  EXPECT_THROW(forged(true, "cohort,bytes=32MiB", 64 << 20, 40 << 20), NoMemory);
+  EXPECT_FALSE(forged(false, "cohort,bytes=1MiB", 8 << 20, 4 << 20));
 }
 
 }  // namespace

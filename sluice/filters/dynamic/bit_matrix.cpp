@@ -67,6 +67,77 @@ std::uint64_t packed(std::uint64_t bytes, unsigned width) {
   return bytes;
 }
 
+// Bits that stand `stride` apart, from the lowest on, side by side: eight of them, or four.
+class Closing {
+ public:
+  Closing(unsigned stride, unsigned bits) : step_(stride - 1) {
+    for (unsigned i = 0; i < bits; ++i) {
+      ones_ |= std::uint64_t{1} << (i * stride);
+      pairs_ |= std::uint64_t{1} << (i / 2 * 2 * stride + i % 2);
+      fours_ |= std::uint64_t{1} << (i / 4 * 4 * stride + i % 4);
+    }
+  }
+  std::uint64_t operator()(std::uint64_t bits) const {
+    bits &= ones_;
+    bits = (bits | bits >> step_) & pairs_;
+    bits = (bits | bits >> 2 * step_) & fours_;
+    return (bits | bits >> 4 * step_) & 0xFF;
+  }
+
+ private:
+  unsigned step_;
+  std::uint64_t ones_ = 0, pairs_ = 0, fours_ = 0;
+};
+
+// The lowest bit of each byte.
+std::uint64_t lowest_of_bytes(std::uint64_t bytes) {
+  return (bytes & 0x0101010101010101) * 0x0102040810204080 >> 56;
+}
+
+// A column of a table whose rows are `width` wide, 64 rows a word, from word `first` on.
+template <class Words>
+void gather_column(Words words, unsigned width, unsigned column, std::uint64_t first,
+                   std::span<std::uint64_t> out) {
+  // 64 rows take `width` words.
+  const auto for_words = [&](auto word_at) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = word_at((first + i) * width * 8);
+  };
+  if (width == 1) {
+    for_words([&](std::uint64_t byte) { return words.load(byte); });
+  } else if (width <= 8) {
+    // Eight rows take `width` bytes.
+    const Closing close(width, 8);
+    for_words([&](std::uint64_t byte) {
+      std::uint64_t bits = 0;
+      for (unsigned i = 0; i < 8; ++i)
+        bits |= close(words.load(byte + i * width) >> column) << (8 * i);
+      return bits;
+    });
+  } else if (width % 8 != 0) {
+    // Twelve: four rows take six bytes.
+    const Closing close(width, 4);
+    for_words([&](std::uint64_t byte) {
+      std::uint64_t bits = 0;
+      for (unsigned i = 0; i < 16; ++i)
+        bits |= close(words.load(byte + i * width / 2) >> column) << (4 * i);
+      return bits;
+    });
+  } else {
+    const unsigned stride = width / 8, bit = column % 8;
+    for_words([&](std::uint64_t byte) {
+      byte += column / 8;
+      std::uint64_t bits = 0;
+      for (unsigned i = 0; i < 8; ++i) {
+        std::uint64_t eight = 0;
+        for (unsigned row = 0; row < 8; ++row, byte += stride)
+          eight |= words.byte(byte) << (8 * row);
+        bits |= lowest_of_bytes(eight >> bit) << (8 * i);
+      }
+      return bits;
+    });
+  }
+}
+
 }  // namespace
 
 // --- a group ------------------------------------------------------------------------------------
@@ -123,12 +194,21 @@ void MatrixGroup::clear_column(unsigned column) noexcept {
   });
 }
 
-std::uint64_t MatrixGroup::gather(unsigned column, std::uint64_t block) const noexcept {
-  return with_words(now_.memory, [&](auto words) {
-    std::uint64_t bits = 0;
-    for (unsigned i = 0; i < kWordBits; ++i)
-      bits |= (row(words, block * kWordBits + i) >> column & 1) << i;
-    return bits;
+void MatrixGroup::gather(unsigned column, std::uint64_t first,
+                         std::span<std::uint64_t> out) const noexcept {
+  with_words(now_.memory, [&](auto words) {
+    // Rows that are still in the narrower table too, one by one.
+    const std::uint64_t settled = moved_ / kWordBits;
+    std::size_t at = 0;
+    if (first < settled) {
+      at = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), settled - first));
+      gather_column(words, now_.width, column, first, out.first(at));
+    }
+    for (; at < out.size(); ++at) {
+      out[at] = 0;
+      for (unsigned i = 0; i < kWordBits; ++i)
+        out[at] |= (row(words, (first + at) * kWordBits + i) >> column & 1) << i;
+    }
   });
 }
 
@@ -225,9 +305,7 @@ std::uint64_t BitMatrix::bytes_for(std::uint64_t rows, std::size_t filters, bool
 
 void BitMatrix::gather(std::size_t filter, std::uint64_t first_word,
                        std::span<std::uint64_t> out) const noexcept {
-  const MatrixGroup& group = group_of(filter);
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = group.gather(column_of(filter), first_word + i);
+  group_of(filter).gather(column_of(filter), first_word, out);
 }
 
 void BitMatrix::weave(std::size_t first, std::span<const LineTable* const> tables) noexcept {
@@ -244,7 +322,8 @@ void BitMatrix::join(std::size_t into, std::size_t from) noexcept {
   MatrixGroup& to = group_of(into);
   const MatrixGroup& other = group_of(from);
   for (std::uint64_t block = 0; block < rows_ / kWordBits; ++block) {
-    const std::uint64_t bits = other.gather(column_of(from), block);
+    std::uint64_t bits = 0;
+    other.gather(column_of(from), block, std::span(&bits, 1));
     to.weave(column_of(into), block, std::span(&bits, 1));
   }
 }

@@ -54,10 +54,10 @@ class MatrixGroup {
 
   void clear() noexcept;
   void clear_column(unsigned column) noexcept;
-  // 64 positions from 64 · `block` on, of one filter.
-  std::uint64_t gather(unsigned column, std::uint64_t block) const noexcept;
-  // Adds as many to each of some filters, from `column` on: a multiple of kMostWoven where there is
-  // more than one.
+  // A filter's positions, 64 in a word, from 64 · `first` on.
+  void gather(unsigned column, std::uint64_t first, std::span<std::uint64_t> out) const noexcept;
+  // Adds 64 positions, from 64 · `block` on, to each of some filters from `column` on: a multiple of
+  // kMostWoven where there is more than one.
   void weave(unsigned column, std::uint64_t block, std::span<const std::uint64_t> bits) noexcept;
 
   std::uint64_t bytes() const noexcept { return now_.memory.size() + old_.memory.size(); }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "sluice/base/error.hpp"
@@ -67,11 +68,16 @@ std::uint64_t GrowingBuckets::buckets_for(const GrowingShape& shape, std::uint64
 }
 
 GrowingBuckets::GrowingBuckets(const GrowingShape& shape, std::uint64_t buckets,
-                               MemoryResource& memory)
+                               MemoryResource& memory, ToBeWritten)
     : memory_{GrowableMemory(memory), GrowableMemory(memory)} {
   table_.shape = shape;
   allocate(buckets);
   table_.set_buckets(buckets);
+}
+
+GrowingBuckets::GrowingBuckets(const GrowingShape& shape, std::uint64_t buckets,
+                               MemoryResource& memory)
+    : GrowingBuckets(shape, buckets, memory, ToBeWritten()) {
   // Pages are as they were given. What is added later is written whole by the split that adds it.
   for (std::size_t i = 0; i < 2; ++i)
     if (memory_[i].pages() != nullptr)
@@ -255,7 +261,7 @@ void GrowingBuckets::merge(const GrowingBuckets& other) {
   const bool ours = table_.buckets >= other.table_.buckets;
   const GrowingBuckets& large = ours ? *this : other;
   const GrowingBuckets& small = ours ? other : *this;
-  GrowingBuckets base(table_.shape, large.table_.buckets, memory());
+  GrowingBuckets base(table_.shape, large.table_.buckets, memory(), ToBeWritten());
   base.allocate(std::max(large.table_.buckets,
                          buckets_for(table_.shape, table_.entries + other.table_.entries)));
   base.table_ = large.table_;
@@ -291,20 +297,29 @@ void GrowingBuckets::encode_header(Encoder& to) const {
   }
 }
 
+namespace {
+
+// Calls part(lines, bytes) for the buckets of a half from `from` on, as many at once as lie together.
+template <class Part>
+void for_lines(const kernels::GrowingHalf& half, std::uint64_t from, std::uint64_t until,
+               Part part) {
+  constexpr std::uint64_t kPageBuckets = kernels::kGrowingPageBuckets;
+  for (std::uint64_t next; from < until; from = next) {
+    next =
+        half.pages == nullptr ? until : std::min(until, (from / kPageBuckets + 1) * kPageBuckets);
+    part(half.at(from), (next - from) * kernels::kGrowingBucketBytes);
+  }
+}
+
+}  // namespace
+
 // In the order in which buckets are added, so that a later snapshot has an earlier one's buckets
 // where that has them, and a delta between the two is small.
 template <class Part>
 void GrowingBuckets::in_order_of_growth(Part part) const {
-  constexpr std::uint64_t kPageBuckets = kernels::kGrowingPageBuckets;
   const auto from_to = [&](std::uint64_t begin, std::uint64_t end) {
-    for (const kernels::GrowingHalf& half : table_.halves) {
-      const std::uint64_t until = std::min(end, half.buckets);
-      for (std::uint64_t from = begin, next; from < until; from = next) {
-        next = half.pages == nullptr ? until
-                                     : std::min(until, (from / kPageBuckets + 1) * kPageBuckets);
-        part(half.at(from), (next - from) * kernels::kGrowingBucketBytes);
-      }
-    }
+    for (const kernels::GrowingHalf& half : table_.halves)
+      for_lines(half, begin, std::min(end, half.buckets), part);
   };
   from_to(0, 1);
   for (std::uint64_t begin = 1; begin < table_.halves[0].buckets; begin *= 2)
@@ -323,7 +338,7 @@ GrowingBuckets GrowingBuckets::decode(const GrowingShape& shape, std::uint64_t f
   const std::uint64_t buckets = header.u64(), keys = header.u64();
   refuse(buckets < fewest || buckets > kernels::kGrowingMostBuckets);
   payload.expect_remaining(buckets * kernels::kGrowingBucketBytes, "the table of filter 'growing'");
-  GrowingBuckets read(shape, buckets, memory);
+  GrowingBuckets read(shape, buckets, memory, ToBeWritten());
   GrowingTable& table = read.table_;
   const std::uint32_t strays = header.u32();
   refuse(strays > kernels::kGrowingMostStrays);
@@ -345,18 +360,42 @@ GrowingBuckets GrowingBuckets::decode(const GrowingShape& shape, std::uint64_t f
 
 namespace {
 
-// Slots by how many zeros stand before their delimiter, in 64 bits; free ones by 64. Four counts
-// side by side, since nearly all slots have the same length and an addition must not wait for the
-// last.
-using ZeroCounts = std::array<std::array<std::uint64_t, 65>, 4>;
+// Slots by their length: the bits up to their delimiter, 0 of a free one. Four counts side by side:
+// nearly all slots have the same length, and an addition must not wait for the last.
+using LengthCounts = std::array<std::array<std::uint64_t, 34>, 4>;
+
+// A slot as at most 33 bits, of which so many are below the hash's. Of a tag of 32 bits one bit is
+// left, which tells whether it is zero.
+constexpr std::uint64_t short_form(std::uint16_t slot) {
+  return slot;
+}
+constexpr std::uint64_t short_form(std::uint32_t slot) {
+  return slot;
+}
+constexpr std::uint64_t short_form(std::uint64_t slot) {
+  return slot >> 32 << 1 | static_cast<std::uint64_t>(static_cast<std::uint32_t>(slot) != 0);
+}
+constexpr unsigned short_tag(const GrowingShape& shape) {
+  static_assert(kernels::kGrowing64.tag_bits == 32);
+  return shape.slot_bits == 64 ? 1 : shape.tag_bits;
+}
+
+// The length is the exponent of twice the slot and one, as a floating-point number, which holds it
+// exactly. Unlike std::bit_width this has no branch where processors may lack the instruction, and
+// whether a slot is free cannot be predicted.
+unsigned length_of(std::uint64_t short_form) noexcept {
+  static_assert(std::numeric_limits<double>::is_iec559 && sizeof(double) == sizeof(std::uint64_t));
+  const auto value = static_cast<double>(static_cast<std::int64_t>(short_form << 1 | 1));
+  return static_cast<unsigned>(std::bit_cast<std::uint64_t>(value) >> 52) - 1023;
+}
 
 template <class Slot>
-void count_zeros(const std::byte* line, ZeroCounts& counts) noexcept {
-  for (std::size_t at = 0; at < kernels::kGrowingBucketBytes; at += 4 * sizeof(Slot)) {
+void count_lengths(const std::byte* lines, std::size_t bytes, LengthCounts& counts) noexcept {
+  static_assert(kernels::kGrowingBucketBytes % (4 * sizeof(Slot)) == 0);
+  for (std::size_t at = 0; at < bytes; at += 4 * sizeof(Slot)) {
     std::array<Slot, 4> slots;
-    std::memcpy(slots.data(), line + at, sizeof(slots));
-    for (std::size_t i = 0; i < 4; ++i)
-      ++counts[i][static_cast<std::size_t>(std::countl_zero(std::uint64_t{slots[i]}))];
+    std::memcpy(slots.data(), lines + at, sizeof(slots));
+    for (std::size_t i = 0; i < 4; ++i) ++counts[i][length_of(short_form(slots[i]))];
   }
 }
 
@@ -365,26 +404,30 @@ void count_zeros(const std::byte* line, ZeroCounts& counts) noexcept {
 // Counts what a table that was read holds. False: a slot without a delimiter, which is no slot, or
 // a full table of slots without a hash bit, of which a split makes as many as it makes room for.
 bool GrowingBuckets::take_count() noexcept {
-  const unsigned tag_bits = table_.shape.tag_bits;
-  const auto count = table_.shape.slot_bits == 16   ? count_zeros<std::uint16_t>
-                     : table_.shape.slot_bits == 32 ? count_zeros<std::uint32_t>
-                                                    : count_zeros<std::uint64_t>;
+  const unsigned tag_bits = short_tag(table_.shape);
+  const auto count = table_.shape.slot_bits == 16   ? count_lengths<std::uint16_t>
+                     : table_.shape.slot_bits == 32 ? count_lengths<std::uint32_t>
+                                                    : count_lengths<std::uint64_t>;
   std::uint64_t spent = 0;
   for (std::size_t i = 0; i < table_.stray_count; ++i) ++table_.by_bits[table_.strays[i].bits];
-  for (std::uint64_t side = 0; side < 2; ++side) {
-    const kernels::GrowingHalf& half = table_.halves[side];
-    std::array<ZeroCounts, 2> counts{};  // of buckets that have not been split, and that have
-    for (std::uint64_t i = 0; i < half.buckets; ++i) {
-      const std::uint64_t bucket = i << 1 | side;
-      count(table_.line(bucket), counts[half.level_of(bucket) - half.level]);
-    }
+  for (const kernels::GrowingHalf& half : table_.halves) {
+    std::array<LengthCounts, 2> counts{};  // of buckets that have not been split, and that have
+    const auto take = [&](std::uint64_t from, std::uint64_t until, bool is_split) {
+      for_lines(half, from, until, [&](const std::byte* lines, std::size_t bytes) {
+        count(lines, bytes, counts[is_split]);
+      });
+    };
+    // The first have been, and their siblings are the last.
+    take(0, half.split, true);
+    take(half.split, half.low_mask + 1, false);
+    take(half.low_mask + 1, half.buckets, true);
     for (unsigned is_split = 0; is_split < 2; ++is_split)
-      for (const auto& by_zeros : counts[is_split])
-        for (unsigned zeros = 0; zeros < 64; ++zeros) {
-          const std::uint64_t slots = by_zeros[zeros];
+      for (const auto& by_length : counts[is_split])
+        for (unsigned length = 1; length < by_length.size(); ++length) {
+          const std::uint64_t slots = by_length[length];
           if (slots == 0) continue;
-          if (64 - zeros <= tag_bits) return false;
-          const unsigned hash_bits = 63 - zeros - tag_bits;
+          if (length <= tag_bits) return false;
+          const unsigned hash_bits = length - 1 - tag_bits;
           spent += hash_bits == 0 ? slots : 0;
           table_.by_bits[half.level + is_split + hash_bits] += slots;
         }

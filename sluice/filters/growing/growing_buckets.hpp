@@ -61,6 +61,10 @@ class GrowingBuckets {
                                Decoder& header, Decoder& payload, MemoryResource& memory);
 
  private:
+  // Buckets with anything in them, for one who writes them all.
+  struct ToBeWritten {};
+  GrowingBuckets(const kernels::GrowingShape& shape, std::uint64_t buckets, MemoryResource& memory,
+                 ToBeWritten);
   MemoryResource& memory() const noexcept { return memory_[0].resource(); }
   void allocate(std::uint64_t buckets);
   void adopt_memory() noexcept;

@@ -206,6 +206,33 @@ TEST_P(GrowingTest, ATableThatNeverHasRoomIsRefused) {
   }
 }
 
+// Every length that a slot can have: up to the tag's, no filter has written it.
+TEST_P(GrowingTest, ASlotWithoutADelimiterIsRefused) {
+  Growing filter = make(GetParam());
+  filter.forget(fill(filter, random_digests(1, 2000))[0]);  // there is room for one
+  const std::vector<std::byte> header = header_of(filter), sound = payload_of(filter);
+  const std::size_t slot_bytes = GetParam() / 8;
+  const unsigned tag_bits = GetParam() == 16 ? 6 : GetParam() == 32 ? 12 : 32;
+  // A free slot: in a taken one, a key too few would be refused as well.
+  std::size_t free = 0;
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+  while (!std::all_of(&sound[free], &sound[free] + slot_bytes, is_zero)) free += slot_bytes;
+  for (unsigned length = 1; length <= GetParam(); ++length) {
+    // The least and the greatest slot of that length.
+    for (const bool greatest : {false, true}) {
+      const std::uint64_t least = std::uint64_t{1} << (length - 1);
+      const std::uint64_t value = greatest ? least | (least - 1) : least;
+      std::vector<std::byte> payload = sound;
+      std::memcpy(payload.data() + free, &value, slot_bytes);
+      if (length <= tag_bits) {
+        EXPECT_THROW(decoded(header, payload), CorruptSnapshot) << length;
+      } else {
+        EXPECT_NO_THROW(decoded(header, payload)) << length;
+      }
+    }
+  }
+}
+
 TEST(Growing, MergingAnotherErrorIsRefused) {
   Growing one = Growing::make(Growing::Params::from({.fpr = 1e-6}, {}));
   const Growing two = Growing::make(Growing::Params::from({.fpr = 1e-5}, {}));
