@@ -31,7 +31,7 @@ class Window {
   static constexpr std::uint16_t kVersion = 1;
   static constexpr FilterPromises kPromises{.fixed_memory = false};
   // Keys that a time window without a known rate is made for at first; after a short list, a few
-  // times as many as the list held. Both grow.
+  // times as many as a list can hold. Both grow.
   static constexpr std::uint64_t kFirstKeys = std::uint64_t{1} << 16;
   static constexpr std::uint64_t kKeysAfterList = std::uint64_t{1} << 10;
   static constexpr std::size_t kMostFilterText = 4096;
