@@ -38,8 +38,8 @@ class GrowableMemory {
   // by line calls the resource rarely. Throws NoMemory when the resource cannot give them; the
   // bytes are then unchanged, but data() may have changed.
   void grow(std::uint64_t bytes);
-  // Shrinks to what `bytes` need, and clears the first `bytes`. It allocates nothing if it can
-  // avoid it, and keeps more if the resource refuses a smaller block.
+  // Shrinks to what `bytes` need, with the first `bytes` zero. Cannot fail: it keeps more if the
+  // system refuses a smaller block.
   void reset(std::uint64_t bytes) noexcept;
   // Clears the first `bytes`, at most size().
   void zero(std::uint64_t bytes) noexcept;
