@@ -32,8 +32,8 @@ void check(const Seen::Options& options) {
   constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
   if (options.keys && *options.keys > kMostKeys) throw BadParameters("`keys` must be 1 to 2^44");
   if (options.window) return;
-  if (options.refresh) throw BadParameters("`refresh` goes with a `window`: give one");
-  if (options.max_ahead) throw BadParameters("`max_ahead` goes with a `window` of time: give one");
+  if (options.refresh) throw BadParameters("`refresh` needs a `window`: give one");
+  if (options.max_ahead) throw BadParameters("`max_ahead` needs a `window` of time: give one");
 }
 
 std::optional<std::uint64_t> max_ahead_of(const Seen::Options& options) {

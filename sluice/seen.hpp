@@ -5,18 +5,18 @@
 //
 // Say what you know and leave out the rest:
 //
-//   {}                                  every key, for good; memory grows with the keys
-//   {.keys = 50'000'000}                every key, for so many from the start
-//   {.window = 10min}                   what was let through in the last ten minutes
-//   {.window = 1'000'000}               the last million that were let through
-//   {.memory = 64 << 20}                as much of the past as fits 64 MiB
+//   {}                                  every key, forever; memory grows with the keys {.keys =
+//   50'000'000}                every key, sized for that many from the start {.window = 10min} keys
+//   let through in the last ten minutes {.window = 1'000'000}               the last million keys
+//   let through {.memory = 64 << 20}                as much of the past as fits in 64 MiB
 //
-// A key that was seen is never taken for a new one while its window lasts. Two kinds of records are
-// let through all the same: those that come a window or more after their time, and, with `max_ahead`,
-// those whose time is not believed. A new key may be taken for one that was seen, with probability
-// `fpr`; that event is then lost. plan() and stats() tell how often.
+// A key that was seen is never taken for a new one while its window lasts. Two kinds of events are
+// let through without being judged: those that come a window or more after their time, and, with
+// `max_ahead`, those whose time is not believed. A new key may be taken for one that was seen, with
+// probability `fpr`; its event is then lost. plan() and stats() tell the predicted rate.
 //
-// Not for several threads at once. Keys that strangers choose need `untrusted_keys` (SECURITY.md).
+// Not safe to use from several threads at once. If strangers choose the keys, set `untrusted_keys`
+// (SECURITY.md).
 #pragma once
 
 #include <chrono>
@@ -41,7 +41,7 @@ namespace sluice {
 template <class T, class... Others>
 concept OneOf = (std::same_as<T, Others> || ...);
 
-// How much of the past counts: a duration, or so many keys that were let through.
+// How much of the past counts: a duration, or a number of keys that were let through.
 class WindowLength {
  public:
   // At most 73 years. Throws BadParameters.
@@ -57,7 +57,7 @@ class WindowLength {
   template <std::integral Keys>
   requires(!OneOf<Keys, bool, char, wchar_t, char8_t, char16_t, char32_t>) WindowLength(Keys keys)
       : spec_{WindowSpec::Kind::count, keys > 0 ? static_cast<std::uint64_t>(keys) : 0} {}
-  // "10m", "1M", "hour" or "day" (since the last whole one, UTC). Throws BadParameters.
+  // "10m", "1M", or "hour" or "day" (since the last full hour or day, UTC). Throws BadParameters.
   WindowLength(const char* text) : WindowLength(std::string_view(text)) {}
   WindowLength(const std::string& text) : WindowLength(std::string_view(text)) {}
   WindowLength(std::string_view text);
@@ -72,41 +72,42 @@ class WindowLength {
 class Seen {
  public:
   using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
-  enum class Nothing : char {};  // Seen({}), which could be Options or a Seen to move from
+  enum class Nothing : char {};  // makes Seen({}) unambiguous: Options, not a Seen to move from
 
   struct Options {
-    std::optional<WindowLength> window = {};  // none: for good
-    bool refresh = false;                     // every repeat starts the window anew
-    // Times that are given: one further ahead of the latest is not believed until a second agrees,
-    // and its key is let through. None: all are believed, and one wild time ends the window.
+    std::optional<WindowLength> window = {};  // none: forever
+    bool refresh = false;                     // every repeat restarts the key's window
+    // For calls that give times: a time further than this ahead of the latest is not believed until
+    // a second one agrees, and its key is let through. None: every time is believed, and one wild
+    // time expires all keys.
     std::optional<std::chrono::nanoseconds> max_ahead = {};
-    std::optional<std::uint64_t> keys = {};  // how many different ones; of a time window: in it
-    std::optional<double> rate = {};         // the same, per second, of a time window
+    std::optional<std::uint64_t> keys = {};  // distinct keys; with a time window: per window
+    std::optional<double> rate = {};         // with a time window: distinct keys per second
     std::optional<double> fpr = {};  // chance to lose a new key; 1e-6, or what memory allows
-    // Bytes: bytes() stays below. A window grows into what is left; when that is used up, keys are
-    // neither judged nor remembered (see observe) until others have left the window.
+    // Limit for bytes(). A window may grow up to it; when it is used up, keys are neither judged
+    // nor remembered (see observe) until others have left the window.
     std::optional<std::uint64_t> memory = {};
-    // "cohort,slot=32": instead of the planner's choice, for `keys`, or 8 million.
+    // "cohort,slot=32": used instead of the planner's choice, sized for `keys`, or for 8 million.
     std::string filter = {};
-    bool untrusted_keys = false;  // chosen by strangers: a keyed hash that withstands them
-    std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; else random
+    bool untrusted_keys = false;  // true if strangers choose keys: a keyed hash
+    std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; none: random
     MemoryResource* resource = nullptr;      // where memory comes from; default_memory() if null
   };
 
-  // Throws BadParameters, naming the option that cannot be, and NoMemory.
+  // Throws BadParameters, naming the impossible option, and NoMemory.
   Seen() : Seen(Options{}) {}
   explicit Seen(Nothing) : Seen(Options{}) {}
   explicit Seen(const Options& options);
 
-  // Whether the key is new: true for the first of its kind, and it is remembered from then on. The
-  // event happens now, by the system's clock, or at `when`. One that is older than the window is let
-  // through and not remembered. Throws NoMemory; the key is then neither judged nor remembered.
+  // Whether the key is new; it is remembered from then on. The event happens now, by the system's
+  // clock, or at `when`. An event older than the window is let through (true) and not remembered.
+  // Throws NoMemory; the key is then neither judged nor remembered.
   bool first(std::string_view key);
   bool first(std::string_view key, Time when);
 
-  // The same for many, in order: verdicts[i] is the verdict on keys[i]. Returns how many were judged:
-  // fewer than all when memory ended, and then the others are as if they had not come. Throws
-  // BadParameters where the spans differ in length.
+  // The same for many keys, in order: verdicts[i] is the verdict on keys[i]. Returns how many were
+  // judged: fewer than all when memory ran out, and then the rest are as if they had not come.
+  // Throws BadParameters if the spans differ in length.
   std::size_t observe(std::span<const std::string_view> keys, std::span<Verdict> verdicts);
   std::size_t observe(std::span<const std::string_view> keys, std::span<const Time> times,
                       std::span<Verdict> verdicts);
@@ -115,36 +116,39 @@ class Seen {
   bool contains(std::string_view key) const;
   bool contains(std::string_view key, Time when) const;
 
-  // Takes a key back; whether there was a trace of it. Throws BadParameters where the filter cannot.
+  // Takes a key back; returns whether there was a trace of it. Throws BadParameters if the filter
+  // cannot forget.
   bool forget(std::string_view key);
   void clear() noexcept { filter_.clear(); }
-  // Remembers what `other` does, too. Throws BadParameters, and is as it was, unless both were made
-  // alike, with one seed or one from a clone of the other, of a filter that can (docs/merging.md).
+  // Takes in what `other` remembers. Both must have the same options and the same seed, or come
+  // from a clone, and the filter must be able to merge (docs/merging.md). Otherwise throws
+  // BadParameters and changes nothing.
   void merge(const Seen& other);
 
-  // What was planned and why, with all that was weighed. Null for one that was loaded, or whose filter
-  // was named.
+  // The plan, its reason and the candidates that were weighed. Null if this was loaded, or if
+  // `filter` was given.
   const Planning* plan() const noexcept { return plan_.get(); }
   FilterStats stats() const { return filter_.stats(); }
-  // All the memory that it holds of its resource. What is beside is the object itself.
+  // All the memory that it has taken from its resource; the object itself is not counted.
   std::uint64_t bytes() const noexcept { return filter_.bytes(); }
 
-  // As bytes and back. They hold the secret of the hash: keep them as you would keep a password.
+  // State to bytes and back. The bytes contain the secret of the hash: protect them like a
+  // password.
   std::vector<std::byte> save() const;
   // Throws CorruptSnapshot. The bytes may come from anywhere: they cannot harm the process.
   static Seen load(std::span<const std::byte> bytes, MemoryResource* resource = nullptr);
-  // In a file that is replaced as a whole, or not at all, whatever happens. The one before stays as
-  // FILE.previous; FILE.lock is there while it is written. Throws IoError.
+  // Writes a file. Even in a crash the file is replaced completely or not at all. The previous one
+  // stays as FILE.previous; FILE.lock exists during the write. Throws IoError.
   void save(const std::filesystem::path& file) const;
-  // Throws IoError and CorruptSnapshot; where there is no file, IoError with error_number() ENOENT.
+  // Throws IoError and CorruptSnapshot; if there is no file, IoError with error_number() ENOENT.
   static Seen load(const std::filesystem::path& file, MemoryResource* resource = nullptr);
-  // Nothing where there is no file.
+  // Returns nothing if there is no file.
   static std::optional<Seen> load_if_there(const std::filesystem::path& file,
                                            MemoryResource* resource = nullptr);
-  // Goes on by itself from here.
+  // An independent copy.
   Seen clone() const;
 
-  // For what this class leaves out.
+  // Access to what this class does not offer.
   const Hasher& hasher() const noexcept { return hasher_; }
   AnyFilter& filter() noexcept { return filter_; }
   const AnyFilter& filter() const noexcept { return filter_; }

@@ -359,12 +359,12 @@ TEST(Seen, RefusesWhatDoesNotGoTogether) {
     }
     return "none";
   };
-  EXPECT_EQ(error_of({.refresh = true}), "`refresh` goes with a `window`: give one");
+  EXPECT_EQ(error_of({.refresh = true}), "`refresh` needs a `window`: give one");
   EXPECT_EQ(error_of({.keys = static_cast<std::uint64_t>(-1)}), "`keys` must be 1 to 2^44");
   EXPECT_EQ(error_of({.keys = 0, .filter = "bloom"}),
             "`keys` 0 leaves nothing to remember: give 1 or more");
   EXPECT_EQ(error_of({.keys = 0}), "`keys` 0 leaves nothing to do: give 1 or more");
-  EXPECT_EQ(error_of({.window = 1000, .keys = 5}).find("`keys` goes without"), 0u);
+  EXPECT_EQ(error_of({.window = 1000, .keys = 5}).find("`keys` cannot be used with"), 0u);
   EXPECT_EQ(error_of({.memory = 0}), "`memory` 0 is too little: give 1 MiB or more");
   EXPECT_EQ(error_of({.keys = 10, .memory = 1}).find("`expect`"), std::string::npos);
   EXPECT_NE(error_of({.filter = "cohort"}).find("`window`"), std::string::npos);

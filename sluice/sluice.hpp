@@ -1,29 +1,31 @@
-// Sluice for programs that embed it: this header includes all that is public. What it does not lead
-// to is not installed and may change at any time.
+// Sluice for programs that embed it: this header includes all that is public. Headers that it does
+// not include, directly or indirectly, are not installed and may change at any time.
 //
 //   seen.hpp             start here: has this key been seen? One class, planned for you
 //
 // Behind it, for those who want to choose:
 //
-//   plan.hpp             what you want → which filter, how large, erring how, and why
+//   plan.hpp             what you want → which filter, how large, with which errors, and why
 //   catalogue.hpp        every filter by name: make_filter("bloom", {.keys = 1'000'000})
 //   any_filter.hpp       what a filter does: observe, may_contain, insert, clear, stats
 //   growing.hpp …        filters as types of their own: one key at a time without a virtual call
 //   hasher.hpp           key bytes → Digest, under a secret
 //   snapshot.hpp         a filter as bytes and back; pull.hpp piece by piece; clone.hpp
 //   journal.hpp          what was remembered since the last snapshot
-//   delta.hpp            what two snapshots differ in, for sites that exchange them
+//   delta.hpp            the difference of two snapshots, for sites that exchange them
 //
 // For servers and pipelines:
 //
 //   memory_resource.hpp  where memory comes from, and how much may be taken
 //   judge.hpp            keys and times in, verdicts out, with an audit and inference
-//   claims.hpp           keys whose events are on their way: claim, deliver, confirm
+//   claims.hpp           keys whose events are being delivered: claim, deliver, confirm
 //   audit.hpp            how often a running filter is wrong, measured
-//   inference.hpp        verdicts of least cost; inferred.hpp: by a filter of one's own
+//   inference.hpp        verdicts of least cost; inferred.hpp: the same with filters as types of
+//   their own
 //
-// And for all: error.hpp (what is thrown), fields.hpp (your own words in messages), quantity.hpp
-// (10M, 64MiB and 30s as people write them), simd.hpp (which instruction set is in use).
+// And for everyone: error.hpp (what is thrown), fields.hpp (your own words in messages),
+// quantity.hpp (10M, 64MiB and 30s as people write them), simd.hpp (which instruction set is in
+// use).
 #pragma once
 
 #include "sluice/audit/audit.hpp"

@@ -52,7 +52,7 @@ void say(std::string_view text) {
 }
 
 void hold_standard_descriptors() {
-  // Opened for the wrong direction, so that using one is an error and not a silence.
+  // Opened for the wrong direction, so that using one fails instead of doing nothing.
   constexpr int kWrongWay[] = {O_WRONLY, O_RDONLY, O_RDONLY};
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
     if (fcntl(number, F_GETFD) < 0 && errno == EBADF) open("/dev/null", kWrongWay[number]);
@@ -68,7 +68,8 @@ void note(std::string_view command, std::string_view message) {
 }
 
 int guarded(std::string_view command, const std::function<int()>& body) {
-  // A reader that leaves early (`| head`) must end us by an error code, not by a signal.
+  // If the reader leaves early (`| head`), writing must fail with an error code, not kill us with a
+  // signal.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     const int exit_code = body();

@@ -15,27 +15,29 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
-// A run that was understood and could not be finished: exit code 1.
+// The flags were right but the run could not be finished: exit code 1.
 class RunFailed : public Error {
  public:
   using Error::Error;
 };
 
 // Runs a command's body and turns what it throws into one sentence on standard error, headed by
-// `command`, and an exit code. A reader of standard output that has gone is no error: 0, quietly.
+// `command`, and an exit code. If the reader of standard output has closed it, that is no error: it
+// returns 0 and says nothing.
 int guarded(std::string_view command, const std::function<int()>& body);
 
 // "sluice dedup: warning: …" on standard error, in colour on a terminal unless NO_COLOR is set.
 void warn(std::string_view command, std::string_view message);
 void note(std::string_view command, std::string_view message);
 
-// Text on standard error as it is. When that cannot be written, nobody is left to be told.
+// Writes text to standard error unchanged. Errors of that write are ignored.
 void say(std::string_view text);
 
 bool stderr_is_terminal();
 
 // A program may be started with standard input, output or error closed. Then the next file opened
-// would take its number, and messages would end in it: each gets something that fails instead.
+// would get its number, and messages would be written into it. So each closed one is replaced by a
+// descriptor that fails.
 void hold_standard_descriptors();
 
 }  // namespace sluice::cli

@@ -1,5 +1,5 @@
-// The subcommands of `sluice`. Each is added to the parser, runs inside its parse() and leaves its
-// exit code behind.
+// The subcommands of `sluice`. Each is added to the parser, runs inside its parse() and sets the
+// exit code.
 #pragma once
 
 namespace CLI {

@@ -56,7 +56,7 @@ std::vector<std::string> filters_of(const Flags& flags) {
   return filters;
 }
 
-// What cannot be drawn is told before the stream is read.
+// If it cannot be drawn, say so before the stream is read.
 std::optional<FileSink> open_plot(const Flags& flags, const CompareStream& stream) {
   if (flags.plot.empty()) return std::nullopt;
   need_gnuplot("--plot", "leave --plot out");
@@ -107,7 +107,7 @@ void add_filter_flags(CLI::App& command, Flags& flags) {
           "A filter and its parameters; may be repeated [growing, bloom, reservoir, stable; with "
           "--window also cohort]")
       ->type_name("NAME[,PARAMETER=VALUE]")
-      ->allow_extra_args(false)  // one value a --filter: what follows is a file
+      ->allow_extra_args(false)  // one value per --filter: what follows is a file
       ->group(group);
   add("-m,--memory", flags.memory,
       "Memory for each filter of fixed size, unless its parameters say otherwise", "SIZE");

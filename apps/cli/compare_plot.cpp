@@ -32,8 +32,8 @@ std::string quoted(std::string_view text) {
   return gnuplot_text(printable(text));
 }
 
-// The y axis of a panel. Logarithmic where rates differ by more than a power of ten; what is 0 then
-// has a place of its own below the smallest, since no logarithm has one for it.
+// The y axis of a panel. It is logarithmic if rates differ by more than a factor of ten; then 0 is
+// drawn at a place of its own below the smallest rate.
 struct Axis {
   bool logarithmic = false;
   double low = 0;
@@ -101,13 +101,13 @@ Unit unit_for(std::uint64_t records) {
   return {1, "records"};
 }
 
-// Two blocks of data a filter: where a stretch ends and its rate, and the stretches without an
-// error. The first line of each is off the picture: gnuplot wants at least one point.
+// Two blocks of data per filter: the end of each stretch with its rate, and the stretches without
+// an error. The first line of each is off the picture: gnuplot wants at least one point.
 std::string data_of(const CompareResult& result, Rate rate, const Unit& unit, const Axis& axis) {
   std::string rates = "-1 1\n\n", zeros = "-1 1\n";
   double end = 0;
   for (const CompareCounts& point : result.points) {
-    // The rest at the end may be too short to say anything.
+    // The last stretch may be too short to tell a rate.
     if (end > 0 && point.records * 2 < result.points.front().records) break;
     end += static_cast<double>(point.records);
     const double value = (point.*rate)();

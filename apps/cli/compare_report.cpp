@@ -42,7 +42,7 @@ std::string headline(const CompareReport& report) {
 
 using Row = std::vector<std::string>;
 
-// How much of the memory that was to be equal, where that is not what it is.
+// How far a filter's memory is from the common size, if it differs.
 double memory_share(const CompareReport& report, const CompareResult& result) {
   if (!report.wish.memory) return 1;
   return static_cast<double>(result.stats.bytes) / static_cast<double>(*report.wish.memory);
@@ -71,7 +71,7 @@ Row row_of(const CompareReport& report, const CompareResult& result) {
   return row;
 }
 
-// `window` is keys of a count window, seconds of the others.
+// `window` is in keys for a count window, otherwise in seconds.
 void add_window(JsonWriter& json, const CompareReport& report) {
   const WindowSpec& window = *report.wish.window;
   json.field("window_kind", name_of(window.kind));

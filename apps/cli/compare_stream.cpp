@@ -16,7 +16,7 @@
 namespace sluice::cli {
 namespace {
 
-// Within what clocks take (window/clock.cpp).
+// Within the range of clocks (window/clock.cpp).
 constexpr double kLastMoment = 0x1.0p61;
 
 class Nowhere final : public ByteSink {
@@ -28,7 +28,7 @@ Format format_of(const CompareStreamFlags& flags) {
   if (flags.nul + flags.csv + flags.tsv + flags.ndjson > 1)
     throw BadParameters("--null, --csv, --tsv and --ndjson exclude each other: give one of them");
   if (flags.no_header && !flags.csv && !flags.tsv)
-    throw BadParameters("--no-header goes with --csv or --tsv");
+    throw BadParameters("--no-header needs --csv or --tsv");
   Format format;
   format.kind = flags.nul      ? Format::Kind::nul
                 : flags.csv    ? Format::Kind::csv
@@ -43,7 +43,7 @@ Format format_of(const CompareStreamFlags& flags) {
 std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::uint64_t seed) {
   if (flags.shape.empty()) {
     if (!flags.records.empty() || !flags.distinct.empty())
-      throw BadParameters(fmt::format("{} goes with --stream uniform, zipf, power or bursty",
+      throw BadParameters(fmt::format("{} needs --stream uniform, zipf, power or bursty",
                                       flags.records.empty() ? "--distinct" : "--records"));
     return std::nullopt;
   }
@@ -54,7 +54,7 @@ std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::ui
   if (flags.nul || flags.csv || flags.tsv || flags.ndjson || flags.no_header ||
       !flags.keys.empty() || !flags.delimiter.empty() || !flags.event_time.empty())
     throw BadParameters(
-        "--stream makes keys without records: --key, --event-time and the record formats go with "
+        "--stream makes keys without records: --key, --event-time and the record formats need "
         "a FILE");
   SyntheticOptions options{.shape = parse_stream_shape("--stream", flags.shape), .seed = seed};
   if (!flags.records.empty()) options.records = parse_count("--records", flags.records);
@@ -119,7 +119,7 @@ CompareStream::CompareStream(const CompareStreamFlags& flags, int wake)
   if (rate_ && !(*rate_ > 0)) throw BadParameters("--rate 0 is too slow: give 1/s or more");
   if (!flags.event_time.empty()) event_time_ = flags.event_time;
   if (!flags.time_format.empty()) {
-    if (!event_time_) throw BadParameters("--time-format goes with --event-time");
+    if (!event_time_) throw BadParameters("--time-format needs --event-time");
     time_format_ = parse_time_format("--time-format", flags.time_format);
   }
   if (made_up_) {
@@ -139,7 +139,7 @@ void CompareStream::check(const std::optional<WindowSpec>& window) const {
   if (by_time) return;
   const char* flag = event_time_ ? "--event-time" : rate_ ? "--rate" : nullptr;
   if (flag != nullptr)
-    throw BadParameters(fmt::format("{} goes with a window of time, such as --window 10m", flag));
+    throw BadParameters(fmt::format("{} needs a window of time, such as --window 10m", flag));
 }
 
 std::optional<std::uint64_t> CompareStream::keys_in(const WindowSpec& window) const {

@@ -1,4 +1,4 @@
-// What `sluice compare` reads: the records of a file, or a stream made up.
+// What `sluice compare` reads: the records of a file, or a generated stream.
 #pragma once
 
 #include <cstdint>
@@ -32,19 +32,19 @@ void add_stream_flags(CLI::App& command, CompareStreamFlags& flags);
 
 class CompareStream {
  public:
-  // Opens the files. `wake` as for FileSource. Throws IoError, and BadParameters for flags that do
-  // not go together.
+  // Opens the files. `wake` as for FileSource. Throws IoError, and BadParameters for flags that
+  // cannot be combined.
   CompareStream(const CompareStreamFlags& flags, int wake);
 
-  // Whether records have the times that the window asks for. Throws BadParameters.
+  // Throws BadParameters unless records have the times that the window needs.
   void check(const std::optional<WindowSpec>& window) const;
 
   // Runs it to its end, or until `go_on` says no. Throws IoError, BadRecord and BadParameters.
   void run(Comparison& comparison, const std::function<bool()>& go_on);
 
-  // How many keys it will have, where that is known before.
+  // The number of distinct keys, if known in advance.
   std::optional<std::uint64_t> distinct() const;
-  // How many a window of time holds at most, where the pace is known.
+  // The most keys in a time window, if the rate is known.
   std::optional<std::uint64_t> keys_in(const WindowSpec& window) const;
   // What is read, if anything is.
   const std::vector<FileSource>& sources() const { return sources_; }

@@ -186,7 +186,7 @@ void add_dedup(CLI::App& app, int& exit_code) {
   add_output_flags(command, *flags);
   command.footer(kExamples);
   command.callback([flags, &command, &exit_code] {
-    // To take keys back is enough to do: nobody is waited for at a terminal.
+    // With --forget alone there is something to do: do not wait for input at a terminal.
     if (flags->files.empty() && !flags->forget.empty() && isatty(STDIN_FILENO) == 1)
       flags->files.push_back("/dev/null");
     if (flags->files.empty() && isatty(STDIN_FILENO) == 1) {

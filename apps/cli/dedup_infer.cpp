@@ -23,8 +23,8 @@ std::optional<double> parse_cost(const char* flag, const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, cost);
   if (error != std::errc() || stop != end || !(cost >= 0 && cost <= kMostCost))
-    throw BadParameters(fmt::format("{} '{}' is no cost: give a number from 0 to {:g}, such as 100",
-                                    flag, text, kMostCost));
+    throw BadParameters(fmt::format(
+        "{} '{}' is not a cost: give a number from 0 to {:g}, such as 100", flag, text, kMostCost));
   return cost;
 }
 
@@ -92,11 +92,10 @@ void understand_infer(const DedupFlags& flags, DedupRequest& request) {
   const bool given = infer.prior_field || !flags.prior_table.empty();
   if (!infer.has_costs() && !infer.posterior) {
     if (given || flags.learn_priors)
-      throw BadParameters(
-          fmt::format("{} goes with --cost-lost and --cost-duplicate, or with --posterior",
-                      flags.learn_priors  ? "--learn-priors"
-                      : infer.prior_field ? "--prior-field"
-                                          : "--prior-table"));
+      throw BadParameters(fmt::format("{} needs --cost-lost and --cost-duplicate, or --posterior",
+                                      flags.learn_priors  ? "--learn-priors"
+                                      : infer.prior_field ? "--prior-field"
+                                                          : "--prior-table"));
     return;
   }
   if (given && flags.learn_priors)
@@ -123,7 +122,7 @@ void check_can_infer(const DedupRequest& request, const AnyFilter& filter) {
 
 std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher, int wake) {
   if (request.prior_table.empty()) return std::nullopt;
-  // Now: opening an output would empty it.
+  // Checked now, because opening an output would empty it.
   for (const auto& [flag, output] :
        {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
         std::pair("--late-output", request.late_output)})
@@ -141,7 +140,7 @@ std::string infer_row(const InferReport& report) {
       "  inference   {} of {} likely duplicates weighed, {} let through; priors {}{}\n",
       format_count(verdicts.inferred), format_count(verdicts.inferred + verdicts.without_prior),
       format_count(verdicts.passed), priors_in_words(report),
-      report.withheld ? ", withheld as they did harm of late" : "");
+      report.withheld ? ", not used because they recently raised the cost" : "");
   if (!options.has_costs()) return row;
   return row +
          fmt::format(
@@ -156,7 +155,7 @@ std::string infer_row(const InferReport& report) {
 void add_infer(JsonWriter& json, const InferReport& report) {
   const InferOptions& options = report.options;
   const Inference::Stats& verdicts = report.verdicts;
-  // A cost that only a field gives is null.
+  // A cost that only comes from a field is null.
   const auto add_cost = [&](const char* name, const char* field_name,
                             const std::optional<double>& fixed,
                             const std::optional<std::string>& field) {

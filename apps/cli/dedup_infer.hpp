@@ -1,4 +1,5 @@
-// Inference flags of `sluice dedup`: what they mean together, and what the statistics say of them.
+// Inference flags of `sluice dedup`: their meaning in combination, and their part of the
+// statistics.
 #pragma once
 
 #include <optional>
@@ -21,11 +22,11 @@ void add_infer_flags(CLI::App& command, DedupFlags& flags);
 // flag and what would be right.
 void understand_infer(const DedupFlags& flags, DedupRequest& request);
 
-// Throws BadParameters when this filter cannot be inferred from.
+// Throws BadParameters when this filter does not support inference.
 void check_can_infer(const DedupRequest& request, const AnyFilter& filter);
 
-// The table that --prior-table names, if it does. `wake` as of FileSource. Throws BadParameters,
-// IoError.
+// The table of --prior-table, if the flag is given. `wake` is as in FileSource. Throws
+// BadParameters, IoError.
 std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher& hasher, int wake);
 
 struct InferReport {
@@ -33,7 +34,7 @@ struct InferReport {
   RecordInference::Counts counts;
   Inference::Stats verdicts = {};
   bool learnt = false;
-  bool withheld = false;  // learnt priors did harm of late
+  bool withheld = false;  // learnt priors are not used: they recently raised the cost
   std::optional<std::size_t> table_keys = {};
 };
 

@@ -60,8 +60,8 @@ std::string window_row(const DedupReport& report) {
   return row + "\n";
 }
 
-// `size` is keys of a count window, seconds of the others.
-// The farthest that the two ways of forgetting reach: a window, and at random.
+// `size` is in keys for a count window, otherwise in seconds. How far the two ways of forgetting
+// reach: a window, and at random.
 double farthest(const Planning& planning, bool at_random) {
   std::uint64_t keys = 0;
   for (const Plan& plan : planning.candidates)
@@ -130,7 +130,8 @@ std::string error_row(const DedupReport& report) {
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
 
-// Of what a loaded state holds nobody knows, and what comes first is then neither.
+// The audit does not know which keys a loaded state holds, so the first events of keys count
+// neither way.
 std::string positives_of(const Audit::Report& audit) {
   if (audit.positives.trials == 0 && !audit.knows_all) return "unknown (keys from before this run)";
   return describe(audit.positives);
@@ -150,7 +151,7 @@ std::string audit_row(const DedupReport& report) {
       format_size(audit.bytes), format_size(audit.most_bytes));
 }
 
-// An error that was not seen is null, not 0: it is below the upper end.
+// If no error was seen the rate is null, not 0: it is only known to be below the upper end.
 void add_rate(JsonWriter& json, const std::string& name, const Rate& rate) {
   json.field(name, rate.value().value_or(std::numeric_limits<double>::quiet_NaN()))
       .field(name + "_low", rate.low())
@@ -174,7 +175,7 @@ void add_audit(JsonWriter& json, const Audit::Report& audit) {
       .end();
 }
 
-// For a line that has little room.
+// A short form for the progress line.
 std::string in_short(const Audit::Report& audit) {
   const auto rate = [](const Rate& seen) {
     if (!(seen.trials > 0)) return std::string("?");
@@ -304,7 +305,7 @@ void Progress::update(const DedupCounts& counts, const Audit* audit) {
     line += fmt::format("  {} left",
                         format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
   }
-  // A line that is broken is not written over.
+  // A line that the terminal wraps cannot be overwritten.
   winsize window{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
     line.resize(std::min<std::size_t>(line.size(), window.ws_col - 1u));

@@ -29,8 +29,8 @@ struct WindowReport {
 struct ForgetReport {
   std::uint64_t forgotten = 0;
   std::uint64_t missing = 0;
-  std::uint64_t kept = 0;     // left where they are: whose trace would go could not be told
-  double expected_wrong = 0;  // of the missing, those found all the same, at another key's cost
+  std::uint64_t kept = 0;     // not removed: it was not clear whose trace they were
+  double expected_wrong = 0;  // expected number of other keys that lost their trace
 };
 
 // Of `missing` keys that were not there: how many more were, by chance, found and taken back.
@@ -43,13 +43,13 @@ struct DedupReport {
   Settings settings;
   FilterStats filter;
   double expected_lost = 0;
-  std::uint64_t over_target_records = 0;  // judged while it erred more often than its target
+  std::uint64_t over_target_records = 0;  // judged while the predicted error was above the target
   double worst_fpr = 0;
   HashKind hash = HashKind::xxh3;
   double seconds = 0;
   std::uint64_t memory_bytes = 0;  // peak resident size of the process
   bool interrupted = false;
-  bool running = false;  // not the end: somebody asked
+  bool running = false;  // asked for by SIGUSR1, not the end
   bool invert = false;
   std::optional<WindowReport> window = {};
   std::optional<ForgetReport> forget = {};
@@ -65,13 +65,13 @@ std::uint64_t peak_memory_bytes();
 std::string as_text(const DedupReport& report);
 std::string as_json(const DedupReport& report);
 
-// A line on the terminal that is written over; nothing where standard error is none.
+// A line on the terminal that is overwritten; nothing if standard error is not a terminal.
 class Progress {
  public:
   explicit Progress(std::uint64_t bytes_to_read);
   // `audit` may be null.
   void update(const DedupCounts& counts, const Audit* audit);
-  // Clears the line, so that what follows starts afresh.
+  // Clears the line for the output that follows.
   void clear();
 
  private:

@@ -31,7 +31,7 @@ Format format_of(const DedupFlags& flags) {
   format.kind = kind_of(flags);
   format.header = !flags.no_header;
   const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
-  if (flags.no_header && !table) throw BadParameters("--no-header goes with --csv or --tsv");
+  if (flags.no_header && !table) throw BadParameters("--no-header needs --csv or --tsv");
   set_delimiter(flags.delimiter, !flags.keys.empty(), format);
   return format;
 }
@@ -43,7 +43,7 @@ DedupRequest::Stats stats_of(const std::string& text) {
   throw BadParameters(fmt::format("--stats '{}' is not text, json or none", text));
 }
 
-// Processors that we may run on, which may be fewer than there are.
+// Processors that this process may run on; there may be more.
 unsigned processors() {
 #ifdef __linux__
   cpu_set_t allowed;
@@ -62,9 +62,9 @@ unsigned threads_of(const std::string& text) {
 
 void understand_state(const DedupFlags& flags, DedupRequest& request) {
   if (flags.state.empty() && flags.state_previous)
-    throw BadParameters("--state-previous goes with --state FILE");
+    throw BadParameters("--state-previous needs --state FILE");
   if (flags.state.empty() && !flags.checkpoint_every.empty())
-    throw BadParameters("--checkpoint-every goes with --state FILE: without one nothing is saved");
+    throw BadParameters("--checkpoint-every needs --state FILE: without one nothing is saved");
   if (!flags.state.empty() && request.filter.substr(0, request.filter.find(',')) == "none")
     throw BadParameters("--filter none remembers nothing: there is no state to keep, drop --state");
   if (!flags.checkpoint_every.empty())
@@ -72,7 +72,7 @@ void understand_state(const DedupFlags& flags, DedupRequest& request) {
         parse_duration_or_count("--checkpoint-every", flags.checkpoint_every);
 }
 
-// What is remembered beside the filter has a share of --memory, too.
+// The audit takes a share of --memory, too.
 constexpr std::uint64_t kAuditShare = 32;
 constexpr std::uint64_t kMostGhosts = 1'000'000'000;
 
@@ -80,7 +80,7 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
   if (flags.audit.empty()) {
     for (const auto& [value, flag] : {std::pair(&flags.audit_memory, "--audit-memory"),
                                       std::pair(&flags.audit_ghosts, "--audit-ghosts")})
-      if (!value->empty()) throw BadParameters(fmt::format("{} goes with --audit 1/N", flag));
+      if (!value->empty()) throw BadParameters(fmt::format("{} needs --audit 1/N", flag));
     return;
   }
   const std::string_view text = flags.audit;
@@ -110,7 +110,7 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
   request.audit = audit;
 }
 
-// What --memory cannot give to the filter.
+// The part of --memory that the filter cannot have.
 std::uint64_t beside_filter(std::uint64_t memory, std::uint64_t beside, DedupRequest& request) {
   if (!request.audit) return beside;
   Audit::Params& audit = *request.audit;
@@ -143,7 +143,7 @@ PlanRequest plan_request_of(DedupRequest& request) {
   return wanted;
 }
 
-// What no --filter was named for: `sluice plan` says the same of the same flags.
+// Without --filter the planner chooses: `sluice plan` gives the same answer for the same flags.
 void understand_plan(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
   if (request.filter_named) {
@@ -162,11 +162,11 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
     request.window->filter = choice.filter;
     request.window->fpr = choice.target_fpr;
     request.window->keys = choice.keys;
-    // One window per process: a table for so many keys is small, and starting with fewer would cost
-    // a fast stream several stages.
+    // There is one window per process: a table for this many keys is small, and starting with fewer
+    // would cost a fast stream several stages.
     if (choice.window->by_time() && !choice.keys) request.window->keys = Window::kFirstKeys;
     request.window->generations = choice.generations;
-    // Of a filter that was named, its table is what is asked for.
+    // A filter that was named starts with its table.
     request.window->listed = true;
   }
   if (!request.memory) return;

@@ -47,7 +47,7 @@ struct DedupRequest {
   DedupOptions options;
   std::string filter;  // name and settings
   Wish wish;
-  // What was said about the filter and its hash: a state file must agree with it.
+  // What was given about the filter and its hash: a state file must agree with it.
   bool filter_given = false;  // any of --filter, --expect and --fpr
   bool filter_named = false, fpr_given = false;
   std::optional<std::uint64_t> seed;
@@ -58,26 +58,25 @@ struct DedupRequest {
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
-  std::optional<std::uint64_t> memory;  // --memory: what it is for, beside_in_command says
-  std::optional<Planning> plan;         // what it is spent on, and why
+  std::optional<std::uint64_t> memory;  // --memory; beside_in_command tells what it covers
+  std::optional<Planning> plan;         // how it is spent, and why
   std::optional<double> rate;           // keys per second
-  std::optional<double> slack, npws;    // asked for; what the window's filter must hold
+  std::optional<double> slack, npws;    // limits that the window's filter must keep
   std::optional<Audit::Params> audit;
   std::string prior_table;    // a file; the rest of inference is in `options`
   bool learn_priors = false;  // from the stream
   bool audit_memory_given = false;
-  std::uint64_t audit_ghosts = 0;  // to ask at each report, beside those of the stream
+  std::uint64_t audit_ghosts = 0;  // asked at each report, beside those of the stream
   enum class Stats { text, json, none } stats = Stats::text;
 };
 
 // Throws BadParameters: each names the flag and what would be right.
 DedupRequest understand(const DedupFlags& flags);
 
-// What separates the fields of lines: one byte, or \t. Throws BadParameters where it has no
-// meaning.
+// The separator of fields in lines: one byte, or \t. Throws BadParameters if it has no meaning.
 void set_delimiter(const std::string& text, bool keyed, Format& format);
 
-// What a state must have been made with to serve this request: how records are cut and keyed.
+// Labels that a state must have to work with this request: how records are cut and keyed.
 Labels labels_of(const DedupOptions& options);
 
 }  // namespace sluice::cli

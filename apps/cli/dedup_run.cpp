@@ -28,12 +28,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Checkpoints are this far apart when nothing else is said: a crash then costs half a minute of
-// duplicates, and saving some tens of megabytes costs nothing beside that.
+// The default interval between checkpoints: a crash then costs half a minute of duplicates, and
+// saving some tens of megabytes takes little time compared with it.
 constexpr DurationOrCount kCheckpointEvery = std::chrono::nanoseconds(std::chrono::seconds(30));
 
-// Some milliseconds' worth: the next record, or the signal to stop, need not wait longer. By the
-// most in all, an error of 10^-7 would be known.
+// Ghosts per turn take a few milliseconds, so that the next record or a signal does not wait
+// longer. With the most in all, an error of 10^-7 can be measured.
 constexpr std::uint64_t kGhostsAtOnce = 1 << 15;
 constexpr double kMostGhostsWhenIdle = 1e8;
 
@@ -93,8 +93,8 @@ class Run {
   Clock::time_point start_ = Clock::now();
   bool warned_ = false;
   bool running_ = true;
-  std::uint64_t seen_records_ = 0;  // when it was last our turn
-  unsigned turns_without_ = 0;      // and how often none had come since
+  std::uint64_t seen_records_ = 0;  // at the last turn
+  unsigned turns_without_ = 0;      // turns in a row without a new record
   Clock::time_point last_checkpoint_ = start_;
   std::uint64_t last_checkpoint_records_ = 0;
 };
@@ -116,7 +116,7 @@ std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
   return bytes;
 }
 
-// Before an output is opened. `priors` becomes the table that the request names, if it does.
+// Called before an output is opened. Fills `priors` if the request names a table.
 Judge make_judge(const DedupRequest& request, Snapshot state, std::optional<PriorTable>& priors,
                  int wake) {
   check_can_infer(request, state.filter);
@@ -158,7 +158,7 @@ int Run::execute() {
       dedup_->run(input, [this] { return between(); });
     }
   } catch (const BadRecord&) {
-    // What stands before the bad record is judged and goes out.
+    // The records before the bad one are judged and written.
     dedup_->flush();
     throw;
   } catch (const OutputClosed&) {
@@ -169,7 +169,7 @@ int Run::execute() {
                                 report().filter_name, format_count(judge_.filter().stats().keys),
                                 error.what()));
   } catch (const IoError&) {
-    // So does what was read before an input failed; an output that failed takes no more.
+    // So are the records read before an input failed. An output that failed gets no more.
     flush_what_goes();
     throw;
   }
@@ -177,7 +177,7 @@ int Run::execute() {
   return signals_.received() == 0 ? kDone : 128 + signals_.received();
 }
 
-// How the flags were understood, where that could surprise.
+// Says how the flags were understood if that could be a surprise.
 void Run::say_reading() const {
   const FilterStats stats = judge_.filter().stats();
   if (request_.plan) note("dedup", "memory: " + request_.plan->reason);
@@ -193,12 +193,12 @@ void Run::flush_what_goes() noexcept {
   try {
     dedup_->flush();
   } catch (const Error&) {
-    // The first failure is the one to tell.
+    // The first failure is the one to report.
   }
 }
 
-// All of them or, when it is stopped or fails on the way, none: the state is saved behind the last
-// one, and before the first record can bring one of them back.
+// Takes back all keys, or none if it is stopped or fails on the way: the state is saved after the
+// last one, and before the first record can bring one of them back.
 bool Run::forget() {
   if (!state_file_)
     warn("dedup", "--forget without --state: nothing is remembered yet, and nothing is taken back");
@@ -259,7 +259,7 @@ void Run::look_at_error() {
                     format_probability(judge_.meter().worst_fpr(stats))));
     return;
   }
-  // A series of filters errs more with each that it adds, though none is overfull.
+  // The error of a series of filters rises with each filter added, though none is overfull.
   const bool overfull = stats.keys > stats.capacity && stats.capacity > 0;
   warn("dedup",
        fmt::format(
@@ -281,7 +281,7 @@ bool Run::checkpoint_due() const {
   return Clock::now() - last_checkpoint_ >= std::get<std::chrono::nanoseconds>(every);
 }
 
-// The outputs first: a state must never hold a key whose record was not written.
+// Outputs are written first: a state must never hold a key whose record was not written.
 void Run::checkpoint() {
   dedup_->flush();
   if (!request_.output.empty()) passed_.sync();
@@ -317,7 +317,7 @@ void Run::finish() {
   tell();
 }
 
-// What comes while nobody waits costs nobody anything. The first turn without a record only says
+// Ghosts asked while the input is idle delay nothing. The first turn without a record shows only
 // that the input is no faster than we are.
 void Run::ask_ghosts_when_idle() {
   const std::uint64_t records = dedup_->counts().records;
@@ -328,11 +328,11 @@ void Run::ask_ghosts_when_idle() {
     audit.ask_ghosts(kGhostsAtOnce);
 }
 
-// Who interrupts a run does not wait for it.
+// A user who interrupts a run should not have to wait for ghosts.
 void Run::ask_ghosts() {
   Audit* const audit = judge_.audit();
   if (audit == nullptr) return;
-  // A short run has had no turn of them yet.
+  // A short run has not asked any ghosts yet.
   if (audit->report().ghosts.trials == 0) audit->ask_ghosts(Audit::kGhosts);
   for (std::uint64_t left = request_.audit_ghosts; left > 0 && signals_.received() == 0;) {
     const std::uint64_t part = std::min(left, kGhostsAtOnce);
@@ -404,7 +404,8 @@ DedupReport Run::report() const {
 
 int run_dedup(const DedupRequest& request) {
 #ifdef __GLIBC__
-  // Whichever thread saves the state, what it frees is there for the other; --memory counts on it.
+  // One malloc arena for both threads: memory that one frees can be reused by the other, which
+  // --memory relies on.
   mallopt(M_ARENA_MAX, 1);
 #endif
   return Run(request).execute();

@@ -37,7 +37,7 @@ std::string describe_filter(const AnyFilter& filter) {
   return fmt::format("{},{}", name_of(filter.kind()), filter.settings().text());
 }
 
-// What the state remembers must be what this run asks to remember.
+// The state must remember what this run asks to remember.
 void check_window_agreement(const DedupRequest& request, const AnyFilter& filter) {
   const auto text = [](const std::optional<Window::Params>& params) {
     return params ? describe(params->spec, params->anchor == Anchor::refreshed) +
@@ -50,13 +50,13 @@ void check_window_agreement(const DedupRequest& request, const AnyFilter& filter
     refuse_state(request, "a memory of", text(in_file), text(request.window));
 }
 
-// What the request says of the filter, and for the rest what the state says: a run need not
-// repeat what made its state, and is not told of numbers that it did not give.
+// The filter as the request describes it; what the request leaves out is taken from the state. So a
+// run need not repeat the flags that made its state, and messages name only flags that it gave.
 AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
   const std::string_view name = name_of(held.kind());
   const std::string_view asked = request.filter_named ? std::string_view(request.filter) : name;
   const std::size_t comma = std::min(asked.find(','), asked.size());
-  make_filter(asked, request.wish);  // what is wrong in itself is said as such
+  make_filter(asked, request.wish);  // reports a wrong request as such
   if (asked.substr(0, comma) != name)
     refuse_state(request, "filter", describe_filter(held), request.filter);
   Settings settings = Settings::parse(asked.substr(std::min(comma + 1, asked.size())));
@@ -86,7 +86,7 @@ DedupRequest completed(DedupRequest request, const Window& held) {
   return request;
 }
 
-// A state serves a run that cuts, keys, hashes and remembers as it did.
+// A state works only with the same record format, key, hash and filter.
 void check_agreement(const DedupRequest& request, const Snapshot& state) {
   const Labels asked = labels_of(request.options);
   if (state.labels != asked)
@@ -110,7 +110,7 @@ void check_agreement(const DedupRequest& request, const Snapshot& state) {
   if (wanted != held) refuse_state(request, "filter", held, wanted);
 }
 
-// Asked before anything is opened: opening an output would make the file that the state is to be.
+// Checked before anything is opened: opening an output would create the file of the state.
 void check_state_apart(const DedupRequest& request) {
   for (const auto& [flag, output] :
        {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
@@ -121,7 +121,7 @@ void check_state_apart(const DedupRequest& request) {
             fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
 }
 
-// Now, and not when the run has done its work and wants to save it.
+// Checked now, and not when the run has done its work and wants to save it.
 void check_can_be_kept(const DedupRequest& request, const Snapshot& state) {
   try {
     check_snapshot(state.hasher, state.filter, state.labels);

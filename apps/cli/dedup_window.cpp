@@ -29,7 +29,7 @@ Growth::By parse_growth(const std::string& text) {
 }
 
 void need(const std::string& value, const char* flag, bool there, const char* other) {
-  if (!value.empty() && !there) throw BadParameters(fmt::format("{} goes with {}", flag, other));
+  if (!value.empty() && !there) throw BadParameters(fmt::format("{} needs {}", flag, other));
 }
 
 void check_combination(const DedupFlags& flags) {
@@ -39,7 +39,7 @@ void check_combination(const DedupFlags& flags) {
         std::pair(&flags.rate, "--rate"), std::pair(&flags.slack, "--slack"),
         std::pair(&flags.npws, "--npws"), std::pair(&flags.growth, "--growth")})
     need(*value, flag, window, "--window");
-  if (flags.refresh && !window) throw BadParameters("--refresh goes with --window");
+  if (flags.refresh && !window) throw BadParameters("--refresh needs --window");
   need(flags.time_format, "--time-format", !flags.event_time.empty(), "--event-time");
   need(flags.max_ahead, "--max-ahead", !flags.event_time.empty(),
        "--event-time and a --window of time");
@@ -54,11 +54,11 @@ void check_count_window(const DedupFlags& flags) {
         std::pair(&flags.late, "--late"), std::pair(&flags.rate, "--rate")})
     if (!value->empty())
       throw BadParameters(fmt::format(
-          "{} goes with a window of time: --window {} counts records; give a duration such as 10m",
+          "{} needs a window of time: --window {} counts records; give a duration such as 10m",
           flag, flags.window));
   if (!flags.expect.empty())
     throw BadParameters(
-        fmt::format("--expect goes without a window of records: --window {} says how many "
+        fmt::format("--expect cannot be used with a window of records: --window {} says how many "
                     "are remembered",
                     flags.window));
 }
@@ -114,7 +114,7 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   window.spec = parse_window("--window", flags.window);
   if (!window.spec.by_time()) check_count_window(flags);
   window.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered;
-  // What remembers every key exactly goes by another name where it also forgets.
+  // With a window, the filter that remembers keys exactly has another name.
   if (request.filter == "exact" || request.filter.starts_with("exact,"))
     request.filter.replace(0, 5, "exact-window");
   window.filter = request.filter;
@@ -124,12 +124,12 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.rate.empty()) {
     request.rate = parse_rate("--rate", flags.rate);
     if (window.keys)
-      throw BadParameters("--rate and --expect say the same twice: give one of them");
+      throw BadParameters("--rate and --expect say the same thing: give only one of them");
     window.keys = planning::keys_of({.window = window.spec, .rate = request.rate});
   }
   request.slack = parse_window_share("--slack", flags.slack);
   request.npws = parse_window_share("--npws", flags.npws);
-  // Of a filter that was named; else the plan says.
+  // For a filter that was named; otherwise the plan decides.
   if (request.filter_named && (request.slack || request.npws))
     window.generations =
         generations_for(window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
@@ -163,10 +163,10 @@ AnyFilter make_window(const DedupRequest& request) {
   Window window = Window::make(*request.window);
   const auto check = [&](const char* flag, std::optional<double> asked, double held) {
     if (asked && held > *asked * (1 + 1e-9))
-      throw BadParameters(fmt::format(
-          "{} {:g} is more than filter '{}' holds: it comes to {:.3g} with {} generations; "
-          "choose other parameters for it, or another filter",
-          flag, *asked, request.filter, held, window.generations()));
+      throw BadParameters(
+          fmt::format("{} {:g} is too low for filter '{}': it reaches {:.3g} with {} generations; "
+                      "choose other parameters for it, or another filter",
+                      flag, *asked, request.filter, held, window.generations()));
   };
   check("--slack", request.slack, window.slack());
   check("--npws", request.npws, window.npws());

@@ -23,7 +23,7 @@ namespace sluice::cli {
 namespace {
 
 struct Flags {
-  std::vector<std::string> files;  // one or two; of two, the first is what there was before
+  std::vector<std::string> files;  // one or two; of two, the first is the old state
   std::string output;
   bool json = false;
 
@@ -57,13 +57,13 @@ void print(const Flags& flags, const DeltaSizes& sizes, std::string_view what) {
   fmt::print("{}\n", json.text());
 }
 
-// A state in the delta's place would be gone for good: swapped arguments are enough.
+// Swapped arguments would overwrite a state with a delta, and the state would be lost.
 void check_no_state(const std::string& output) {
   if (!std::filesystem::is_regular_file(output)) return;
   const StoredFile there(output);
   if (there.size() > 0 && !is_delta(there))
     throw BadParameters(fmt::format(
-        "'{}' is there and is no delta: delete it first, or write to another file", output));
+        "'{}' exists and is not a delta: delete it first, or write to another file", output));
 }
 
 int make_delta(const Flags& flags) {

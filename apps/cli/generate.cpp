@@ -15,11 +15,11 @@
 namespace sluice::cli {
 namespace {
 
-// Large enough that the cost of a write call vanishes, small enough to stay in the second-level
-// cache between being written by us and being copied by the kernel.
+// Large enough to make the cost of write calls negligible, small enough to stay in the second-level
+// cache until the kernel copies it.
 constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
 
-// What was typed; read by the strict parsers of base/quantity when the subcommand runs.
+// The flags' texts: parsed by base/quantity when the subcommand runs.
 struct Flags {
   std::string records = "1M";
   std::string duplicates;
@@ -150,7 +150,7 @@ void add_generate(CLI::App& app, int& exit_code) {
       "\n"
       "Example:\n"
       "  sluice generate clicks --records 1M > clicks.ndjson\n");
-  // What is no subcommand falls here, to be told what there is.
+  // An unknown name ends here and gets a message that lists the known ones.
   generate.add_option("stream")
       ->check(CLI::Validator(
           [](const std::string& name) {

@@ -72,7 +72,7 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
   const Settings settings = snapshot.filter.settings();
   for (const auto& [name, value] : settings.pairs()) json.field(name, value);
   json.end();
-  // A name may repeat (several keys), so labels are no object.
+  // A name may occur several times (several keys), so labels are an array, not an object.
   json.pairs("labels", snapshot.labels).end();
   fmt::print("{}\n", json.text());
 }

@@ -14,6 +14,7 @@
 #include "commands.hpp"
 #include "printable.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "usage.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -23,19 +24,19 @@ std::string version() {
                      simd_level());
 }
 
-// An empty value is a variable that the shell did not find: doing without the flag would, say,
-// silently keep no state. Only an empty --key may mean something: JSON's whole document.
+// An empty value is usually an unset shell variable. Ignoring the flag would, for example, silently
+// keep no state. Only an empty --key has a meaning: the whole JSON document.
 void refuse_empty_values(CLI::App& app) {
   const CLI::Validator not_empty(
-      [](std::string& text) { return std::string(text.empty() ? "its value is empty" : ""); }, "");
+      [](std::string& text) { return std::string(text.empty() ? kEmptyValue : ""); }, "");
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected_max() > 0 && option->get_name() != "--key")
       option->check(not_empty);
   for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
 }
 
-// CLI11 reads an argument [a,b] as a list of two. No argument can hold a NUL, so one behind it
-// keeps it whole, and is taken off again before the value is looked at.
+// CLI11 reads an argument [a,b] as a list of two. No argument can hold a NUL, so a NUL appended to
+// it prevents this, and is removed again before the value is read.
 constexpr char kWhole = '\0';
 
 void take_literally(CLI::App& app) {
@@ -57,7 +58,7 @@ std::string marked(std::string_view argument) {
 }
 
 // CLI11 takes "--output=" for a flag without its value and makes the next argument the value: an
-// input would be overwritten. So this form never gets there.
+// input would be overwritten. So CLI11 never sees this form.
 std::vector<std::string> arguments_of(int argc, char** argv) {
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
@@ -70,8 +71,7 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
     } else if (argument == "--key=") {
       arguments.insert(arguments.end(), {"--key", ""});
     } else {
-      throw CLI::ValidationError(std::string(argument.substr(0, argument.size() - 1)),
-                                 "its value is empty");
+      throw CLI::ValidationError(std::string(argument.substr(0, argument.size() - 1)), kEmptyValue);
     }
   }
   return arguments;
@@ -110,10 +110,8 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
-    std::string_view what = error.what();
-    if (what.starts_with(": ")) what.remove_prefix(2);  // a hidden option has no name
-    say(fmt::format("sluice{}: error: {}; see sluice{} --help\n", command, printable(what),
-                    command));
+    say(fmt::format("sluice{}: error: {}; see sluice{} --help\n", command,
+                    printable(usage_error(app, error)), command));
     return kUsage;
   }
   if (app.get_subcommands().empty()) {

@@ -1,4 +1,4 @@
-// `sluice merge A B -o OUT`: one state that remembers what several do.
+// `sluice merge A B -o OUT`: one state that remembers the keys of several.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@ struct Input {
   FilterStats stats;
 };
 
-// "keys=1000 probes=12": those of `one` that `other` does not have the same.
+// "keys=1000 probes=12": the settings of `one` that differ from those of `other`.
 std::string unlike(const Settings& one, const Settings& other) {
   std::string text;
   for (const auto& pair : one.pairs())
@@ -106,7 +106,7 @@ void print_json(const std::vector<Input>& inputs, const std::string& output,
   fmt::print("{}\n", json.text());
 }
 
-// Two filters in memory at any time, however many there are.
+// Only two filters are in memory at any time, however many files there are.
 int merge(const std::vector<std::string>& files, const std::string& output, bool json) {
   check_output_apart(output, files);
   std::vector<Input> inputs;

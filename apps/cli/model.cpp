@@ -1,4 +1,4 @@
-// `sluice model NAME --parameter value ...`: the formulas behind every number that we state.
+// `sluice model NAME --parameter value ...`: the formulas behind the numbers of the documents.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -76,7 +76,7 @@ void list(bool as_json) {
   if (!as_json) fmt::print("Use one with: sluice model NAME --PARAMETER VALUE ...\n");
 }
 
-// What stands behind NAME.
+// The arguments after NAME.
 struct Request {
   std::vector<std::pair<std::string, std::string>> given;
   bool json = false;
@@ -86,7 +86,7 @@ struct Request {
 Request request_of(const ModelInfo& info, const std::vector<std::string>& words) {
   Request request;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    // Brackets are marked with a NUL behind them, so that the parser leaves them alone.
+    // Arguments in brackets end with a NUL (main.cpp), so that the parser does not split them.
     const std::string_view word(words[i].c_str());
     if (word == "--json") {
       request.json = true;
@@ -107,7 +107,7 @@ Request request_of(const ModelInfo& info, const std::vector<std::string>& words)
   return request;
 }
 
-// Eight digits for people, twelve for programs. What is not finite is none.
+// Eight digits for people, twelve for programs. A value that is not finite prints as "none".
 std::string shown(double value) {
   return std::isfinite(value) ? fmt::format("{:.8g}", value) : "none";
 }
@@ -159,7 +159,7 @@ void add_model(CLI::App& app, int& exit_code) {
       "sluice model NAME --help                 print its parameters\n"
       "sluice model                             list all models\n"
       "Example: sluice model apbf --k 10 --l 7");
-  // Each model has flags of its own: from NAME on, nothing is the parser's.
+  // Each model has its own flags: the parser handles nothing from NAME on.
   command.prefix_command();
   command.callback([&command, json, &exit_code] {
     exit_code = guarded("model", [&] { return run(command.remaining(), *json); });

@@ -1,4 +1,4 @@
-// `sluice plan`: say what you want, and see which filters do it, which one is taken and why.
+// `sluice plan`: say what you want, and see which filters do it, which one is chosen and why.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ PlanRequest request_of(const PlanFlags& flags) {
     if (!text.empty()) to = parse_probability(flag, text);
   };
   if (!flags.window.empty()) request.window = parse_window("--window", flags.window);
-  if (flags.refresh && !request.window) throw BadParameters("--refresh goes with --window");
+  if (flags.refresh && !request.window) throw BadParameters("--refresh needs --window");
   if (!flags.rate.empty()) request.rate = parse_rate("--rate", flags.rate);
   if (!flags.expect.empty()) request.expect = parse_count("--expect", flags.expect);
   share("--fpr", flags.fpr, request.fpr);
@@ -53,8 +53,8 @@ PlanRequest request_of(const PlanFlags& flags) {
   return request;
 }
 
-// The command that does it, of the flags that were given. `dedup` makes the same plan of them; what
-// it has no flags for, or was not chosen by default, is named.
+// The `dedup` command with the flags that were given: it makes the same plan. The filter is named
+// if `dedup` has no flag for a wish, or would not choose it by default.
 std::string command_of(const PlanFlags& flags, const Planning& planning) {
   const Plan& plan = planning.choice();
   std::string command = "sluice dedup";
@@ -73,7 +73,8 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
     add("--npws", flags.npws);
     return command;
   }
-  // What forgets at random remembers no window; where memory alone decides, the plan says which.
+  // Filters that forget at random have no window; if memory alone decides, the plan says which
+  // filter.
   if (!plan.window) command = "sluice dedup";
   if (plan.window && flags.window.empty()) add("--window", fmt::format("{}", plan.window->size));
   if (!plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));

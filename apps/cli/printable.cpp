@@ -39,7 +39,7 @@ std::size_t utf8_length(std::string_view text) {
     if ((byte & 0xc0) != 0x80) return 0;
     code = code << 6 | (byte & 0x3fu);
   }
-  // Longer than need be, half of a surrogate pair, or beyond Unicode.
+  // An overlong form, half of a surrogate pair, or beyond Unicode.
   constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool sound = code >= kLeast[length] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
   return sound ? length : 0;

@@ -117,8 +117,8 @@ int run(const Flags& flags) {
   repro::write(done, flags.out, !flags.no_plot);
   const repro::Score score = repro::score_of(done);
   fmt::print(
-      "{} experiment{}: {} rows within tolerance, {} not and it is said why, {} not, {} not "
-      "judged\n"
+      "{} experiment{}: {} rows within tolerance, {} outside and explained, {} outside and not "
+      "explained, {} not judged\n"
       "{}/reproduction.md\n",
       done.size(), done.size() == 1 ? "" : "s", score.within, score.explained, score.unexplained,
       score.shown, flags.out);

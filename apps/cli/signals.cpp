@@ -12,7 +12,7 @@
 namespace sluice::cli {
 namespace {
 
-// A handler can reach nothing but globals; any thread may ask for these.
+// A signal handler can only use globals; any thread may read these.
 std::atomic<int> g_received = 0;
 std::atomic<bool> g_asked = false;
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
@@ -35,7 +35,7 @@ StopSignals::StopSignals() {
   if (pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) throw IoError("cannot make a pipe", errno);
   struct sigaction action = {};
   action.sa_handler = on_stop_signal;
-  // SA_RESETHAND: the second signal finds the default action.
+  // SA_RESETHAND: the second signal gets the default action.
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

@@ -1,4 +1,4 @@
-// An error rate that was counted, and how far it can be trusted.
+// A counted error rate with its confidence interval.
 #pragma once
 
 #include <optional>
@@ -6,16 +6,16 @@
 
 namespace sluice {
 
-// Counts need not be whole: those of a sample that became smaller have less weight.
+// Counts need not be whole numbers: older counts of a sample that was halved have less weight.
 struct Rate {
   double errors = 0;
   double trials = 0;
 
-  // The Wilson score interval at 95 % (Wilson 1927): of all rates those by which the counts are not
-  // unlikely. Between 0 and 1, and never empty: without a trial it is all of that.
+  // The Wilson score interval at 95 % (Wilson 1927): the rates under which these counts are not
+  // unlikely. Within [0, 1] and never empty; all of [0, 1] without a trial.
   double low() const noexcept;
   double high() const noexcept;
-  // Nothing where no error was counted: the rate is then below high(), which is not to say 0.
+  // Empty if no error was counted: then the rate is below high(), but not necessarily 0.
   std::optional<double> value() const noexcept;
 };
 

@@ -1,4 +1,4 @@
-// A table of keys and when each was last written: what an audit knows for sure.
+// An exact table of keys and when each was last written: an audit's truth.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace sluice {
 
 class Shadow {
  public:
-  // The lowest bit of what decides on the sample (kernels/sample.hpp).
+  // The lowest bit of the word that decides on the sample (kernels/sample.hpp).
   static constexpr std::uint64_t kLost = std::uint64_t{1} << 32;
 
   struct Entry {
-    Digest key;  // but for the one bit of hi: whether it was lost
+    Digest key;  // except one bit of hi: whether its event was lost
     std::int64_t last = kEmpty;
 
     bool lost() const noexcept { return (key.hi & kLost) != 0; }
@@ -27,10 +27,10 @@ class Shadow {
       key.hi = was_lost ? key.hi | kLost : key.hi & ~kLost;
     }
   };
-  // No time is one of these.
+  // Special values; no time is one of these.
   static constexpr std::int64_t kEmpty = std::numeric_limits<std::int64_t>::min();
-  static constexpr std::int64_t kUnknown = kEmpty + 1;    // perhaps there, nobody knows when
-  static constexpr std::int64_t kForgotten = kEmpty + 2;  // taken back: surely not there
+  static constexpr std::int64_t kUnknown = kEmpty + 1;    // perhaps in the filter, time unknown
+  static constexpr std::int64_t kForgotten = kEmpty + 2;  // taken back: surely not in the filter
   static constexpr std::size_t kFirstSlots = 64;
 
   // `slots`: a power of two.
@@ -41,7 +41,7 @@ class Shadow {
     Entry& slot = slots_[place(key)];
     return slot.last == kEmpty ? nullptr : &slot;
   }
-  // A key that is not there. Only where not full(). Returns how many slots from its own it lies.
+  // Adds a key that is not there; must not be full(). Returns its distance from its home slot.
   std::size_t add(const Digest& key, std::int64_t last, bool lost) noexcept {
     const std::size_t at = place(key);
     slots_[at].key = key;
@@ -63,7 +63,7 @@ class Shadow {
     for (const Entry& entry : slots_) kept += entry.last != kEmpty && keep(entry);
     return kept;
   }
-  // Those that `keep` holds for, in a table of so many slots, a power of two.
+  // Keeps the keys for which `keep` holds, in a table of `slots` slots, a power of two.
   template <class Keep>
   void rebuild(std::size_t slots, Keep keep) {
     std::vector<Entry> old(slots);
@@ -78,7 +78,7 @@ class Shadow {
   std::uint64_t bytes() const noexcept { return slots_.size() * sizeof(Entry); }
 
  private:
-  // Where it is or would be.
+  // The slot where the key is or would be.
   std::size_t place(const Digest& key) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = key.lo & mask;

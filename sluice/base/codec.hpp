@@ -1,7 +1,7 @@
 // How state becomes bytes: filters write fields through an Encoder and read them back through a
-// Decoder, and know nothing of files, chunks or checksums (those are snapshot/'s).
+// Decoder, and know nothing about files, chunks or checksums (snapshot/ does).
 //
-// Everything is little-endian, and of fixed width unless it is a varint. Changing what a filter
+// All numbers are little-endian, and of fixed width unless they are varints. Changing what a filter
 // writes means a new version of its kind, or old files are misread.
 #pragma once
 
@@ -17,9 +17,9 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
   virtual void bytes(std::span<const std::byte> data) = 0;
-  // Whether nobody wants the next `count` bytes; they then count as written. A filter whose bytes
-  // are costly to make asks before it makes them: a snapshot is pulled in chunks, and each pull
-  // goes over the whole payload once (snapshot/pull.hpp).
+  // True if the next `count` bytes are not needed; they then count as written. A filter whose bytes
+  // are costly to make asks this first: a snapshot is pulled in chunks, and each pull passes over
+  // the whole payload once (snapshot/pull.hpp).
   virtual bool skip(std::uint64_t count) {
     static_cast<void>(count);
     return false;
@@ -34,13 +34,13 @@ class Encoder {
   void varint(std::uint64_t value);
 };
 
-// Every call throws CorruptSnapshot when the bytes are not there.
+// Every call throws CorruptSnapshot when there are too few bytes.
 class Decoder {
  public:
   virtual ~Decoder() = default;
   virtual void bytes(std::span<std::byte> out) = 0;
   // How many bytes are still to come. A decoder of a table compares it with the table's size
-  // *before* it allocates: a file cannot make us reserve more than it brings.
+  // *before* it allocates: a file cannot make us reserve more memory than its own size.
   virtual std::uint64_t remaining() const = 0;
 
   std::uint8_t u8();
@@ -48,7 +48,7 @@ class Decoder {
   std::uint32_t u32();
   std::uint64_t u64();
   double f64();
-  // Also throws when the number is written in more bytes than it needs: a state has one form.
+  // Also throws when the number has more bytes than necessary: a state has only one form.
   std::uint64_t varint();
 
   // Throws CorruptSnapshot unless exactly `expected` bytes are still to come; `what` names the
@@ -94,7 +94,7 @@ class CountingEncoder final : public Encoder {
   std::uint64_t count_ = 0;
 };
 
-// The next `length` bytes of another decoder, as if they were all: for filters within filters.
+// Reads the next `length` bytes of another decoder and ends there: for filters within filters.
 class PartDecoder final : public Decoder {
  public:
   PartDecoder(Decoder& whole, std::uint64_t length) : whole_(whole), left_(length) {}

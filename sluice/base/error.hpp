@@ -14,7 +14,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The caller asked for something that cannot be: a flag, a filter parameter, a key specification.
+// The caller asked for something impossible: a flag, a filter parameter, a key specification.
 class BadParameters : public Error {
  public:
   using Error::Error;
@@ -26,8 +26,8 @@ class NoMemory : public BadParameters {
   using BadParameters::BadParameters;
 };
 
-// Does the work, up to where memory ends: true when it is done. The work leaves things whole when
-// it throws, and whoever asks knows how far it came.
+// Does the work. False: memory ran out on the way. The work must leave its data intact when it
+// throws, and the caller must know how far it got.
 template <class Work>
 bool while_memory_lasts(const Work& work) {
   try {
@@ -40,20 +40,20 @@ bool while_memory_lasts(const Work& work) {
   }
 }
 
-// Spans that go together have one element for each key. Throws BadParameters naming the field.
+// Checks a span that must have one element per key. Throws BadParameters naming the field.
 [[noreturn]] void refuse_length(const char* field, std::size_t length, std::size_t keys);
 inline void check_length(const char* field, std::size_t length, std::size_t keys) {
   if (length != keys) [[unlikely]]
     refuse_length(field, length, keys);
 }
 
-// Bytes that claim to be a snapshot and are not a whole, unharmed one that this build can read.
+// The bytes are not a complete, undamaged snapshot that this build can read.
 class CorruptSnapshot : public Error {
  public:
   using Error::Error;
 };
 
-// The operating system refused: the message names the file and its reason.
+// The operating system refused; the message names the file and the system's reason.
 class IoError : public Error {
  public:
   IoError(const std::string& what_and_where, int error_number);

@@ -10,18 +10,17 @@
 
 namespace sluice {
 
-// Bytes that can be made more and less, owned, movable with their resource, aligned to cache lines.
+// Owns bytes that can grow and shrink; movable, with its resource; aligned to cache lines.
 //
-// Where the resource may map, they are one block, and zero. Up to 64 KiB it is a plain one, and copied
-// when it grows: most are that small, and a process has a limited number of mappings. Beyond, address
-// space is reserved some way ahead and given memory as the block grows; when the reservation ends,
-// the pages (not their bytes) move to a larger one, so data() may change. Large blocks ask for huge
-// pages, each before it is needed, and let a short-lived thread wait for it. Nothing else of a block
-// may be used by two threads at once.
+// If the resource may map, they are one block of zeros. Up to 64 KiB it is a plain block, copied
+// when it grows: most are that small, and a process has a limited number of mappings. A larger
+// block reserves address space ahead and gets memory as it grows; when the reservation ends, its
+// pages are remapped (not copied) to a larger one, so data() may change. Large blocks ask for huge
+// pages, each before it is needed, on a short-lived thread. Apart from that, a block may be used by
+// only one thread at a time.
 //
-// Elsewhere they are pages of kPageBytes, with anything in them: what is never read before it is
-// written need not be cleared. The first is smaller as long as it is the only one, and is copied
-// when it grows.
+// Otherwise they are pages of kPageBytes, not cleared: the user must write before it reads. The
+// first page is smaller while it is the only one, and is copied when it grows.
 class GrowableMemory {
  public:
   // With what aligns it, a page takes 64 KiB.
@@ -35,26 +34,26 @@ class GrowableMemory {
   GrowableMemory& operator=(const GrowableMemory&) = delete;
   ~GrowableMemory();
 
-  // At least `bytes` from now on: somewhat more (at most a quarter, or 64 KiB), so that a table that
-  // grows line by line asks seldom. Throws NoMemory when the resource cannot give them; the bytes are
-  // then as they were, but data() may have changed.
+  // Grows to at least `bytes`, and up to a quarter or 64 KiB more, so that a table that grows line
+  // by line calls the resource rarely. Throws NoMemory when the resource cannot give them; the
+  // bytes are then unchanged, but data() may have changed.
   void grow(std::uint64_t bytes);
-  // Only as many as `bytes` need, the first `bytes` of them zero. It takes nothing new, and keeps
-  // more where the resource refuses less.
+  // Shrinks to what `bytes` need, with the first `bytes` zero. Cannot fail: it keeps more if the
+  // system refuses a smaller block.
   void reset(std::uint64_t bytes) noexcept;
-  // The first `bytes`, at most size(), are zero from now on.
+  // Clears the first `bytes`, at most size().
   void zero(std::uint64_t bytes) noexcept;
 
-  // The block; null where there are pages.
+  // The block; null if there are pages.
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
-  // The pages; null where there is a block.
+  // The pages; null if there is a block.
   std::byte* const* pages() const noexcept { return pages_.empty() ? nullptr : pages_.data(); }
   std::size_t size() const noexcept { return bytes_; }
   MemoryResource& resource() const noexcept { return *resource_; }
-  // What it holds of its resource: with the page that is there, or on its way, for the next grow().
+  // The memory that it has taken from its resource, including a page prepared for the next grow().
   std::uint64_t taken() const noexcept { return taken_ + taken_by(pages_); }
-  // The size after grow(bytes), of one that was smaller.
+  // The size after grow(bytes), if it was smaller before.
   static std::uint64_t given_for(std::uint64_t bytes) noexcept;
 
  private:
@@ -74,7 +73,7 @@ class GrowableMemory {
   MemoryResource* resource_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;     // that may be used, from data_ on
-  std::size_t taken_ = 0;     // the same and the page behind, if there is one; of all pages
+  std::size_t taken_ = 0;     // bytes_ and the prepared page, if there is one; of all pages
   std::size_t reserved_ = 0;  // from data_ on
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;

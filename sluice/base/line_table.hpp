@@ -1,9 +1,9 @@
-// A table of zeros, aligned to cache lines, from a memory resource: one block where it may be mapped
-// or is small, else pages of at most 1 MiB that are cleared as they are reached.
+// A table of zeros, aligned to cache lines, from a memory resource: one block if it is small or may
+// be mapped, otherwise pages of at most 1 MiB that are cleared on first use.
 //
-// Pages are all taken when the table is made, so that nothing fails later; but making it, or clear(),
-// only marks their granules of 16 lines as not cleared. Writing to a granule clears it first, and
-// reading from one that was never written to reads zeros from elsewhere.
+// All pages are allocated when the table is made, so that nothing fails later. But making the
+// table, or clear(), only marks its granules of 16 lines as not cleared. A write to such a granule
+// clears it first; a read of it reads zeros from elsewhere.
 #pragma once
 
 #include <cstring>
@@ -13,14 +13,15 @@
 
 namespace sluice {
 
-// Pages as a loop over them sees them; none: the table is one block.
+// Pages in the form that loops use; none: the table is one block.
 struct LinePages {
   static constexpr std::uint64_t kGranuleLines = 16;
   // Whole granules. With what aligns it, a page takes 1 MiB less 15 lines.
   static constexpr std::uint64_t kPageLines = 1023 * kGranuleLines;
   alignas(kCacheLineBytes) static constexpr std::byte kZeros[kCacheLineBytes] = {};
 
-  // A bit per granule says whether it was cleared, in blocks for so many: of 512 KiB, for 4 GiB.
+  // One bit per granule says whether it was cleared. These bits are in blocks of 512 KiB, each for
+  // 4 GiB; this is the number of granules per block.
   static constexpr std::uint64_t kBlockGranules = std::uint64_t{1} << 22;
 
   std::byte* const* pages = nullptr;
@@ -114,7 +115,7 @@ struct FlatWords {
   std::uint64_t& at(std::uint64_t at) const noexcept { return words[at]; }
   // To be prefetched.
   const void* address(std::uint64_t at) const noexcept { return words + at; }
-  // A word from any byte on; the table has a word more than what is read so.
+  // A word from any byte on; the table must be one word longer than what is read this way.
   std::uint64_t load(std::uint64_t byte) const noexcept {
     std::uint64_t word;
     std::memcpy(&word, reinterpret_cast<const std::byte*>(words) + byte, sizeof word);
@@ -161,7 +162,7 @@ struct PagedWords {
   }
 };
 
-// Calls act(words). What writes through them is not const, whatever the table is here.
+// Calls act(words). The words can be written even if the table is const here.
 template <class Act>
 [[gnu::always_inline]] inline decltype(auto) with_words(const LineTable& table, Act act) {
   if (const LinePages pages = table.pages()) [[unlikely]]
@@ -169,7 +170,8 @@ template <class Act>
   return act(FlatWords::of(table));
 }
 
-// Each word becomes join(word, the other table's). Both tables have as many, all whole.
+// Each word becomes join(word, the other table's word). Both tables have the same number of whole
+// words.
 template <class Join>
 void join_words(LineTable& table, const LineTable& other, Join join) {
   with_words(table, [&](auto words) {

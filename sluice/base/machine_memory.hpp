@@ -10,8 +10,8 @@ namespace sluice {
 std::uint64_t machine_memory() noexcept;
 
 // The smallest limit of the control groups that this process is in, of version 1 or 2, and all
-// groups around them; the most there can be where none is set. `root` is where the file system
-// begins: "" but in tests.
+// groups around them; the largest number if no limit is set. `root` is the root of the file system:
+// "" except in tests.
 std::uint64_t group_memory_limit(const std::string& root) noexcept;
 
 }  // namespace sluice

@@ -9,10 +9,10 @@
 
 namespace sluice {
 
-// A fixed block of zeroed bytes, owned, movable with its resource. Where the resource may map, pages
-// of a large block arrive on first touch, so a sparse table costs what it touches; and from 2 MiB on
-// they are huge ones, since random access to a table out of cache otherwise pays a second miss for
-// the page table.
+// Owns a fixed block of zeroed bytes; movable, with its resource. If the resource may map, pages of
+// a large block are allocated on first touch, so a sparse table takes only the pages that it
+// touches. From 2 MiB on they are huge pages, because otherwise random access to a table out of
+// cache costs a second miss for the page table.
 class Memory {
  public:
   Memory() noexcept = default;
@@ -27,9 +27,9 @@ class Memory {
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return bytes_; }
-  // Not of one that was made without bytes and without a resource.
+  // Must not be called on one that was made without bytes and without a resource.
   MemoryResource& resource() const noexcept { return *resource_; }
-  // What it holds of its resource.
+  // The memory that it has taken from its resource.
   std::uint64_t taken() const noexcept;
 
   template <class T>
@@ -46,7 +46,7 @@ class Memory {
   // How many bits are set.
   std::uint64_t count_ones() const noexcept;
 
-  // All bytes zero again, as new; large blocks give their pages back.
+  // Sets all bytes to zero, as new; large blocks return their pages to the system.
   void clear() noexcept;
 
  private:

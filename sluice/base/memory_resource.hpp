@@ -1,18 +1,18 @@
 // Where a filter's memory comes from.
 //
-// A filter, window or snapshot is made or decoded with a memory resource, and nothing it owns comes
-// from anywhere else. The resource counts: taken() is the sum of what all its users hold.
+// A filter, window or snapshot is made or decoded with a memory resource, and all its memory comes
+// from there. The resource counts: taken() is what all its users together hold.
 //
-// What windows that are made alike have in common (parameters, the text of their filter, their plan)
-// belongs to none of them and to no resource, since windows of several resources share it: about 800
-// bytes on the ordinary heap. Each thread keeps the last eight of these until it ends, and a window
-// keeps its own. A thread that makes windows by more than eight plans in turn makes one for each
-// window.
+// One exception: windows made with the same parameters share those parameters, the text of their
+// filter and their plan, about 800 bytes. Windows of several resources may share them, so they lie
+// on the ordinary heap and no resource counts them. A window keeps the ones that it uses, and each
+// thread keeps the last eight until it ends. A thread that makes windows by more than eight plans
+// in turn makes new ones for each window.
 //
 //   SystemMemory  the default: large tables are mapped from the system, on huge pages, and a helper
 //                 thread fetches the next page of a table that grows
-//   HostMemory    for a library within a server: plain blocks of at most 1 MiB from the server's own
-//                 allocator, so that it can count them; no mapping, no advice, no thread
+//   HostMemory    for a library inside a server: plain blocks of at most 1 MiB from the server's
+//                 own allocator, so that the server can count them; no mmap, no madvise, no thread
 //
 // A resource outlives everything made with it. It may be used by several threads at once.
 #pragma once
@@ -45,27 +45,28 @@ class MemoryResource : public std::pmr::memory_resource {
   MemoryResource(const MemoryResource&) = delete;
   MemoryResource& operator=(const MemoryResource&) = delete;
 
-  // What the allocator gave for a block, with everything around it: at least what was asked for.
+  // The size that the allocator really spent on a block, overhead included: at least what was asked
+  // for.
   virtual std::size_t usable(const void* block, std::size_t bytes,
                              std::size_t alignment) const noexcept = 0;
-  // The most that one call of allocate() gives, aligned to cache lines. A larger table is made of
-  // pages.
+  // The largest block that one call of allocate() gives, aligned to cache lines. A larger table is
+  // made of pages.
   virtual std::size_t largest_block() const noexcept = 0;
-  // Nothing where no memory may be mapped and no thread be started.
+  // Null: no memory may be mapped and no thread may be started.
   virtual const Mapping* mapping() const noexcept { return nullptr; }
 
-  // The most that may be taken at once, of what was taken so far, and in how many blocks.
+  // The limit in bytes, the bytes taken now, and in how many blocks.
   std::uint64_t budget() const noexcept { return budget_; }
   std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
 
-  // For memory that is mapped: counts a block, or some bytes more of one. Throws NoMemory when the
-  // budget would be passed.
+  // For mapped memory: counts a block, or more bytes of one. Throws NoMemory when the budget would
+  // be exceeded.
   virtual void charge(std::uint64_t bytes, std::uint64_t blocks = 1);
   virtual void discharge(std::uint64_t bytes, std::uint64_t blocks = 1) noexcept;
 
  protected:
-  // Null when there is none.
+  // Returns null when there is no memory.
   virtual void* get(std::size_t bytes, std::size_t alignment) noexcept = 0;
   virtual void put(void* block, std::size_t bytes, std::size_t alignment) noexcept = 0;
 
@@ -86,13 +87,13 @@ class SystemMemory final : public MemoryResource {
  public:
   struct Options {
     Mapping mapping = {};
-    // By default what the machine, or the container that we run in, has.
+    // 0: the memory of the machine, or of the container that we run in.
     std::uint64_t budget = 0;
   };
   SystemMemory() : SystemMemory(Options{}) {}
   explicit SystemMemory(const Options& options);
 
-  // As asked for: the system does not tell more.
+  // The size asked for: the system does not tell the real one.
   std::size_t usable(const void*, std::size_t bytes, std::size_t) const noexcept override {
     return bytes;
   }
@@ -110,14 +111,14 @@ class SystemMemory final : public MemoryResource {
 
 class HostMemory final : public MemoryResource {
  public:
-  // Alignment included, so that a block fits a size class of the host's allocator.
+  // Includes alignment, so that a block fits a size class of the host's allocator.
   static constexpr std::size_t kLargest = std::size_t{1} << 20;
 
   // The host's allocator. It need not align to more than 8 bytes.
   struct Calls {
     void* (*allocate)(std::size_t bytes) = nullptr;
     void (*free)(void* block) = nullptr;
-    // What it really gave; null where it cannot tell.
+    // The real size of a block; null if the allocator cannot tell.
     std::size_t (*usable)(void* block) = nullptr;
   };
   explicit HostMemory(const Calls& calls, std::uint64_t budget = kNoBudget) noexcept
@@ -134,11 +135,11 @@ class HostMemory final : public MemoryResource {
   Calls calls_;
 };
 
-// The one that is used where none is given: shared by all, never destroyed.
+// The resource that is used when none is given: shared by all, never destroyed.
 MemoryResource& default_memory() noexcept;
 
-// For containers. Unlike std::pmr's, it moves with what it allocated: a filter that is moved keeps
-// its resource.
+// An allocator for containers. Unlike that of std::pmr, it moves with its container: a filter that
+// is moved keeps its resource.
 template <class T>
 class ResourceAllocator {
  public:
@@ -170,7 +171,7 @@ class ResourceAllocator {
 template <class T>
 using Vector = std::vector<T, ResourceAllocator<T>>;
 
-// What a vector holds of its resource, without what its elements hold.
+// The bytes that a vector has taken from its resource, without those of its elements.
 template <class T>
 std::uint64_t taken_by(const Vector<T>& vector) noexcept {
   if (vector.capacity() == 0) return 0;
@@ -178,7 +179,7 @@ std::uint64_t taken_by(const Vector<T>& vector) noexcept {
                                                   alignof(T));
 }
 
-// One object of a resource.
+// Owns one object in memory of a resource.
 template <class T>
 struct ResourceDelete {
   MemoryResource* resource = nullptr;

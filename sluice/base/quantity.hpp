@@ -1,8 +1,9 @@
 // Quantities as people type and read them: counts, sizes, durations, probabilities.
 //
-// Parsing is strict: the whole text must be one quantity, without blanks or signs, and what does
-// not fit or does not come out whole is refused rather than rounded. Every error is BadParameters
-// with a sentence that names the flag, the text and what would be right. No locale is consulted.
+// Parsing is strict: the whole text must be one quantity, without blanks or signs, and a value that
+// is too large, or not a whole number of its unit, is refused rather than rounded. Every error is
+// BadParameters with a sentence that names the flag, the text and what would be right. No locale is
+// consulted.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@ std::uint64_t parse_size(std::string_view flag, std::string_view text);
 // is no duration.
 std::chrono::nanoseconds parse_duration(std::string_view flag, std::string_view text);
 
-// "50k/s", "3M/m", "1G/d": so many a second, more than none.
+// "50k/s", "3M/m", "1G/d": a rate per second, above 0.
 double parse_rate(std::string_view flag, std::string_view text);
 
 // "1e-6", "0.01", "1%": more than 0 and less than 1.
@@ -35,7 +36,7 @@ double parse_probability(std::string_view flag, std::string_view text);
 // "0", "0.3", "30%", "1": from 0 to 1, both included.
 double parse_share(std::string_view flag, std::string_view text);
 
-// "30s" or "1M": what something is done every so often by, or what a window holds. Not zero.
+// "30s" or "1M": an interval, or the length of a window, by time or by count. Not zero.
 using DurationOrCount = std::variant<std::chrono::nanoseconds, std::uint64_t>;
 DurationOrCount parse_duration_or_count(std::string_view flag, std::string_view text);
 

@@ -8,9 +8,8 @@
 
 namespace sluice {
 
-// SplitMix64 (Steele, Lea & Flood 2014): one add and a mix a word, every seed is good, and its
-// whole state is one word. For streams, tests and secrets derived from --seed; not for
-// cryptography.
+// SplitMix64 (Steele, Lea & Flood 2014): one add and one mix per word; every seed is good, and the
+// state is one word. For streams, tests and secrets derived from --seed; not for cryptography.
 class SplitMix64 {
  public:
   explicit constexpr SplitMix64(std::uint64_t seed) noexcept : state_(seed) {}

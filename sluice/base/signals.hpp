@@ -1,11 +1,12 @@
-// Signals are the business of a program's own threads: their waiting is what they interrupt.
+// Signals should reach the program's own threads, whose waits they interrupt, not the library's.
 #pragma once
 
 #include <csignal>
 
 namespace sluice {
 
-// While one lives, this thread gets no signals; nor do threads that it starts then, ever.
+// While such an object exists, its thread gets no signals. Threads started in that time never get
+// any.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {

@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// Keeps the bytes from number `from` on of all that is written, as many as `out` takes.
+// Of all bytes that are written, keeps those from number `from` on, as many as fit in `out`.
 class StretchEncoder final : public Encoder {
  public:
   StretchEncoder(std::uint64_t from, std::span<std::byte> out)

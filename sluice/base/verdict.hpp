@@ -1,4 +1,4 @@
-// The verdict on an event, and the bytes that stand for it in batches.
+// The verdict on an event: one byte, also in batches.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 namespace sluice {
 
-// `distinct`: let it through. `duplicate`: hold it back. `pending`: somebody is delivering an event of
-// this key, wait for what comes of it; only a Judge with claims says so, no filter does. One byte, so
-// that a batch of verdicts is a plain array which SIMD code can write.
+// `distinct`: let it through. `duplicate`: hold it back. `pending`: somebody is delivering an event
+// of this key; wait for the outcome. Only a Judge with claims returns it, never a filter. One byte,
+// so that a batch of verdicts is a plain array which SIMD code can write.
 enum class Verdict : std::uint8_t { distinct = 0, duplicate = 1, pending = 2 };
 
-// How many are duplicates. In sums of a byte, which compilers make vectors of.
+// Counts the duplicates. It adds them up in bytes, which compilers turn into vector code.
 inline std::size_t count_duplicates(std::span<const Verdict> verdicts) noexcept {
   constexpr std::size_t kTogether = 192;  // fit a byte
   std::size_t duplicates = 0;

@@ -1,10 +1,10 @@
-// A few threads that do short pieces of work together, again and again.
+// A few threads that repeatedly share short pieces of work.
 //
-// A run is some tasks. Whoever is free takes the next one, the caller too, so it never waits for a
-// thread that is asleep or has no processor: only for tasks that others are at. Tasks are handed
-// over by a counter. A worker looks at it for a millisecond, while runs come as fast, or for a
-// twentieth of that; then it sleeps until it is woken, so an idle pool costs nothing. The threads
-// start in the constructor and end in the destructor.
+// A run is a number of tasks. Any free thread takes the next one, the caller too, so the caller
+// never waits for a thread that sleeps or has no processor, only for tasks in progress. Tasks are
+// handed out by a counter. A worker polls it for a millisecond while runs come that fast, otherwise
+// for a twentieth of that; then it sleeps until it is woken, so an idle pool costs nothing. The
+// threads start in the constructor and end in the destructor.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ class WorkerPool {
  public:
   static constexpr unsigned kMostTasks = 0xFFFF;
 
-  // `threads` in all, the caller of run() among them. Throws std::system_error when they cannot be
-  // had.
+  // `threads` in all, including the caller of run(). Throws std::system_error when they cannot be
+  // started.
   explicit WorkerPool(unsigned threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -40,18 +40,18 @@ class WorkerPool {
   using Call = void (*)(void* context, unsigned task);
 
   void run(unsigned tasks) noexcept;
-  // Takes the next task of the run that `state` is of, if there is one, and does it.
+  // Takes the next task of the run in `state`, if there is one, and does it.
   bool take(std::uint64_t& state) noexcept;
   void serve() noexcept;
   void stop() noexcept;
 
-  // Written by the caller between runs, read by whoever has taken a task of one.
+  // Written by the caller between runs, read by threads that have taken a task.
   Call call_ = nullptr;
   void* context_ = nullptr;
   std::uint32_t number_ = 0;      // of the run
   std::uint64_t tasks_done_ = 0;  // by all runs before
-  // The number of the run, its tasks, and the next one of them: 32, 16 and 16 bits. Each word on
-  // a line of its own, so that those who wait for one are not disturbed by the other.
+  // The number of the run, its tasks, and the next one of them: 32, 16 and 16 bits. Each word has
+  // its own cache line, so that threads that wait for one are not disturbed by the other.
   alignas(64) std::atomic<std::uint64_t> state_{0};
   alignas(64) std::atomic<std::uint64_t> done_{0};  // tasks so far
   std::vector<std::thread> workers_;

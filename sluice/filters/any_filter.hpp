@@ -1,7 +1,7 @@
 // Any filter behind one type. The virtual call is paid once per batch.
 //
-// The filter lies in a block of its own resource, its *holder*, which bytes() counts: an AnyFilter
-// is all that it holds of the resource, down to the object.
+// The filter object lies in a block of its memory resource, its *holder*. bytes() counts that block
+// too: it is all the memory that an AnyFilter takes from the resource.
 //
 // A window filter keeps its verbs (window_contract.hpp); `ages()` tells whether it is one, and only
 // then may they be called.
@@ -24,13 +24,14 @@ class Window;
 
 class AnyFilter {
  public:
-  // Asked before Filter, which would ask whether an AnyFilter can be made of an AnyFilter.
+  // Checked before the concept Filter, which would recurse: can an AnyFilter be made of an
+  // AnyFilter?
   template <class F>
   requires(!std::same_as<F, AnyFilter>) && Filter<F> explicit AnyFilter(F filter)
       : holder_(make_holder(std::move(filter))) {}
 
-  // verdicts[i] is the verdict on digests[i]; spans of different lengths are refused with
-  // BadParameters. Returns how many keys were judged: see contract.hpp.
+  // verdicts[i] is the verdict on digests[i]. Throws BadParameters if the spans differ in length.
+  // Returns how many keys were judged: see contract.hpp.
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
     check_length("verdicts", verdicts.size(), digests.size());
     return holder_->observe(digests, verdicts);
@@ -42,7 +43,7 @@ class AnyFilter {
     check_length("verdicts", verdicts.size(), digests.size());
     holder_->may_contain(digests, verdicts);
   }
-  // The same of a window filter as it will be after `later` more generations, without changing it.
+  // The same for a window filter, as it will answer `later` generations from now; changes nothing.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later) const {
     check_length("verdicts", verdicts.size(), digests.size());
@@ -62,20 +63,22 @@ class AnyFilter {
     return holder_->admit_aged(digest, age, anchor);
   }
   std::uint64_t live_keys() const noexcept { return holder_->live_keys(); }
-  // Keys that can be written before it is full by count; no limit where the filter knows none.
+  // Keys that can be written before it is full by count; the largest number if it has no such
+  // limit.
   std::uint64_t room() const noexcept { return holder_->room(); }
   // As shares of the window: how far past it a key may be remembered, and the expected share of
   // such keys.
   double slack() const noexcept { return holder_->slack(); }
   double npws() const noexcept { return holder_->npws(); }
 
-  // forget may only be called where can_forget().
+  // forget may only be called if can_forget().
   bool can_forget() const noexcept { return holder_->can_forget(); }
   bool forget(const Digest& digest) noexcept { return holder_->forget(digest); }
   bool can_merge() const noexcept { return holder_->can_merge(); }
-  // Throws BadParameters when `other` is of another kind or other parameters, or this kind cannot.
-  // Throws NoMemory. Then, too, the filter is as it was. Both must have been fed digests of one hasher:
-  // a filter does not know which, and digests of two secrets have nothing in common (Seen::merge asks).
+  // Throws BadParameters when `other` has another kind or other parameters, or when this kind
+  // cannot merge, and NoMemory; the filter is then unchanged. Both filters must have digests of the
+  // same hasher. A filter cannot check this, and digests under two secrets have nothing in common
+  // (Seen::merge checks it).
   void merge(const AnyFilter& other) { holder_->merge(*other.holder_); }
   // A copy with memory of its own. Throws NoMemory.
   AnyFilter clone(MemoryResource& memory) const { return holder_->clone(memory); }
@@ -95,7 +98,7 @@ class AnyFilter {
   Window* window() noexcept { return holder_->window(); }
   const Window* window() const noexcept { return holder_->window(); }
 
-  // What holding an F takes, beside what the filter itself owns.
+  // The memory for holding an F, beside what the filter itself owns.
   template <Filter F>
   static constexpr std::uint64_t holder_bytes() noexcept {
     return sizeof(Holder<F>);
@@ -215,8 +218,8 @@ class AnyFilter {
       else
         return std::numeric_limits<std::uint64_t>::max();
     }
-    // A filter that says nothing else forgets at most a generation late, and just before one ends
-    // remembers all of it.
+    // By default a filter forgets a key at most one generation late, and just before a generation
+    // ends it still remembers all of the expired one.
     double slack() const noexcept override {
       if constexpr (requires { filter.slack(); })
         return filter.slack();
@@ -240,7 +243,8 @@ class AnyFilter {
       if constexpr (MergingFilter<F>) {
         if (const auto* same = dynamic_cast<const Holder*>(&other))
           return filter.merge(same->filter);
-        throw BadParameters("filters of two kinds cannot be merged: they must be made alike");
+        throw BadParameters(
+            "filters of two kinds cannot be merged: both must have the same kind and parameters");
       }
       throw BadParameters(why_not_merge());
     }

@@ -17,17 +17,17 @@ struct FilterInfo {
   std::string_view summary;  // what it is and when to choose it, in a sentence
   std::span<const ParameterInfo> parameters;
   AnyFilter (*make)(const Wish& wish, const Settings& settings, MemoryResource& memory);
-  // What make would make, without making it; its bytes are those of the filter, without its holder.
-  // Throws BadParameters as make does, but for some parameters that only make refuses; NoMemory
-  // never.
+  // Describes what make would make, without making it. Its `bytes` are those of the filter, without
+  // the holder (any_filter.hpp). Throws BadParameters as make does, except for a few parameters
+  // that only make refuses; never throws NoMemory.
   Forecast (*forecast)(const Wish& wish, const Settings& settings);
   const FilterRow* row;  // what the planner and the tests know of it: catalogue_row.hpp
 };
 
-// In the order in which they should be shown.
+// All filters, in the order in which to show them.
 std::span<const FilterInfo> catalogue();
 
-// Throws BadParameters, with the names there are, when there is no such filter.
+// Throws BadParameters, listing the existing names, when there is no such filter.
 const FilterInfo& filter_named(std::string_view name);
 
 // Throws BadParameters for a wish that no filter can meet. FilterInfo's functions rely on it.

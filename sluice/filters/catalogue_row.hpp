@@ -1,4 +1,4 @@
-// One row of the catalogue, with all that the planner, the snapshots and the tests know of a filter
+// One row of the catalogue: all that the planner, the snapshots and the tests know about a filter
 // by name. Adding a filter is adding a row (HACKING.md): everything else goes through the rows.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// What a snapshot's kind means.
+// How to read a snapshot of this kind.
 struct KindInfo {
   FilterKind kind;
   std::uint16_t version;
@@ -19,10 +19,10 @@ struct KindInfo {
 };
 
 // What the planner tries a filter for: a set of a known number of keys, one of any number, a
-// window, or a stream without end in memory that is given.
+// window, or an endless stream in given memory.
 enum class Role { set, growing_set, window, forgetting };
 
-// A filter and layout. The first of a role is the default, and is taken wherever it is feasible.
+// A filter and layout. The first of a role is the default, and is chosen if it is feasible.
 struct PlanFamily {
   Role role;
   std::string_view text;
@@ -39,13 +39,13 @@ struct GoldenSample {
   bool highway = false;  // keys hashed by HighwayHash instead of XXH3
 };
 
-// What bench/guard.tsv keeps the cost of.
+// A case whose cost bench/guard.tsv records.
 struct GuardSample {
   std::string_view name;
   std::string_view filter;
   double fpr;
   bool every_level = false;  // has kernels of its own for each instruction set
-  bool uneven = false;       // has work beside its keys': generations that end, a table that grows
+  bool uneven = false;       // has other work beside its keys: generations end, a table grows
   bool grows = false;        // is measured from empty on
 };
 
@@ -54,7 +54,7 @@ struct FilterRow {
   std::span<const PlanFamily> families = {};
   // For tests/conformance: each size and layout, in cache and out of it, with room for 20,000 keys.
   std::span<const std::string_view> conformance = {};
-  // Of window filters, each planned for 2000 keys per window or more; and those that may lose keys
+  // Window filters, each planned for 2000 keys per window or more; and filters that may lose keys
   // on purpose.
   std::span<const std::string_view> windows = {}, forgetful_windows = {};
   // For tests of memory: each layout in more than 1 MiB, with room for 400,000 keys in a generation.
@@ -79,7 +79,7 @@ AnyFilter make_from(const Wish& wish, const Settings& settings, MemoryResource& 
   return AnyFilter(F::make(F::Params::from(wish, settings), memory));
 }
 
-// Of a filter in its holder: what AnyFilter::bytes() will say at most.
+// For a filter in its holder: the most that AnyFilter::bytes() will return.
 template <Filter F>
 Forecast in_holder(Forecast forecast) {
   forecast.bytes = checked_add(forecast.bytes, AnyFilter::holder_bytes<F>(), "a filter");
@@ -95,7 +95,7 @@ Forecast forecast_of(const Wish& wish, const Settings& settings) {
     return in_holder<F>(params.forecast());
   } else {
     if (wish.keys) return in_holder<F>(params.forecast(static_cast<double>(*wish.keys)));
-    // Asked for no distance, tell of the one that it remembers in the mean.
+    // If no distance is asked for, report the one that it remembers on average.
     return in_holder<F>(params.forecast(static_cast<double>(params.forecast(1).keys)));
   }
 }

@@ -5,21 +5,21 @@
 //   may_contain   ask only
 //   insert        remember only
 //   clear         forget everything: equal to a new filter of the same parameters
-//   params, stats what it was made of, how it is doing
-//   bytes         all that it holds of its resource, and nothing else: not the object itself
-//   encode_header, encode_payload, decode
+//   params, stats its parameters and its state
+//   bytes         all the memory that it has taken from its resource; the object itself is not
+//   counted encode_header, encode_payload, decode
 //                 state to bytes and back (small fields, then tables)
 //
 // Some can do more, each with a concept of its own below:
 //
 //   forget        take a key back
-//   merge         take in what another filter of the same parameters remembers
+//   merge         take in the keys of another filter with the same parameters
 //
 // observe, may_contain and insert also take batches. A batch is judged in order, exactly as its
-// keys would be one by one. observe and insert return how many keys they judged: all, unless the
-// next one would need room that cannot be had. Then the keys before it are judged and remembered,
-// and nothing is known of the others; asking for the next key alone throws an error that says why.
-// Filters do no I/O, read no clock and own no global randomness.
+// keys would be one by one. observe and insert return how many keys they judged: all, unless there
+// is no room for the next one. Then the keys before it are judged and remembered, and the rest are
+// untouched; observing the next key alone throws an error that says why. Filters do no I/O, read no
+// clock and own no global randomness.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@
 
 namespace sluice {
 
-// Part of the snapshot format: a number is never given twice.
+// Part of the snapshot format: a number is never reused.
 enum class FilterKind : std::uint16_t {
   exact = 1,
   bloom = 2,
@@ -61,29 +61,29 @@ enum class FilterKind : std::uint16_t {
 
 struct FilterStats {
   std::uint64_t keys = 0;      // keys remembered: each insertion that changed the filter
-  std::uint64_t capacity = 0;  // keys it was planned for; 0: as many as come
+  std::uint64_t capacity = 0;  // keys it was planned for; 0: any number
   std::uint64_t bytes = 0;     // as bytes()
-  double target_fpr = 0;       // the error it was planned for; 0: none was named
+  double target_fpr = 0;       // the error it was planned for; 0: none given
   double predicted_fpr = 0;    // chance that a key never seen is judged duplicate, at this fill
-  double planned_fpr = 0;      // the same when as full as planned; 0: as target_fpr
-  std::uint64_t stash = 0;     // keys kept beside the table, where a filter has such a place
+  double planned_fpr = 0;      // the same at the planned fill; 0: equals target_fpr
+  std::uint64_t stash = 0;     // keys kept beside the table, if the filter has a stash
   std::uint64_t listed =
       0;  // keys in a short list, exact: all of them, or none once there is a table
-  // Since it was made or loaded: keys taken back, and keys to be taken back that were not there.
-  // Of the keys that were never written a share predicted_fpr is found all the same, and another
-  // key's trace erased: for each miss, predicted_fpr / (1 − predicted_fpr) are to be expected.
+  // Since it was made or loaded: keys taken back, and keys to be taken back that were not found. Of
+  // keys that were never written, a share predicted_fpr is found by mistake, and another key's
+  // trace is erased: expect predicted_fpr / (1 − predicted_fpr) of these per miss.
   std::uint64_t forgotten = 0;
   std::uint64_t forget_misses = 0;
-  // Keys left where they are, since it could not be told whose trace would go.
+  // Keys that were not removed, because it was not clear whose trace they were.
   std::uint64_t forget_kept = 0;
-  // Of a window with `max_ahead`: records whose times were too far ahead to be believed.
+  // For a window with `max_ahead`: records whose times were too far ahead to be believed.
   std::uint64_t disbelieved = 0;
-  // It errs more than target_fpr: at this fill, as an AnyFilter or a Window says, or when full,
-  // where growth could not be had at its share of the error.
+  // The error is above target_fpr: at this fill (set by AnyFilter and Window), or when full,
+  // because a stage of growth could not keep its share of the error.
   bool over_target = false;
 };
 
-// What a filter was made for. Costs nothing to ask, where stats() may evaluate a model.
+// What a filter was made for. Cheap, unlike stats(), which may evaluate a model.
 struct PlannedFor {
   std::uint64_t capacity = 0;  // as in FilterStats
   double fpr = 0;              // planned_fpr, or target_fpr where that is 0
@@ -97,8 +97,8 @@ struct FilterPromises {
   bool fixed_memory = true;  // hot operations allocate nothing
 };
 
-// kPromises is what holds for every filter of a class; one whose parameters decide has a member
-// promises() that says what holds for it.
+// kPromises holds for every filter of a class. If it depends on parameters, the filter has a member
+// promises().
 template <class F>
 FilterPromises promises_of(const F& filter) noexcept {
   if constexpr (requires {
@@ -133,7 +133,7 @@ concept Filter = std::movable<F> &&
   { constant.params() } -> std::convertible_to<typename F::Params>;
   { constant.params().settings() } -> std::same_as<Settings>;
   { constant.stats() } -> std::same_as<FilterStats>;
-  // In a time that does not depend on its size.
+  // Takes a time that does not depend on its size.
   { constant.bytes() }
   noexcept->std::same_as<std::uint64_t>;
   { constant.memory() }
@@ -145,7 +145,7 @@ concept Filter = std::movable<F> &&
   { F::decode(decoder, decoder, memory) } -> std::same_as<F>;
 };
 
-// The batch form of insert, for filters that would write a key twice if they did not ask.
+// The batch form of insert, for filters that must ask first so as not to write a key twice.
 template <std::size_t kAtOnce, class F>
 std::size_t insert_by_observing(F& filter, std::span<const Digest> digests) {
   std::array<Verdict, kAtOnce> unread;
@@ -161,16 +161,16 @@ std::size_t insert_by_observing(F& filter, std::span<const Digest> digests) {
 }
 
 // Takes a key back. Returns whether there was a trace of it. Forgetting a key that was never
-// written may erase another's trace, at the rate of a false positive: FilterStats counts. Where
-// parameters decide whether a filter can, it has a member can_forget().
+// written may erase another key's trace, at the rate of false positives; FilterStats counts these.
+// If parameters decide whether a filter can forget, it has a member can_forget().
 template <class F>
 concept ForgettingFilter = Filter<F> && requires(F filter, const Digest& digest) {
   { filter.forget(digest) } -> std::same_as<bool>;
 };
 
-// Takes in what `other` remembers: from then on it judges duplicate whatever either did. Throws
-// BadParameters when their parameters do not fit, or NoMemory, and is then as it was before. Where
-// parameters decide whether a filter can at all, it has a member can_merge().
+// Takes in what `other` remembers: from then on it judges duplicate every key that either of them
+// did. Throws BadParameters when their parameters do not fit, or NoMemory; then nothing has
+// changed. If parameters decide whether a filter can merge, it has a member can_merge().
 template <class F>
 concept MergingFilter = Filter<F> && requires(F filter, const F& other) {
   { filter.merge(other) } -> std::same_as<void>;

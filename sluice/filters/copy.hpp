@@ -1,4 +1,4 @@
-// A copy of a filter, with memory of its own, without a second copy of its tables in between.
+// A copy of a filter, with its own memory. Tables are copied directly, without a buffer in between.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace sluice {
 
-// A filter's payload as if it were read. Small reads come out of a buffer: each stretch costs one
-// pass over the filter's tables.
+// A Decoder that reads the payload of a filter. Small reads come out of a buffer, because each
+// stretch costs one pass over the filter's tables.
 template <class F>
 class PayloadDecoder final : public Decoder {
  public:
-  // The filter must outlive it, and stay as it is.
+  // The filter must outlive this and must not change.
   explicit PayloadDecoder(const F& filter) : filter_(filter) {
     CountingEncoder count;
     filter.encode_payload(count);
@@ -61,7 +61,7 @@ class PayloadDecoder final : public Decoder {
   std::size_t buffered_at_ = 0;
 };
 
-// What a snapshot carries over, the copy has too, and nothing else. Throws NoMemory.
+// The copy has exactly what a snapshot would restore. Throws NoMemory.
 template <class F>
 F copy_of(const F& filter, MemoryResource& memory) {
   BytesEncoder fields;

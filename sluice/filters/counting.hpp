@@ -6,7 +6,7 @@
 // Cost     observe: one cache line per probe; no allocation. Four times the bits of bloom.hpp:
 //          5.8 log₂(1/fpr) bits per key.
 // Errors   `duplicate` may be wrong (model::bloom_fpr); `distinct` never is, as long as only keys
-//          are forgotten that were judged distinct. Forgetting one that was never written may erase
+//          that were judged distinct are forgotten. Forgetting one that was never written may erase
 //          another key's trace, at the rate of a false positive. Two probes of a key that meet in
 //          one counter count twice there, and are taken back twice.
 // Use it   when keys must be taken back and their number is known.
@@ -54,7 +54,8 @@ class Counting {
 
   // Takes a key back that was judged distinct; false when there is no trace of it.
   bool forget(const Digest& digest) noexcept;
-  // Adds counter to counter. A key that both hold is then counted twice. Throws BadParameters.
+  // Adds the counters pairwise. A key that both filters hold is then counted twice. Throws
+  // BadParameters.
   void merge(const Counting& other);
 
   const Params& params() const noexcept { return params_; }

@@ -10,22 +10,22 @@
 namespace sluice {
 
 struct Forecast {
-  // Keys it is planned for: of a window filter those of a window, of one that forgets at random
-  // the distance after which a key is forgotten, in the mean.
+  // Keys it is planned for. Window filters: keys per window. Filters that forget at random: how
+  // many later keys a key survives, on average.
   std::uint64_t keys = 0;
-  std::uint64_t bytes = 0;  // what FilterStats::bytes says at most, until it holds more keys
+  std::uint64_t bytes = 0;  // upper limit of FilterStats::bytes, up to that many keys
   double fpr = 0;           // chance that a key never seen is judged duplicate, when it is full
-  // Its standard deviation from one filter to the next of the same parameters: chance fills small
-  // tables unevenly.
+  // Standard deviation of fpr between filters with the same parameters: chance fills small tables
+  // unevenly.
   double fpr_spread = 0;
-  // Chance that a key is let through when it repeats after as many others as were asked for. Only
-  // of filters that forget at random.
+  // Chance that a repeat is let through when it comes after the requested number of other keys.
+  // Only for filters that forget at random.
   double fnr = 0;
-  // Cache lines that observe of a new key touches, on average; lines next to each other, as a sweep
-  // reads them, do not count.
+  // Cache lines that observing a new key touches, on average; sequential lines of a sweep do not
+  // count.
   double lines = 0;
-  std::optional<unsigned> generations = {};  // of window filters
-  double slack = 0, npws = 0;                // the same; as shares of the window
+  std::optional<unsigned> generations = {};  // window filters only
+  double slack = 0, npws = 0;                // window filters; shares of the window
   Settings settings = {};                    // all parameters, as made
 };
 

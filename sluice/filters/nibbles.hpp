@@ -1,7 +1,7 @@
-// Packed counters of four bits, sixteen a word: what lets a Bloom filter take keys back.
+// Packed counters of four bits, sixteen per word: with them a Bloom filter can take keys back.
 //
-// Source   Fan, Cao, Almeida, Broder 2000. A counter that reaches 15 has lost count and stays there
-//          for good: it is never lowered, so no key can be lost through it.
+// Source   Fan, Cao, Almeida, Broder 2000. A counter that reaches 15 is stuck there forever: it is
+//          never lowered, so no key can be lost through it.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,8 @@ void lower(Words words, std::uint64_t at) noexcept {
   word -= std::uint64_t{count != 0 && count != kStuck} << shift_of(at);
 }
 
-// Sixteen sums at once, each at most 15: the sum of what is stuck or would pass 15 is stuck.
+// Sixteen sums at once, each at most 15: a sum is stuck at 15 if a part is stuck or if it would
+// exceed 15.
 constexpr std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {
   constexpr std::uint64_t kEven = 0x0F0F0F0F0F0F0F0FULL;
   const auto half = [](std::uint64_t x, std::uint64_t y) {

@@ -1,4 +1,5 @@
-// No filter: every event is distinct. The baseline of benchmarks: what everything else costs.
+// No filter: every event is distinct. The baseline of benchmarks: it shows the cost of everything
+// else.
 //
 // Format   snapshot kind 255, version 1.
 #pragma once

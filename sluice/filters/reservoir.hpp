@@ -1,21 +1,22 @@
 // Reservoir sampling Bloom filter: an endless stream in fixed memory, forgetting at random.
 //
 // Source   Dutta, Bhattacherjee & Narang 2012 (RSBF), Algorithm 1 and eq. 5.27, as variant=paper.
-// Differs  variant=biased, the default, writes what is judged distinct and nothing else, and for it
-//          resets random bits, one or more a filter. A repeat that is recognised then erases
-//          nothing, which cuts false negatives several-fold where many are; and with three or four
-//          resets half the filters do for the same error, and remember farther
-//          (docs/filters/reservoir.md).
-//          variant=paper, where the paper resets a random bit that is set: 64 draws at most. If
-//          none of them is set the filter is all but empty, and nothing needs to go.
-//          The resets of a key fall on the same run of bits in each of its filters, which lie side
-//          by side: one draw and a cache line or two, and the errors are those of separate draws.
-// Cost     observe: a cache line a filter and those of the resets; no allocation. variant=paper:
-//          two lines a filter for what is written, of which half cannot be prefetched.
+// Differs  variant=biased, the default, writes only keys that are judged distinct, and for each
+//          resets random bits, one or more per filter. So a repeat that is recognised erases
+//          nothing, which reduces false negatives several-fold if there are many repeats. With
+//          three or four resets half as many filters give the same error, and keys are remembered
+//          longer (docs/filters/reservoir.md). variant=paper: where the paper resets a random bit
+//          that is set, we draw at most 64 times. If none of these bits is set, the filter is
+//          nearly empty, and nothing needs to be reset. The resets of a key fall on the same run of
+//          bits in each of its filters, which are interleaved: one draw and one or two cache lines,
+//          with the same errors as separate draws.
+// Cost     observe: one cache line per filter, and those of the resets; no allocation.
+//          variant=paper: two lines per filter for a key that is written, half of which cannot be
+//          prefetched.
 // Errors   `duplicate` may be wrong (model::reservoir_fpr), and so may `distinct`: a key is
 //          remembered for a random time (model::reservoir_caught).
 // Use it   when memory is fixed, there is no window, and a repeat let through costs little: it
-//          remembers some keys for far longer than a window of that memory.
+//          remembers some keys far longer than a window in the same memory.
 // Avoid    when the recent past must be remembered for sure: use a window filter.
 // Format   snapshot kind 8, version 1.
 #pragma once
@@ -45,7 +46,7 @@ class Reservoir {
     double target_fpr = 0;    // FPR_t: the error it is planned for
     std::uint64_t seed = 1;
 
-    // s: bits a filter, whole words. What is left over stays empty.
+    // s: bits per filter, in whole words. The rest of the table stays empty.
     std::uint64_t size() const noexcept { return bits / 64 / filters * 64; }
 
     model::ReservoirShape shape() const;
@@ -70,8 +71,8 @@ class Reservoir {
   void clear() noexcept;
 
   const Params& params() const noexcept { return params_; }
-  // `keys` is how many keys the bits that are set could hold without sharing any: which of those
-  // that were written are still remembered is not known. There is no capacity.
+  // `keys` is how many keys the set bits could hold without sharing: it is not known which written
+  // keys are still remembered. There is no capacity.
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept { return table_.taken(); }
   MemoryResource& memory() const noexcept { return table_.resource(); }

@@ -1,5 +1,4 @@
-// A filter's parameters as text: what a person writes after its name, and what is shown of a
-// filter.
+// A filter's parameters as text: as a person writes them after its name, and as they are shown.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,15 @@
 
 namespace sluice {
 
-// What is told about one parameter, by `sluice filters` and by errors.
+// Description of one parameter, for `sluice filters` and for errors.
 struct ParameterInfo {
   std::string_view name;
   std::string_view meaning;
   std::string_view range;
-  std::string_view standard;  // what it is when not given
+  std::string_view standard;  // its default
 };
 
-// name=value pairs in their order, no name twice.
+// name=value pairs in their order; names are unique.
 class Settings {
  public:
   // "layout=classic,probes=12". Throws BadParameters; an empty text is no settings.
@@ -39,15 +38,14 @@ class Settings {
   std::vector<std::pair<std::string, std::string>> pairs_;
 };
 
-// Takes settings one by one and complains about what is wrong or left over, always naming the
-// filter.
+// Reads settings one by one and throws an error that names the filter if one is wrong or left over.
 class SettingsReader {
  public:
   SettingsReader(std::string_view filter, const Settings& settings,
                  std::span<const ParameterInfo> known);
 
   // Each returns nothing when the parameter was not given, and throws BadParameters, with the
-  // range, when its value is no number or lies outside [least, most].
+  // range, when its value is not a number or is outside [least, most].
   std::optional<std::uint64_t> count(std::string_view name, std::uint64_t least,
                                      std::uint64_t most) const;
   std::optional<std::uint64_t> size(std::string_view name, std::uint64_t least,
@@ -64,15 +62,15 @@ class SettingsReader {
   Settings settings_;
 };
 
-// What a person wants of a filter, whatever its kind.
+// What a person wants of a filter of any kind.
 struct Wish {
-  std::optional<std::uint64_t> keys = {};  // --expect; of a window filter: how many a window holds
-  double fpr = 1e-6;                       // --fpr
-  std::optional<unsigned> generations = {};  // window filters: into how many a window is cut
-  bool brief = false;  // a forecast may leave out lines and settings: for searches, which ask often
+  std::optional<std::uint64_t> keys = {};    // --expect; for a window filter: keys per window
+  double fpr = 1e-6;                         // --fpr
+  std::optional<unsigned> generations = {};  // window filters: generations per window
+  bool brief = false;  // a forecast may leave out lines and settings: faster, for searches
 };
 
-// Keys an unsized filter is planned for; the command line says so when it applies.
+// Keys that a filter is planned for if no number is given; the command then says so.
 inline constexpr std::uint64_t kStandardCapacity = 8'000'000;
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Errors, and other shares, that can be asked for. Outside, sizes are lost in a double's arithmetic:
+// The range of errors and other shares that can be asked for. Outside it, double arithmetic fails:
 // a smaller share has too few digits, and the distance of a larger one from 1 is rounded to 0.
 #pragma once
 
@@ -7,7 +7,7 @@ namespace sluice {
 inline constexpr double kLeastAsked = 1e-300, kMostAsked = 0.999999;
 inline constexpr const char* kShareRange = "must lie between 1e-300 and 0.999999";
 
-// False for what is not a number, too.
+// Also false for NaN.
 constexpr bool can_be_asked(double share) noexcept {
   return share >= kLeastAsked && share <= kMostAsked;
 }

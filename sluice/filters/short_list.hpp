@@ -1,12 +1,12 @@
-// Short list: what a filter is while it has few keys. Exact digests in order, each with a stamp
-// (the time it was written, or its number), in one block that is as large as they need.
+// Short list: the form of a filter while it has few keys. Exact digests in order, each with a stamp
+// (the time or the number of its writing), in one block of just that size.
 //
-// Cost     find: a binary search. insert: moves what lies behind, so it is for hundreds of keys,
-//          not thousands. 24 bytes per key; no memory without keys.
+// Cost     find: a binary search. insert: moves all entries after it, so it is for hundreds of
+//          keys, not thousands. 24 bytes per key; no memory without keys.
 // Errors   None.
-// Use it   inside a filter, until the filter's own table is the smaller of the two.
+// Use it   inside a filter, until the filter's own table is smaller.
 //
-// The same keys and stamps give the same bytes, in whatever order they came.
+// The same keys and stamps give the same bytes, in any order of insertion.
 #pragma once
 
 #include <cstddef>
@@ -36,19 +36,19 @@ class ShortList {
   std::size_t size() const noexcept { return size_; }
   // Bytes of the block, as the resource counts them.
   std::uint64_t bytes() const noexcept;
-  // What a list of so many keys takes at most.
+  // The most bytes that a list of that many keys takes.
   static std::uint64_t bytes_for(std::size_t keys) noexcept;
 
   // In the order of their digests.
   std::span<const Digest> digests() const noexcept { return {data_, size_}; }
   std::span<const Stamp> stamps() const noexcept { return {stamps_of(data_, room_), size_}; }
 
-  // Where the key stands.
+  // The index of the key.
   std::optional<std::size_t> find(const Digest& digest) const noexcept;
-  // Writes its stamp anew.
+  // Replaces its stamp.
   void stamp(std::size_t at, Stamp stamp) noexcept { stamps_of(data_, room_)[at] = stamp; }
   bool full() const noexcept { return size_ == room_; }
-  // Room for one key more. Throws NoMemory, and is then as before.
+  // Makes room for one more key. Throws NoMemory; nothing has changed then.
   void grow();
   // The key is not in the list, and the list is not full.
   void insert(const Digest& digest, Stamp stamp) noexcept;
@@ -60,10 +60,10 @@ class ShortList {
   // No keys, no memory.
   void clear() noexcept;
 
-  // Keys whose stamp is below `oldest` are left out, as if erase_before() had been called. Stamps are
-  // written as how far they lie before `newest`, which none is after.
+  // Keys whose stamp is below `oldest` are left out, as if erase_before() had been called. Stamps
+  // are written as distances to `newest`; no stamp may be later than that.
   void encode(Encoder& to, Stamp oldest, Stamp newest) const;
-  // In place of an empty list, at most `most` keys. Throws CorruptSnapshot before it allocates.
+  // Reads into an empty list, at most `most` keys. Throws CorruptSnapshot before it allocates.
   void decode(Decoder& from, std::size_t most, Stamp newest);
 
  private:

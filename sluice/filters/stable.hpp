@@ -2,18 +2,18 @@
 //
 // Source   Deng & Rafiei 2006; as the baseline of Dutta et al. 2012, §6.
 // Differs  The cells that a record reduces are neighbours by default, as in that paper's practice
-//          and not in its analysis; both err alike (docs/filters/stable.md).
+//          but not in its analysis; both have the same errors (docs/filters/stable.md).
 // Cost     observe: a cache line per probe and one for the run of cells to reduce, no allocation.
-//          With draws=independent a line for each of these.
+//          With draws=independent, one line for each of these cells.
 // Errors   `duplicate` may be wrong (model::stable_fpr), and so may `distinct`: a key is remembered
 //          for a random time (model::stable_caught).
-// Use it   as the baseline that it is in papers.
-// Avoid    else: `reservoir` remembers as far in the same bits, and farther where repeats come
-//          often; a window filter remembers the recent past for sure.
+// Use it   as a baseline, as papers do.
+// Avoid    otherwise: `reservoir` remembers as long in the same memory, and longer if there are
+//          many repeats; a window filter remembers the recent past for certain.
 // Format   snapshot kind 7, version 1.
 //
 // Every record, duplicate or not, first reduces some cells by one and then sets its own to the
-// maximum. So the share of cells at zero settles at a stable point, and with it the error.
+// maximum. So the share of cells at zero, and with it the error, converges to a stable point.
 #pragma once
 
 #include "sluice/base/line_table.hpp"
@@ -31,8 +31,8 @@ class Stable {
   static constexpr std::uint16_t kVersion = 1;
   static constexpr FilterPromises kPromises{.no_false_negatives = false};
 
-  // Which cells a record reduces: neighbours from a random one on, or each drawn by itself. Both
-  // err alike (docs/filters/stable.md); a run touches one cache line.
+  // Which cells a record reduces: neighbours from a random one on, or each drawn independently.
+  // Both have the same errors (docs/filters/stable.md); a run touches one cache line.
   enum class Draws : std::uint8_t { run, independent };
 
   struct Params {
@@ -68,8 +68,8 @@ class Stable {
   void clear() noexcept;
 
   const Params& params() const noexcept { return params_; }
-  // `keys` is how many keys the cells above zero could hold without sharing any: which of those
-  // that were written are still remembered is not known. There is no capacity.
+  // `keys` is how many keys the cells above zero could hold without sharing: it is not known which
+  // written keys are still remembered. There is no capacity.
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept { return table_.taken(); }
   MemoryResource& memory() const noexcept { return table_.resource(); }

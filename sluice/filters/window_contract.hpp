@@ -1,8 +1,8 @@
 // What a window filter is: a filter whose keys age by generations.
 //
 // A key is written in the present generation and stays for that one and `generations()` more; then
-// it is forgotten. Who decides when a generation ends (every so many keys, every tick of a clock)
-// is a pacer in window/: filters know nothing of counts and clocks.
+// it is forgotten. Window (window/) decides when a generation ends: after a number of keys, or at a
+// tick of a clock. Filters know nothing about counts and clocks.
 //
 //   rotate        everything is a generation older
 //   admit         observe a batch until its budget is spent or the filter is full
@@ -10,8 +10,8 @@
 //   live_keys     keys written in generations that are still remembered
 //   may_contain   also as it will be after some more generations, without changing anything
 //
-// One that is full by count also tells its room(): how many keys can be written before it is full in
-// the present generation.
+// A filter that is full by count also has room(): how many keys can be written in the present
+// generation before it is full.
 #pragma once
 
 #include <optional>
@@ -34,16 +34,16 @@ concept WindowFilter = Filter<F> &&
   { filter.rotate() }
   noexcept;
 
-  // Judges digests in order: asks, and writes what is distinct (with `refreshed` also what is not,
-  // anew) in the present generation. Every key written takes one from `budget` (with `refreshed`
-  // every key judged does). Stops before a key that it has no budget or no room for, and returns
-  // how many were judged: less than all with budget left means that the filter is full.
+  // Judges digests in order and writes the distinct ones in the present generation; with
+  // `refreshed` it also rewrites duplicates there. Every key written takes one from `budget`; with
+  // `refreshed`, every key judged does. Stops before a key for which there is no budget or no room,
+  // and returns how many were judged: less than all with budget left means that the filter is full.
   { filter.admit(digests, verdicts, budget, anchor) }
   noexcept->std::same_as<std::size_t>;
 
-  // The same for one key that happened `age` generations ago (at most generations()): it leaves
-  // the window when it should. A key that is held with a later time keeps that. Nothing is returned
-  // when the filter is full.
+  // The same for one key that happened `age` generations ago (at most generations()): it leaves the
+  // window at the right time. A key that is held with a later time keeps it. Returns nothing when
+  // the filter is full.
   { filter.admit_aged(digest, age, anchor) }
   noexcept->std::same_as<std::optional<Verdict>>;
 

@@ -1,8 +1,8 @@
 // Key bytes to digests.
 //
-// `xxh3`     XXH3-128 with a random 64-bit seed: for keys that nobody chooses against us. The seed
-//            makes filters differ from each other. It is no protection against chosen keys: whoever
-//            chooses them can make them collide under every seed.
+// `xxh3`     XXH3-128 with a random 64-bit seed: for keys that no adversary chooses. The seed makes
+//            filters differ from each other. It does not protect against chosen keys: an adversary
+//            can make keys that collide under every seed.
 // `highway`  HighwayHash-128 under a random 256-bit key: for keys an adversary may choose. It is a
 //            pseudo-random function.
 #pragma once
@@ -22,9 +22,9 @@ enum class HashKind : std::uint8_t { xxh3 = 1, highway = 2 };
 
 std::string_view name_of(HashKind kind) noexcept;
 
-// What makes one filter's digests unlike another's. It is stored in snapshots and never printed:
-// whoever has it can choose keys that collide. HighwayHash takes all of it as its key, XXH3 the
-// first eight bytes as its seed.
+// The secret makes one filter's digests differ from another's. It is stored in snapshots and never
+// printed: someone who knows it can choose keys that collide. HighwayHash takes all of it as its
+// key, XXH3 the first eight bytes as its seed.
 class Secret {
  public:
   static constexpr std::size_t kBytes = 32;
@@ -47,7 +47,7 @@ class Hasher {
   Hasher(HashKind kind, const Secret& secret) noexcept : kind_(kind), secret_(secret) {}
 
   Digest digest(std::string_view key) const noexcept;
-  // digests[i] = digest(keys[i]); the spans are of equal length.
+  // digests[i] = digest(keys[i]); the spans have equal length.
   void digest(std::span<const std::string_view> keys, std::span<Digest> digests) const noexcept;
 
   HashKind kind() const noexcept { return kind_; }

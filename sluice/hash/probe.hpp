@@ -19,8 +19,8 @@ constexpr std::uint64_t probe_position(const Digest& digest, unsigned probe,
   return scale_to(probe_word(digest, probe), range);
 }
 
-// The words of one key, computed once and only as far as they are asked for: filters of any size
-// scale the same words.
+// The probe words of one key, each computed once and only when needed: filters of any size scale
+// the same words.
 class ProbeWords {
  public:
   static constexpr unsigned kMost = 64;
@@ -31,7 +31,7 @@ class ProbeWords {
     digest_ = digest;
     ready_ = 0;
   }
-  // A key that is new in most filters is known after a probe or two.
+  // A key that is new is usually recognized after one or two probes.
   std::uint64_t operator[](unsigned probe) noexcept {
     while (probe >= ready_) {
       for (unsigned i = ready_; i < ready_ + kStep; ++i) words_[i] = probe_word(digest_, i);

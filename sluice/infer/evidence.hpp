@@ -1,5 +1,5 @@
-// What filters show of the age of a key: the readers of the filters that know ages, and a running
-// Window's evidence over all its stages.
+// What filters tell about the age of a key: readers for the filters that know ages, and the
+// evidence of a running Window over all its stages.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@
 
 namespace sluice {
 
-// What a window filter shows of a key's age, as a likelihood over ages (model::AgeEvidence).
+// What a window filter tells about a key's age, as a likelihood over ages (model::AgeEvidence).
 //
 //   timing   the age λ of the key's oldest timers, and how many they are (Dautrich & Ravishankar
 //            2013, Lemmas 1 and 2)
-//   cohort   the age of the slot with the key's fingerprint, against the chance that it is
-//            another's
+//   cohort   the age of the slot with the key's fingerprint, and the chance that it is another
+//            key's
 //
-// Filters know nothing of this. Whoever drives the filter says where in a generation it stands.
+// Filters know nothing about this. The caller says how far the present generation is.
 
 // The clock of a window, in ticks: arrivals with the anchor `refreshed`, otherwise deliveries; of a
 // time window, any unit.
@@ -34,10 +34,11 @@ struct Pace {
 
 // For a Timing filter.
 //
-// Timers that look as old as λ blocks may be another's, one that came in that block. The paper
-// takes all D(B) keys of a block for such; but those that came again since have newer timers. What
-// is left are the keys that came last in that block, D(λB + b) − D((λ − 1)B + b) of them: that
-// takes the error of eq. 28 from .04 to .01 (docs/inference.md). `printed` is the paper's way.
+// Timers that look λ blocks old may belong to another key that came in that block. The paper counts
+// all D(B) keys of a block; but those that have come again since have newer timers. Only the keys
+// that last came in that block are left, D(λB + b) − D((λ − 1)B + b) of them. Counting only these
+// reduces the error of eq. 28 from .04 to .01 (docs/inference.md). `printed` selects the paper's
+// formula.
 class TimingReader {
  public:
   // `distinct` is D(j) of the stream. Without it, and always with the anchor `delivered`, the
@@ -45,10 +46,10 @@ class TimingReader {
   TimingReader(const Timing& filter, const Pace& pace, Anchor anchor,
                std::optional<model::DistinctKeys> distinct = {}, bool printed = false);
 
-  // Nothing: the filter has no trace, the key is not in the window.
+  // Empty: the filter has no trace, so the key is not in the window.
   std::optional<model::AgeEvidence> read(const Timing& filter, const Digest& digest,
                                          const Pace& pace) const noexcept;
-  // The same for many that the filter has a trace of.
+  // The same for many keys of which the filter has a trace.
   void read(const Timing& filter, std::span<const Digest> digests, const Pace& pace,
             std::span<model::AgeEvidence> evidence) const noexcept;
 
@@ -57,9 +58,9 @@ class TimingReader {
   double keys_of(const Timing& filter, unsigned age, const Pace& pace) const;
 
   std::optional<model::DistinctKeys> distinct_;
-  double log_untouched_;  // ln of the chance that one key leaves a timer alone
+  double log_untouched_;  // ln of the chance that a key does not touch a timer
   bool printed_;
-  double block_keys_ = 0;  // distinct keys of a block that the cache below is for
+  double block_keys_ = 0;  // distinct keys per block for which touched_ was computed
   std::array<double, StampedWindow::kMostProbes + 1> touched_{};  // F(c, 0, B) by c
 };
 
@@ -72,16 +73,16 @@ class CohortReader {
                                          const Pace& pace) const noexcept;
   void read(const Cohort& filter, std::span<const Digest> digests, const Pace& pace,
             std::span<model::AgeEvidence> evidence) const noexcept;
-  // The chance that others have left such a slot so many generations ago.
+  // The chance that other keys have left such a slot `age` generations ago.
   double touched(const Cohort& filter, unsigned age) const noexcept {
     return match_ * static_cast<double>(filter.keys_aged(age));
   }
-  // Of a slot that was written so many generations ago.
+  // The evidence of a slot that was written `age` generations ago.
   model::AgeEvidence of_age(const Cohort& filter, unsigned age, const Pace& pace) const noexcept;
 
  private:
   Anchor anchor_;
-  double match_;  // chance that one live key elsewhere looks like this one
+  double match_;  // chance that a given other live key looks like this one
 };
 
 template <class F>
@@ -95,32 +96,32 @@ struct AgeReaderOf<Cohort> {
   using Type = CohortReader;
 };
 
-// What a running Window shows of a key's age: the evidence of its stages together.
+// What a running Window tells about a key's age: the combined evidence of its stages.
 //
-// A key's trace is in the stage that took the keys when it came. Where only one stage has a trace,
-// that is the evidence. With traces in two, the younger is the key's own or another's, and so is
-// the older:
+// A key's trace is in the stage that was the newest when the key came. If only one stage has a
+// trace, that is the evidence. With traces in two stages, each may be the key's own or another
+// key's:
 //
-//   delivered   the key is as young as the one (and the other is a stranger's), as old as the other
-//               (and the one is a stranger's), or outside (and both are)
-//   refreshed   what was written last counts, and the younger trace is all that is looked at
+//   delivered   the key has the younger age (and the older trace is another key's), or the older
+//               age (and the younger trace is another key's), or it is outside (and both are)
+//   refreshed   the last writing counts, so only the younger trace is used
 //
-// Only stages that know ages show any: cohort and timing.
+// Only stages that know ages can be used: cohort and timing.
 class WindowEvidence {
  public:
-  // Whether its filter shows ages. A landmark window has no generations to tell apart.
+  // Whether its filter tells ages. A landmark window has no generations to distinguish.
   static bool can_read(const Window& window);
 
-  // `window` must outlive this, and can be read.
+  // `window` must outlive this, and can_read(window) must hold.
   explicit WindowEvidence(const Window& window);
 
-  // Where the window stands. By time, records of one moment come together, and what has passed of a
-  // generation is then more than the clock says: as long as it takes for so many keys as were
-  // written. `keys_a_tick` is how many that usually are; 0: not known. With `refreshed`, the
-  // clock's. `time` is the record's.
+  // How far the window's present generation is. In a time window several records may have the same
+  // time, and then more of the generation has passed than the clock says: the time in which that
+  // many keys are usually written. `keys_a_tick` is how many are written per tick; 0: not known.
+  // With `refreshed` the clock decides. `time` is the record's time.
   Pace pace(Nanoseconds time, double keys_a_tick);
 
-  // Nothing: no stage has a trace.
+  // Empty: no stage has a trace.
   std::optional<model::AgeEvidence> read(const Digest& digest, const Pace& pace);
 
  private:
@@ -138,7 +139,7 @@ class WindowEvidence {
   std::vector<AnyStage> stages_;  // newest first
 };
 
-// The evidence of two traces, of which `a` is looked at first; `hold` is how long a key is held.
+// The combined evidence of two traces, `a` first; `hold` is how long a key is held.
 model::AgeEvidence both(const model::AgeEvidence& a, const model::AgeEvidence& b, Anchor anchor,
                         double hold);
 

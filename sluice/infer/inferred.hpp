@@ -1,5 +1,5 @@
-// Filters of one's own whose verdicts are those of least cost: a count window (InferredWindow) and
-// a set (InferredSet). For a filter that runs, by name: inference.hpp.
+// Filters as types whose verdicts are those of least cost: a count window (InferredWindow) and a
+// set (InferredSet). For filters chosen by name at run time: inference.hpp.
 #pragma once
 
 #include <array>
@@ -13,23 +13,23 @@
 
 namespace sluice {
 
-// A count window whose verdicts are those of least cost: a window filter, its pace, and what it
-// shows of a key weighed against what was known of it before.
+// A count window whose verdicts are those of least cost: a window filter and its pace. The filter's
+// evidence about a key is weighed against the key's prior.
 //
 // Source   Dautrich & Ravishankar 2013 for the anchor `refreshed`, where every arrival is inserted;
-//          for `delivered` the same with a renewal age (docs/inference.md).
-// Errors   With costs given there may be false negatives: a key that is likely to be another's
-//          shadow is let through where that is the cheaper error. What the filter knows to be
-//          distinct is always let through, and without a prior the verdict is the filter's own.
-// Cost     observe: a look at the filter, one exponential, and a write where there is one to make.
+//          for `delivered` the same with the age of a renewal process (docs/inference.md).
+// Errors   With costs given there may be false negatives: a key whose trace is probably another
+//          key's is let through if that is the cheaper error. A key that the filter judges distinct
+//          is always let through, and without a prior the verdict is the filter's own.
+// Cost     observe: a look at the filter, one exponential, and a write if the key is written.
 template <class F>
 class InferredWindow {
  public:
   struct Params {
     std::uint64_t window = 0;  // w, in ticks
-    std::uint64_t block = 0;  // B: ticks of a generation; 0: the window by the filter's generations
+    std::uint64_t block = 0;   // B: ticks per generation; 0: window / the filter's generations
     Anchor anchor = Anchor::delivered;
-    std::optional<model::DistinctKeys> distinct = {};  // D(j), where it is known
+    std::optional<model::DistinctKeys> distinct = {};  // D(j), if it is known
     bool printed = false;  // posteriors of timing filters as printed (evidence.hpp)
   };
 
@@ -37,17 +37,16 @@ class InferredWindow {
   struct Stats {
     std::uint64_t arrivals = 0;
     std::uint64_t delivered = 0;  // verdicts `distinct`
-    std::uint64_t inferred = 0;   // duplicates of the filter's that had a prior
+    std::uint64_t inferred = 0;   // keys with a prior that the filter took for duplicates
     std::uint64_t passed = 0;     // of these, judged distinct
-    // By the posteriors: what the verdicts on those are expected to cost, and what the filter's own
-    // would.
+    // By the posteriors: the expected cost of the verdicts on these, and of the filter's own.
     double cost = 0;
     double filter_cost = 0;
   };
 
   struct Age {
     double mean;  // E[age], in ticks
-    double mode;  // the most likely age; of several the least
+    double mode;  // the most likely age; the lowest if there are several
   };
 
   // Throws BadParameters.
@@ -55,11 +54,12 @@ class InferredWindow {
 
   // Asks and remembers. Throws BadParameters when the filter is full.
   Judgement observe(const Digest& digest, const Prior& prior, const Costs& costs);
-  // The same with a prior that is learnt on the way.
+  // The same with a prior learnt from the stream.
   Judgement observe(const Digest& digest, LearntPriors& priors, const Costs& costs);
-  // Batches, in order. A span of one prior or of one pair of costs is for all. With `delivered` the
-  // filter judges some keys ahead and only its duplicates are looked at again, when up to an eighth
-  // of a block of those that follow them is written: quicker, and as right.
+  // Batches, in order. A span of one prior or of one pair of costs applies to all keys. With
+  // `delivered` the filter judges some keys ahead and only its duplicates are weighed afterwards;
+  // by then up to an eighth of a block of later keys may be written. This is faster and as
+  // accurate.
   void observe(std::span<const Digest> digests, std::span<const Prior> priors,
                std::span<const Costs> costs, std::span<Judgement> judgements);
   void observe(std::span<const Digest> digests, const PriorTable& priors,
@@ -79,7 +79,7 @@ class InferredWindow {
   Pace pace() const noexcept;
 
  private:
-  static constexpr std::size_t kAhead = 256;  // keys judged before any is looked at again
+  static constexpr std::size_t kAhead = 256;  // keys judged before any of them is weighed
   struct Scratch {
     std::array<std::uint16_t, kAhead> at;  // which of the batch they are
     std::array<Digest, kAhead> duplicates;
@@ -127,15 +127,15 @@ class InferredWindow {
   PosteriorCache posteriors_;
   std::uint64_t position_ = 0;
   Stats stats_;
-  // Of late, with `delivered`: arrivals and ticks; by the posteriors, how many keys came that were
-  // outside the window, and how many of these were let through.
+  // Recent counts, with `delivered`: arrivals and ticks; and, by the posteriors, how many keys came
+  // that were outside the window, and how many of these were let through.
   double arrivals_ = 0, ticks_ = 0, outside_ = 0, outside_passed_ = 0;
-  // What a key's chance is multiplied with: arrivals of a tick, of which those outside the window
-  // count that are let through, as only these begin its age anew.
+  // Factor for the chance of a key: arrivals per tick. Of the arrivals outside the window only
+  // those let through count, since only these restart the key's age.
   double writes_a_tick_ = 1;
-  // Kept, as it would be cleared each time on the stack.
+  // Kept between calls: on the stack it would be cleared each time.
   std::unique_ptr<Scratch> scratch_;
-  std::uint64_t passed_marks_ = 0;  // a bit for each key passed in a batch: most are not
+  std::uint64_t passed_marks_ = 0;  // one bit for each key passed in a batch; most are not passed
 };
 
 template <class F>
@@ -166,18 +166,18 @@ extern template class InferredWindow<Cohort>;
 // A filter without a window whose verdicts are those of least cost: the classical Bloom filter and
 // the blocked one (Dautrich & Ravishankar 2013, Theorem 1).
 //
-// A key is in the set if it ever came. Where only delivered events are inserted that is the same,
-// as a key held back for another's bits has all its own set. With costs given a key that is likely
-// to be new is let through though the filter takes it for a duplicate, so there may be false
-// negatives; without a prior the verdict is the filter's own.
+// A key is in the set if it ever came. This also holds if only delivered events are inserted: a key
+// that is held back because of other keys' bits has all its own bits set. With costs given, a key
+// that is probably new is let through although the filter takes it for a duplicate, so there may be
+// false negatives. Without a prior the verdict is the filter's own.
 template <class F>
 class InferredSet {
  public:
-  // `arrivals` is how many events a filter has seen that is not new.
+  // `arrivals`: how many events the filter has seen, if it is not new.
   explicit InferredSet(F filter, std::uint64_t arrivals = 0);
 
   Judgement observe(const Digest& digest, const Prior& prior, const Costs& costs);
-  // Asks only. Nothing where it takes a prior and none is known.
+  // Asks only. Empty if this takes a prior and none is known.
   std::optional<double> posterior(const Digest& digest, const Prior& prior) const noexcept;
 
   const F& filter() const noexcept { return filter_; }

@@ -11,26 +11,27 @@
 
 namespace sluice {
 
-// The posterior of a key at the price of about one exponential.
+// The posterior of a key, for the cost of about one exponential.
 //
-// Equal to model::posterior_within. What depends on the prior alone is kept for the priors used
-// last: streams with one prior for all keys, or with priors from a table, ask for the same again
-// and again.
+// Equal to model::posterior_within. The terms that depend on the prior alone are cached for the
+// priors used last: streams with one prior for all keys, or with priors from a table, use the same
+// ones repeatedly.
 class PosteriorCache {
  public:
-  // `generations` as of the filter: for how long a delivered key is held back.
+  // `generations` of the filter: for how long a delivered key is held back.
   PosteriorCache(double window, double block, double generations, Anchor anchor) noexcept;
 
-  // The chance that the key is younger than `ticks`, at most the window. `writes_a_tick` turns
-  // chances of arrivals into those of ticks that write; it is 1 where ticks are arrivals. The prior
-  // is known.
+  // The chance that the key is younger than `ticks`, at most the window. `writes_a_tick` converts
+  // the chance per arrival to the chance per tick that writes; it is 1 if ticks are arrivals. The
+  // prior must be known.
   double within(const Prior& prior, const model::AgeEvidence& evidence, double position,
                 double ticks, double writes_a_tick) noexcept;
 
-  // With `delivered`: the weight of all ages that the filter no longer holds, where each that it
-  // holds weighs 1.
+  // With `delivered`: the total weight of the ages that the filter no longer holds, if each age
+  // that it holds has weight 1.
   double tail(const Prior& prior, double position, double writes_a_tick) noexcept;
-  // The same for many, each likely to be another's; of an unknown one it is nothing to be used.
+  // The same for many priors, most of them different; the result for an unknown prior must not be
+  // used.
   void tails(std::span<const Prior> priors, double position, double writes_a_tick,
              std::span<double> tails) const noexcept;
 
@@ -53,17 +54,17 @@ class PosteriorCache {
   std::array<Powers, 256> powers_{};
 };
 
-// Posteriors by the age of a cohort's slot, for a batch of keys: with the anchor `delivered` the
-// age is all that a slot shows, and there are few ages. What is left for a key is a division, and
-// with one prior and one pair of costs for all nothing but a look into a table of verdicts.
+// Posteriors by the age of a cohort's slot, for a batch of keys: with the anchor `delivered` a slot
+// tells only its age, and there are few ages. So a key costs one division, and with one prior and
+// one pair of costs for all keys only a lookup in a table of verdicts.
 class AgePosteriors {
  public:
   static constexpr std::size_t kMostAges = 66;  // of 64 generations, the present one, and none
 
-  // For the filter as it is now.
+  // Prepares for the filter as it is now.
   void prepare(const Cohort& filter, const CohortReader& reader, const Pace& pace) noexcept;
 
-  // What is not remembered is outside of any window.
+  // A key that is not remembered is outside the window.
   std::size_t place(std::uint8_t age) const noexcept {
     return age < ages_ ? std::size_t{age} : ages_;
   }
@@ -72,7 +73,7 @@ class AgePosteriors {
     return inside_[place] / (length_[place] + beyond_[place] * tail);
   }
 
-  // With one prior and one pair of costs.
+  // With one prior and one pair of costs for all keys.
   void judge_all(const Prior& prior, const Costs& costs, double tail) noexcept;
   const Judgement& judgement(std::size_t place) const noexcept { return judgements_[place]; }
   std::size_t places() const noexcept { return ages_ + 1; }
@@ -87,10 +88,10 @@ class AgePosteriors {
 // Theorem 1): for Bloom and BlockedBloom.
 class SetPosterior {
  public:
-  // `arrivals`: events that the filter has seen.
+  // `arrivals`: events that the filter has seen so far.
   explicit SetPosterior(std::uint64_t arrivals) noexcept : arrivals_(arrivals) {}
 
-  // The error rises slowly: it is asked for once for every 64th part more arrivals.
+  // The error rises slowly: it is computed again when arrivals have grown by 1/64.
   template <class F>
   void weigh(const F& filter) {
     if (arrivals_ < next_weigh_) return;
@@ -111,8 +112,8 @@ class SetPosterior {
 
  private:
   std::uint64_t arrivals_;
-  double fpr_ = 0;                // of late
-  std::uint64_t next_weigh_ = 0;  // arrivals at which it is asked for again
+  double fpr_ = 0;                // at the last look
+  std::uint64_t next_weigh_ = 0;  // arrivals at which it is computed again
 };
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// What is known before a filter is asked, and what its errors cost: the prior of a key, tables of
-// priors, costs, and the verdict of least cost.
+// The prior of a key (what is known before the filter is asked), tables of priors, the costs of
+// errors, and the verdict of least cost.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-// What is known of a key before the filter is asked.
+// What is known about a key before the filter is asked.
 struct Prior {
   enum class Kind : std::uint8_t {
     unknown,
@@ -24,7 +24,7 @@ struct Prior {
   Kind kind = Kind::unknown;
   double chance = 0;
 
-  // Values that are no chance between 0 and 1, both excluded, are not known.
+  // A value outside (0, 1) counts as unknown.
   static Prior arrival(double chance) noexcept { return make(Kind::arrival, chance); }
   static Prior in_window(double chance) noexcept { return make(Kind::in_window, chance); }
 
@@ -43,11 +43,11 @@ class PriorTable {
   // `kind` is what all its chances are. Keys that are not in it have the prior `rest`.
   explicit PriorTable(Prior::Kind kind, const Prior& rest = {}) : kind_(kind), rest_(rest) {}
 
-  // A key that is in the table already gets the new chance. Throws BadParameters when `chance` is
-  // none between 0 and 1, both excluded.
+  // A key that is in the table already gets the new chance. Throws BadParameters unless 0 <
+  // `chance` < 1.
   void add(const Digest& digest, double chance);
   Prior of(const Digest& digest) const noexcept;
-  // Where of() begins to look, to be fetched early; null while the table is empty.
+  // Where of() begins to search, for prefetching; null while the table is empty.
   const void* near(const Digest& digest) const noexcept {
     return slots_.empty() ? nullptr : &slots_[home(digest) & (slots_.size() - 1)];
   }
@@ -89,10 +89,10 @@ inline Prior PriorTable::of(const Digest& digest) const noexcept {
 
 // Least-cost verdicts (Dautrich & Ravishankar 2013, §2.6).
 
-// Sums of costs stay numbers.
+// So that sums of costs stay finite.
 inline constexpr double kMostCost = 1e12;
 
-// What the two errors cost, in any one unit: from 0 to kMostCost.
+// The cost of each error, both in the same unit: from 0 to kMostCost.
 struct Costs {
   double lost = 1;       // a distinct event held back
   double duplicate = 1;  // a duplicate let through
@@ -101,8 +101,8 @@ struct Costs {
   void check() const;
 };
 
-// To hold back is wrong with chance 1 − posterior, to let through with chance posterior: the
-// cheaper of the two, `duplicate` where they cost the same.
+// Holding back is wrong with chance 1 − posterior, letting through with chance posterior. Returns
+// the cheaper verdict; `duplicate` if they cost the same.
 inline Verdict least_cost(double posterior, const Costs& costs) noexcept {
   return costs.lost * (1 - posterior) <= costs.duplicate * posterior ? Verdict::duplicate
                                                                      : Verdict::distinct;
@@ -110,8 +110,8 @@ inline Verdict least_cost(double posterior, const Costs& costs) noexcept {
 
 struct Judgement {
   Verdict verdict = Verdict::distinct;
-  // The chance that the key is in the window; nothing where the filter knows a trace of it and no
-  // prior was given.
+  // The chance that the key is in the window; empty if the filter has a trace of it and no prior
+  // was given.
   std::optional<double> posterior = {};
 };
 

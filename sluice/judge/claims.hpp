@@ -1,30 +1,31 @@
-// Claims: keys whose events are on their way and not yet delivered.
+// Claims: keys whose events are being delivered.
 //
-// A filter holds only keys whose events were delivered. In between a key is *pending* here, in a
-// small exact table:
+// A filter holds only keys whose events were delivered. Until then a key is *pending*: it is kept
+// here, in a small exact table.
 //
 //   claim(key, token, lease)   claimed: it is yours to deliver. duplicate: it was delivered before.
-//                              pending: somebody else is delivering it; wait for what comes of it.
+//                              pending: somebody else is delivering it; wait for the outcome.
 //   confirm(key, token)        it was delivered: the filter remembers it from now on.
-//   release(key, token)        it was not delivered: the next one who claims it gets it.
+//   release(key, token)        it was not delivered: the next caller to claim it gets it.
 //
 // A claim that is neither confirmed nor released ends with its lease. Then anybody may claim the
-// key, and a confirmation comes too late. The same token may claim again, which extends the lease:
-// a retry is harmless. So is a second confirmation, which is answered with `already` where the
-// filter promises no false negatives.
+// key, and a later confirmation is refused. The same token may claim again, which extends the
+// lease, so a retry is harmless. So is a second confirmation: the answer is `already` if the filter
+// promises no false negatives.
 //
 // Bounded  At most `most` keys are pending. One more is an error (ClaimsFull), never an eviction.
-//          Claims that have ended make room.
-// Memory   Claiming takes what confirming needs. If the filter has no memory for a key when it is
+//          Expired claims make room.
+// Memory   claim allocates what confirm will need. If the filter has no memory for a key when it is
 //          confirmed, the key stays here as delivered: it is a `duplicate` from then on, and is
-//          handed over later. confirm and release allocate nothing.
-// Time     Nothing here reads a clock. `now` is any clock of nanoseconds that does not go back. A
-//          key is remembered at its event time where the claim names one, otherwise at the time of
-//          its confirmation.
+//          handed over to the filter later. confirm and release allocate nothing.
+// Time     Nothing here reads a clock. `now` is any nanosecond clock that does not go back. A key
+//          is remembered at its event time if the claim names one, otherwise at the time of its
+//          confirmation.
 // Cost     A hash table into a heap ordered by lease: O(log n) per call, about 70 bytes per pending
 //          key.
 //
-// Bytes are the same for the same calls. What is encoded is who claims what; `most` is the host's.
+// The same calls give the same encoded bytes. They hold who claims which key; the limit `most` is
+// not encoded.
 #pragma once
 
 #include <cstddef>
@@ -41,31 +42,32 @@
 
 namespace sluice {
 
-// As many keys are pending as may be.
+// The limit of pending keys is reached.
 class ClaimsFull : public Error {
  public:
   using Error::Error;
 };
 
-// What remembers delivered keys: a filter or window with its clock.
+// Remembers delivered keys: a filter or window with its clock.
 class KeyMemory {
  public:
-  // When an event happened by its own account, or when it came or was delivered by the caller's.
+  // The event's own time (event_time), or the time when it came or was delivered, by the caller's
+  // clock.
   struct When {
     Nanoseconds time = 0;
     bool event_time = false;
   };
 
   virtual ~KeyMemory() = default;
-  // Whether an event of this key would be a duplicate. Writes nothing; what is too old may
-  // be forgotten.
+  // Whether an event of this key would be a duplicate. Writes nothing, but may forget keys that are
+  // too old.
   virtual bool remembers(const Digest& key, const When& when) = 0;
   // Remembers a key that was delivered. False: there is no memory for it at present, and
   // nothing has changed.
   virtual bool remember(const Digest& key, const When& when) = 0;
 };
 
-// The numbers are those of the answers of servers.
+// Servers send these numbers as answers.
 enum class ClaimAnswer : std::uint8_t { duplicate = 0, claimed = 1, pending = 2 };
 enum class ConfirmAnswer : std::uint8_t {
   refused = 0,  // not yours, or your lease has ended
@@ -75,7 +77,7 @@ enum class ConfirmAnswer : std::uint8_t {
 
 class Claims {
  public:
-  // Who claims: 128 bits that no two claimants share. Text is hashed to one.
+  // Identifies a claimant: 128 bits, unique to it. Text is hashed to a token.
   using Token = Digest;
   static constexpr std::uint64_t kMostClaims = std::uint64_t{1} << 20;
   // A key that the filter had no memory for is offered to it again after this time.
@@ -85,7 +87,7 @@ class Claims {
     Digest key;
     Token token;
     Nanoseconds now = 0;
-    Nanoseconds lease = 0;  // above 0; only claim asks
+    Nanoseconds lease = 0;  // above 0; only claim() reads it
     std::optional<Nanoseconds> event_time = {};
   };
 
@@ -95,32 +97,32 @@ class Claims {
   Claims& operator=(Claims&&) = delete;
   ~Claims();
 
-  // Throws ClaimsFull, BadParameters or what the memory resource throws; nothing has changed then,
-  // but that claims which had ended may be gone.
+  // Throws ClaimsFull, BadParameters or what the memory resource throws; then nothing has changed,
+  // except that expired claims may be gone.
   ClaimAnswer claim(KeyMemory& memory, const Request& request);
   ConfirmAnswer confirm(KeyMemory& memory, const Request& request);
-  // Whether it was yours to release.
+  // Returns whether the claim was yours.
   bool release(const Digest& key, const Token& token, Nanoseconds now) noexcept;
 
-  // The key is taken back: true where it was delivered and the filter does not have it yet. What is
-  // pending stays so.
+  // Takes a key back. True if it was delivered and the filter does not have it yet. A pending key
+  // stays pending.
   bool forget(const Digest& key) noexcept;
 
-  // What is known of a key here. `delivered`: the filter does not have it yet.
+  // What this table knows about a key. `delivered`: the filter does not have it yet.
   enum class State : std::uint8_t { unknown, pending, delivered };
   State state_of(const Digest& key, Nanoseconds now) const noexcept;
 
-  // Drops up to `most` claims that have ended, and hands over delivered keys then due.
-  // claim does so as it needs room; a host calls this when it is idle.
+  // Drops up to `most` expired claims, and hands over delivered keys that are due. claim() does
+  // this when it needs room; a host calls this when it is idle.
   void tend(KeyMemory& memory, Nanoseconds now, std::size_t most);
 
-  std::uint64_t size() const noexcept { return size_; }  // claims that have ended included
+  std::uint64_t size() const noexcept { return size_; }  // expired claims included
   std::uint64_t most() const noexcept { return most_; }
-  std::uint64_t bytes() const noexcept;  // allocated, all of it
+  std::uint64_t bytes() const noexcept;  // all that is allocated
 
   void encode(Encoder& to) const;
-  // `from` ends with the claims. The limit is `most`, or as many as there are if that is more.
-  // Throws CorruptSnapshot.
+  // `from` must end with the claims. The limit is `most`, or the number of claims read if that is
+  // more. Throws CorruptSnapshot.
   static Claims decode(Decoder& from, std::uint64_t most,
                        MemoryResource& memory = default_memory());
 
@@ -129,19 +131,20 @@ class Claims {
     Digest key;
     Token token;
     Nanoseconds until = 0;
-    // Of the event, where that is known; otherwise of its delivery, when it is delivered.
+    // Time of the event, if known; otherwise of its delivery, once it is delivered.
     KeyMemory::When when = {};
-    std::uint32_t slot = 0;  // that points here
+    std::uint32_t slot = 0;  // the slot that points here
     bool delivered = false;
 
-    // One order for all, so that what ends at one moment is dropped in the same order everywhere.
+    // A total order, so that claims that end at the same moment are dropped in the same order
+    // everywhere.
     bool ends_before(const Entry& other) const noexcept {
       return std::tie(until, key.lo, key.hi) < std::tie(other.until, other.key.lo, other.key.hi);
     }
   };
   static constexpr std::size_t kEncodedEntry = 49;
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  // Blocks are small: hosts have no large ones, and no call clears more than one.
+  // Blocks are small: hosts give no large ones, and no call clears more than one.
   static constexpr std::size_t kPageEntries = 64;
   static constexpr std::size_t kPageSlots = 4096;
 
@@ -177,12 +180,12 @@ class Claims {
 
   MemoryResource* memory_;
   std::uint64_t most_;
-  std::size_t slot_mask_;  // twice as many slots as claims at least
+  std::size_t slot_mask_;  // at least twice as many slots as claims
   std::uint64_t salt_;     // of the slots only; no encoding depends on it
   std::size_t size_ = 0;
   std::uint64_t in_pages_ = 0;    // bytes
-  Vector<Entry*> pages_;          // a heap: those that end first come first
-  Vector<std::uint32_t*> slots_;  // open addressing: places in the heap
+  Vector<Entry*> pages_;          // a heap: claims that expire first come first
+  Vector<std::uint32_t*> slots_;  // open addressing; each holds a place in the heap
 };
 
 }  // namespace sluice

@@ -1,10 +1,12 @@
 // Error meter: how many distinct events a filter has lost, by its own prediction, and for how long
 // it erred more often than it was asked to.
 //
-// A filter's predicted error changes with its fill. The judge asks for it every so many keys, counted
-// from the first, so that the sums are the same however a stream is cut into batches.
+// A filter's predicted error changes with its fill. The judge asks for it after fixed numbers of
+// keys, counted from the first key, so that the sums do not depend on how a stream is cut into
+// batches.
 //
-// Cost     One look, at most some microseconds, for a sixteenth of the filter's keys (64 to 16,384).
+// Cost     One look, a few microseconds at most, per sixteenth of the filter's keys (64 to 16,384
+// keys).
 #pragma once
 
 #include <algorithm>
@@ -20,8 +22,8 @@ class ErrorMeter {
 
   // Keys that can be judged before the next look(). Never 0 between two calls of the judge.
   std::uint64_t until_look() const noexcept { return next_look_ - distinct_ - others_; }
-  // So many were judged, no more than until_look(): let through as new, and others. What came too
-  // late to be asked for is neither.
+  // Counts keys that were judged, at most until_look(): those let through as new, and others. Late
+  // records do not count.
   void count(std::uint64_t distinct, std::uint64_t duplicates, std::uint64_t late) noexcept {
     distinct_ += distinct;
     duplicates_ += duplicates;
@@ -31,7 +33,7 @@ class ErrorMeter {
 
   // Whether the predicted error was above the target at any look.
   bool was_over() const noexcept { return over_target_ > 0; }
-  // The three that follow: up to now, when the filter's statistics are these.
+  // The next three: up to now, given the filter's present statistics.
   double expected_lost(const FilterStats& stats) const noexcept;
   // Keys judged while the predicted error was above the target.
   std::uint64_t over_target(const FilterStats& stats) const noexcept;
@@ -45,7 +47,7 @@ class ErrorMeter {
     double few = 0, most = 0;  // while fewer or more than half of the new keys were lost
     double held_back = 0;      // of the second
   };
-  // With what was judged since the last look.
+  // Includes the keys judged since the last look.
   Losses losses(const FilterStats& stats) const noexcept;
 
   std::uint64_t distinct_ = 0, duplicates_ = 0, others_ = 0;  // since the last look
@@ -56,8 +58,7 @@ class ErrorMeter {
   double worst_fpr_ = 0;
 };
 
-// Lost events for each one that was let through, when new ones are lost at this rate. Where all are
-// lost there is nothing to count them by: a million to one stands for more.
+// Lost events per event let through, if new keys are lost at this rate; at most a million.
 double loss_odds(double fpr) noexcept;
 
 }  // namespace sluice

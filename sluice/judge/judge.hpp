@@ -1,16 +1,15 @@
-// The judge: keys and times in, verdicts out. A hasher, a filter or window, and what goes with
-// them: an audit, inference, and claims.
+// The judge: keys and times in, verdicts out. A hasher and a filter or window, with an audit,
+// inference and claims if asked for.
 //
 //   Judge judge(Hasher(HashKind::xxh3, Secret::random()), make_filter("growing", {.fpr = 1e-6}));
 //   judge.judge({.digests = digests, .verdicts = verdicts});
 //
 // Every front end judges here and differs only in where keys come from and verdicts go.
 //
-// Time     A time window runs by the events' own times where a batch brings them, and otherwise by
-//          `now`, when the batch arrives. Other filters look at no time. Nothing reads a clock.
+// Time     A time window runs by the events' own times if a batch brings them, otherwise by `now`,
+//          the time when the batch arrives. Other filters ignore time. Nothing reads a clock.
 // Cost     One virtual call per batch above the filter's own. Batches of 512 to 2048 keys hide the
-//          latency of memory. Nothing is allocated but what the filter, the audit and inference
-//          need.
+//          latency of memory. Only the filter, the audit, inference and claims allocate memory.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +31,17 @@
 namespace sluice {
 
 struct JudgeOptions {
-  // Where priors come from that do not come with the keys.
+  // Priors for keys that come without one.
   struct Priors {
     const PriorTable* table = nullptr;  // must outlive the judge
-    bool learn = false;                 // from the stream; no others are used then
+    bool learn = false;                 // learn them from the stream; then no others are used
   };
 
-  // The seed of its ghosts and whether the filter is fresh are the judge's to say.
+  // The judge itself sets `seed` and `fresh`.
   std::optional<Audit::Params> audit = {};
-  // Verdicts of least cost. Only for a filter that shows how sure it is (Inference::refusal).
+  // Verdicts of least cost. Only some filters can do this (Inference::refusal).
   std::optional<Priors> infer = {};
-  // How many keys may be pending at once; 0: none can be claimed.
+  // How many keys may be pending at once; 0: no claims.
   std::uint64_t claims = 0;
 };
 
@@ -50,86 +49,88 @@ class Judge {
  public:
   // Throws BadParameters.
   Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options = {});
-  // The audit and inference know where the filter is.
+  // Not movable: the audit and inference hold the address of the filter.
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
 
-  // Keys that are judged together, in their order. Spans are as long as `digests`, or empty; others
-  // are refused with BadParameters.
+  // Keys that are judged together, in their order. Each span is as long as `digests`, or empty;
+  // otherwise BadParameters is thrown.
   struct Batch {
     std::span<const Digest> digests = {};
     std::span<Verdict> verdicts = {};
-    // When each event happened; empty: all of them `now`. Out goes what came too late: a window or
-    // more after its time. That is neither asked nor remembered, and its verdict is `distinct`.
+    // In: when each event happened; empty: all at `now`. Out: `late[i]`, whether event i came a
+    // window or more after its time. Such an event is neither judged nor remembered, and its
+    // verdict is `distinct`.
     std::span<const Nanoseconds> times = {};
-    std::span<bool> late = {};  // with times, never empty
-    Nanoseconds now = 0;        // with claims, the clock of leases also where there are times
-    // With inference: what is known of the keys, and out goes the chance that each was seen before.
-    // Without costs the verdicts are the filter's own.
+    std::span<bool> late = {};  // required if there are times
+    Nanoseconds now = 0;        // also the clock of claims' leases, with and without times
+    // With inference. In: what is known about the keys; without costs the verdicts are the filter's
+    // own. Out: the chance that each key was seen before.
     Inference::Known known = {};
     std::span<std::optional<double>> posteriors = {};
 
-    // The first `count` of them.
+    // The first `count` keys.
     Batch first(std::size_t count) const;
     Batch subspan(std::size_t begin, std::size_t count) const;
   };
 
-  // Judges and remembers. Returns how many keys were judged: all, unless memory for the filter's
-  // growth ends; those behind are untouched. A key that somebody has claimed is `pending`, and nothing
-  // of it is remembered: it waits for what comes of the claim. Throws BadParameters.
+  // Judges and remembers. Returns how many keys were judged: all, unless there is no memory for the
+  // filter to grow; then the rest are untouched. A key that somebody has claimed is `pending` and
+  // is not remembered: the outcome of the claim decides. Throws BadParameters.
   [[nodiscard]] std::size_t judge(const Batch& batch);
-  // Hashes `keys` first; `batch.digests` is not looked at.
+  // Hashes `keys` first; `batch.digests` is ignored.
   [[nodiscard]] std::size_t judge(std::span<const std::string_view> keys, Batch batch);
   // Throws NoMemory.
   Verdict judge(std::string_view key, Nanoseconds now = 0);
 
-  // Takes keys back: `duplicate` where there was a trace of one. Throws BadParameters where the
-  // filter cannot.
+  // Takes keys back; verdicts[i] is `duplicate` if there was a trace of key i. Throws BadParameters
+  // if the filter cannot forget.
   void forget(std::span<const Digest> digests, std::span<Verdict> verdicts);
 
-  // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). Where a
-  // request names an event time, the key is asked for and remembered at that time. Without
-  // JudgeOptions::claims they throw BadParameters.
+  // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). If a
+  // request names an event time, the key is looked up and remembered at that time. Without
+  // JudgeOptions::claims these throw BadParameters.
   ClaimAnswer claim(const Claims::Request& request);
   ConfirmAnswer confirm(const Claims::Request& request);
   bool release(const Claims::Request& request);
   bool is_pending(const Digest& key, Nanoseconds now) const noexcept;
 
-  // A judge as bytes: a snapshot of its filter, with its claims and its audit as sections of the same
-  // record. (What inference learnt is of late, and is learnt anew.)
+  // A judge as bytes: a snapshot of its filter, with its claims and its audit as sections. What
+  // inference has learnt is not saved: it describes the recent past and is learnt again.
   //
-  // Its own sections: for whoever pulls a snapshot piece by piece (snapshot/pull.hpp).
+  // The judge's own sections, for a caller that pulls a snapshot piece by piece
+  // (snapshot/pull.hpp).
   Sections sections() const;
   static bool understands(std::string_view section) noexcept;
   // `more`: sections of the host, such as offsets. Returns the snapshot's identity. Throws
-  // BadParameters, and whatever `to` throws.
+  // BadParameters, and any exception of `to`.
   std::uint64_t save(Encoder& to, const Labels& labels = {}, const Sections& more = {}) const;
   struct Loaded;
-  // Goes on as the one that was saved. Keys that are pending are so still, also where `options` has
-  // no room for them; an audit goes on where `options` asks for one. `knows`: the host's sections.
-  // Throws CorruptSnapshot and BadParameters.
+  // Restores a saved judge. Pending keys stay pending even if there are more than `options` allows;
+  // an audit continues if `options` asks for one. `knows`: which sections of the host are
+  // understood. Throws CorruptSnapshot and BadParameters.
   static Loaded load(Decoder& from, const JudgeOptions& options = {},
                      MemoryResource& memory = default_memory(),
                      const Understands& knows = understands_nothing);
 
-  // False: the filter looks at no key, and nobody else does.
+  // False: neither the filter nor anything else here reads the digests.
   bool asks_for_digests() const noexcept;
 
   const Hasher& hasher() const noexcept { return hasher_; }
   AnyFilter& filter() noexcept { return filter_; }
   const AnyFilter& filter() const noexcept { return filter_; }
-  // The window that the filter is, or null.
+  // The filter as a window; null if it is none.
   const Window* window() const noexcept { return window_; }
-  // Null where it was not asked for.
+  // Null if it was not asked for.
   Audit* audit() noexcept { return audit_ ? &*audit_ : nullptr; }
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }
   const Inference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }
   const Claims* claims() const noexcept { return claims_ ? &*claims_ : nullptr; }
-  // What judge() has lost, by the filter's own prediction.
+  // How many events judge() has lost, by the filter's own prediction.
   const ErrorMeter& meter() const noexcept { return meter_; }
-  // Allocated: by the filter, the audit, inference and claims.
+  // Bytes allocated by the filter, the audit, inference and claims.
   std::uint64_t bytes() const noexcept;
-  // Whether a table of priors speaks for keys without their own.
+  // Whether keys without a prior get one from a table.
   bool has_prior_table() const noexcept { return has_prior_table_; }
 
  private:
@@ -150,7 +151,7 @@ class Judge {
   std::optional<Audit> audit_;
   std::optional<Inference> infer_;
   std::optional<Claims> claims_;
-  std::vector<std::optional<double>> posteriors_;  // of a batch that asks for none
+  std::vector<std::optional<double>> posteriors_;  // for batches without `posteriors`
 };
 
 struct Judge::Loaded {

@@ -39,9 +39,9 @@ inline std::uint64_t line_mask(const Digest& digest, std::uint64_t second, unsig
   return mask;
 }
 
-// What a batch knows beforehand of every line it will meet, for keys of one age.
+// Masks that are the same for every line of a batch, for keys of one age.
 struct LineLanes : AgeRuns {
-  // Of a fresh line all is kept, of a stale one all but the youngest lane.
+  // Of a fresh line everything is kept; of a stale one, everything but the youngest lane.
   alignas(64) std::uint64_t keep[2][kLineWords] = {};
   // Nothing; the lanes that a key is written in.
   alignas(64) std::uint64_t take[2][kLineWords] = {};
@@ -62,7 +62,8 @@ struct LineLanes : AgeRuns {
   }
 };
 
-// Which segments match where `missing` are the key's bits that a line lacks: the portable form.
+// Which segments match, given the bits of the key that the line lacks (`missing`): the portable
+// form.
 inline std::uint64_t line_matches(const std::uint64_t* missing, unsigned segments) noexcept {
   const unsigned width = 512 / segments;
   const std::uint64_t lane = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;

@@ -1,13 +1,13 @@
-// Age partition: the one mechanism of apbf and apbbf, over whatever a segment is.
+// Age partition: the common mechanism of apbf and apbbf, for any kind of segment.
 //
-// A ring of k + l segments. A key is written in the k youngest, and found where k in a row match;
-// when a generation ends the oldest segment becomes the youngest. Segments have fixed physical
-// numbers and a hash each, and their age is counted from `youngest`.
+// A ring of k + l segments. A key is written in the k youngest, and is found if k segments in a row
+// match. When a generation ends, the oldest segment becomes the youngest. Segments have fixed
+// physical numbers and a hash each, and their age is counted from `youngest`.
 //
-// The segment that becomes the youngest must be empty, but is as full as any, and was asked until
-// just now. It is not emptied at once, which would be a spike: its units (cache lines, or a
-// column's block) are marked stale, a stale unit matches nothing, and the first key written to one
-// empties it.
+// The segment that becomes the youngest must be empty, but until then it is in use and as full as
+// any. Emptying it at once would delay one call. Instead its units (cache lines, or a column's
+// blocks) are marked stale: a stale unit matches nothing, and the first key written to it empties
+// it.
 //
 // A Segments type says where a key's bits lie. A segment has parts() parts, each with one Place of
 // the key:
@@ -40,7 +40,7 @@ struct AgeRing {
   }
 };
 
-// A bit a unit of the youngest segment.
+// One bit per unit of the youngest segment.
 class StaleUnits {
  public:
   explicit StaleUnits(std::uint64_t* words) noexcept : words_(words) {}
@@ -70,20 +70,20 @@ struct PartSalts {
 };
 inline constexpr PartSalts kPartSalts{};
 
-// The hash of one physical part. All of the digest is mixed anew for each: steps of two hashes
-// (h1 + i·h2) would leave a floor of false positives of about window / bits².
+// The hash of one physical part. The whole digest is mixed for each part: steps of two hashes (h1 +
+// i·h2) would leave a floor of false positives of about window / bits².
 inline std::uint64_t part_hash(const Digest& digest, unsigned part) noexcept {
   return fold_multiply(digest.lo ^ kPartSalts.lo[part], digest.hi ^ kPartSalts.hi[part]);
 }
 
-// What is asked of a batch, and what came of it.
+// The request for a batch, and its result.
 struct AgeBatch {
   const Digest* digests = nullptr;
   std::size_t count = 0;
   Verdict* verdicts = nullptr;
   std::uint64_t room = 0;     // how many keys may be written
-  bool refresh = false;       // a duplicate is written anew
-  std::uint64_t written = 0;  // out: keys that were
+  bool refresh = false;       // a duplicate is written again
+  std::uint64_t written = 0;  // out: keys written
 };
 
 template <class Segments>
@@ -93,8 +93,8 @@ class AgePartition {
       : segments_(segments), ring_(ring), stale_(stale) {}
 
   // The paper's Algorithm 1. From age l on it counts matches in a row; after a miss at i no run can
-  // hold i, so the next to ask is i − k, and the matches just counted are kept: they may yet
-  // complete a run from below.
+  // contain i, so it asks i − k next, and keeps the matches just counted: they may complete a run
+  // from below.
   [[gnu::always_inline]] bool may_contain(const Digest& digest) const noexcept {
     int at = static_cast<int>(ring_.l);
     unsigned previous = 0, current = 0;
@@ -111,7 +111,7 @@ class AgePartition {
     return false;
   }
 
-  // Whether the key stands in all segments in which one of this age does.
+  // Whether the key is in all segments in which a key of this age is written.
   [[gnu::always_inline]] bool holds(const Digest& digest, unsigned age) const noexcept {
     for (unsigned i = age; i < age + ring_.k; ++i)
       if (!matches(digest, i)) return false;
@@ -135,7 +135,7 @@ class AgePartition {
   // Judges in order until the room is used up, and returns how many it judged.
   [[gnu::always_inline]] std::size_t admit(AgeBatch& batch, std::size_t table_bytes) const {
     std::size_t judged = 0;
-    // A key takes at most one, so as many keys as there is room need no watching.
+    // A key takes at most one place, so this many keys need no check.
     while (judged < batch.count && batch.written < batch.room) {
       const std::size_t run = static_cast<std::size_t>(
           std::min<std::uint64_t>(batch.count - judged, batch.room - batch.written));
@@ -173,8 +173,8 @@ class AgePartition {
     return true;
   }
 
-  // Prefetches what a new key touches for certain or nearly so: the segments it is written in, and
-  // those that the query asks when nothing matches.
+  // Prefetches what a new key certainly or probably touches: the segments that it is written in,
+  // and those that the query asks when nothing matches.
   template <class Judge>
   [[gnu::always_inline]] void for_each(const Digest* digests, std::size_t count,
                                        std::size_t table_bytes, Judge judge) const {

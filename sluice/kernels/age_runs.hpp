@@ -1,4 +1,4 @@
-// Runs of matches in an age partition, from a bit a segment: the whole question at once, without a
+// Runs of matches in an age partition, from one bit per segment: answered at once, without a
 // branch. For up to 32 segments.
 #pragma once
 
@@ -17,7 +17,7 @@ struct AgeRuns {
     for (unsigned i = age; i < age + ring.k; ++i) taken |= std::uint64_t{1} << ring.physical(i);
     // From ages 0 to l: a run does not go on from the oldest segment to the youngest.
     for (unsigned i = 0; i <= ring.l; ++i) starts |= std::uint64_t{1} << (ring.youngest + i);
-    // Doubling: after a step of s, a bit stands for s more matches in a row.
+    // Doubling: after a step of s, a bit means s more matches in a row.
     unsigned have = 1;
     for (unsigned& step : steps) {
       step = have < ring.k - have ? have : ring.k - have;
@@ -25,7 +25,8 @@ struct AgeRuns {
     }
   }
 
-  // `matches`: a bit a segment, by physical number. Three steps do for k up to 8, five for all.
+  // `matches`: one bit per segment, by physical number. Three steps are enough for k up to 8, five
+  // for all.
   template <unsigned kSteps>
   [[gnu::always_inline]] bool has_run(std::uint64_t matches, unsigned segments) const noexcept {
     std::uint64_t run = matches << segments | matches;

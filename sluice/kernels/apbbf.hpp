@@ -1,12 +1,12 @@
 // Inner loops of the age-partitioned blocked Bloom filter, in its three layouts.
 //
-//   segment  k + l blocked Bloom filters one after another; a key has a block of its own in each
-//   column   the blocks of a key in all segments stand side by side; one number chooses them all
+//   segment  k + l blocked Bloom filters one after another; a key has one block in each
+//   column   the blocks of a key in all segments are adjacent; one number chooses them all
 //   line     all k + l segments are lanes of one cache line
 //
 // Blocks   `block` bits in `bits` equal lanes, one bit of a key in each.
 // Lines    32 cells of 16 bits, one bit of a key in each: 8, 16 or 32 segments of 4, 2 or 1 cells.
-//          The cells' bits are the same whatever the split.
+//          The bits in the cells do not depend on the split.
 //
 // What is set for a digest is part of the snapshot format: a change here is a new version of the
 // filter. The table is an array of little-endian words.
@@ -24,23 +24,24 @@ namespace sluice::kernels {
 enum class ApbbfLayout : std::uint8_t { segment = 0, column = 1, line = 2 };
 
 struct ApbbfTable {
-  std::byte* bytes;      // null where there are pages
-  std::uint64_t* stale;  // a bit a unit
+  std::byte* bytes;      // null if there are pages
+  std::uint64_t* stale;  // one bit per unit
   AgeRing ring;
   ApbbfLayout layout;
   unsigned block;        // bits of a block: 64 or 512; of a line: 512 / segments
   unsigned bits;         // of a key in a block: 4 or 8; in a lane of a line: 32 / segments
-  std::uint64_t blocks;  // a segment; columns; lines
+  std::uint64_t blocks;  // blocks per segment, or columns, or lines
   LinePages pages = {};
 
   std::uint64_t total_bytes() const noexcept { return blocks * ring.segments() * block / 8; }
 };
 
-// Columns of no more segments are asked as a whole, straight through. In others segments are asked
-// one by one, as in `segment`: a key need not touch them all.
+// Columns of up to this many segments are read as a whole. In longer ones segments are asked one by
+// one, as in `segment`, so that a key need not touch them all.
 inline constexpr unsigned kMostWholeColumn = 16;
 
-// What is emptied at once: of `segment` a cache line, else a block of a column or a line.
+// The unit that is emptied at once: a cache line for `segment`, otherwise a block of a column or a
+// line.
 constexpr std::uint64_t apbbf_units(ApbbfLayout layout, unsigned block,
                                     std::uint64_t blocks) noexcept {
   return layout == ApbbfLayout::segment ? blocks * block / 512 : blocks;
@@ -50,13 +51,13 @@ constexpr std::uint64_t apbbf_units(ApbbfLayout layout, unsigned block,
 std::size_t apbbf_admit(const ApbbfTable& table, AgeBatch& batch) noexcept;
 void apbbf_ask(const ApbbfTable& table, const Digest* digests, std::size_t count,
                Verdict* verdicts) noexcept;
-// Whether the key stands in all segments of this age; and makes it so.
+// Whether the key is in all segments of this age; and writes it there.
 bool apbbf_holds(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
 void apbbf_write(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
 // Empties a unit of the youngest segment.
 void apbbf_empty(const ApbbfTable& table, std::uint64_t unit) noexcept;
 
-// The same of a table in pages (apbbf_pages.cpp), which has no vector form.
+// The same for a table in pages (apbbf_pages.cpp), without vector code.
 std::size_t apbbf_admit_paged(const ApbbfTable& table, AgeBatch& batch) noexcept;
 void apbbf_ask_paged(const ApbbfTable& table, const Digest* digests, std::size_t count,
                      Verdict* verdicts) noexcept;
@@ -76,7 +77,7 @@ class BlockSegments {
   struct Place {
     std::conditional_t<kPaged, std::uint64_t, std::uint64_t*> block;  // in pages: its first word
     std::uint64_t unit;
-    std::uint64_t positions;  // kPositionBits a lane, the first lane lowest
+    std::uint64_t positions;  // kPositionBits per lane, the first lane lowest
   };
 
   explicit BlockSegments(const ApbbfTable& table) noexcept
@@ -95,8 +96,8 @@ class BlockSegments {
       const std::uint64_t column = scale_to(digest.lo, blocks_);
       return place_at((column * segments_ + physical) * kWords, column, hash);
     }
-    // The block's number is the top of the hash, which in a large table leaves too little for the
-    // positions: they come from another turn of it.
+    // The block's number is the top of the hash, which in a large table leaves too few bits for the
+    // positions, so these come from another mix of it.
     const std::uint64_t block = scale_to(hash, blocks_);
     return place_at((physical * blocks_ + block) * kWords, block * kWords / 8,
                     fold_multiply(hash, 0xD6E8FEB86659FD93ULL));

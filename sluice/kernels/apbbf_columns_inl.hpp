@@ -29,7 +29,7 @@ constexpr std::size_t kLanes32 = hn::MaxLanes(Tag32());
 constexpr std::size_t kParts = kLineBytes / (kLanes64 * sizeof(std::uint64_t));
 
 // Whole lines as vectors; single words are left to plain code. The functions are not forced inline:
-// AgePartition, which calls them, takes on this instruction set only where it is itself inlined.
+// AgePartition, which calls them, uses this instruction set only where it is itself inlined.
 template <unsigned kBlock, unsigned kBits, bool kColumn>
 class VectorSegments : public BlockSegments<kBlock, kBits, kColumn> {
   using Base = BlockSegments<kBlock, kBits, kColumn>;
@@ -83,8 +83,8 @@ using Segments = std::conditional_t<kBlock == 512, VectorSegments<kBlock, kBits,
 
 static_assert(kMostWholeColumn <= kMostRunSegments);
 
-// Columns of few segments are judged as lines are: all segments are asked, whatever the others
-// say. kCommon: k = 2 and l = 5, known to the compiler.
+// Columns of few segments are judged like lines: all segments are read in any case. kCommon: k = 2
+// and l = 5, known to the compiler.
 template <unsigned kBlock, unsigned kBits, bool kCommon>
 class Columns {
  public:
@@ -119,7 +119,7 @@ class Columns {
   }
   HWY_INLINE bool holds(std::uint64_t matches) const { return runs_.holds(matches); }
 
-  // Writes the key where `write` is 1. Where it is 0 as much is written elsewhere.
+  // Writes the key if `write` is 1. If it is 0, the same amount is written to a spare place.
   HWY_INLINE void write(const Digest& digest, std::uint64_t unit, std::uint64_t stale,
                         std::uint64_t write, std::uint64_t* elsewhere) const {
     stale_[unit / 64] &= ~(write << (unit % 64));

@@ -21,7 +21,7 @@ class BitSegments {
     std::uint64_t in_segment;  // bit
   };
 
-  // `bits` per part, whole cache lines; a segment's parts stand one after another.
+  // `bits` per part, whole cache lines; a segment's parts follow one another.
   BitSegments(Words words, std::uint64_t bits, unsigned parts) noexcept
       : words_(words), bits_(bits), parts_(parts) {}
 

@@ -1,9 +1,8 @@
 // Inner loops of the blocked Bloom filter: a key's bits all lie in one 64-byte block.
 //
 // Layout   A block is split into equal lanes and a key sets one bit in each: 8 lanes of 64 bits
-//          (8 probes) or 16 lanes of 32 bits (16 probes). One bit a lane makes a key's mask one
-//          vector shift, and no two of its bits can fall together, as they may when bits are thrown
-//          anywhere.
+//          (8 probes) or 16 lanes of 32 bits (16 probes). With one bit per lane a key's mask is one
+//          vector shift, and no two of its bits can coincide.
 // Bits     The block comes from the digest's low word, the bits within it from the high word, and
 //          with 16 probes also from a mix of both: 8 × 6 and 16 × 5 bits, each used once.
 //
@@ -26,7 +25,7 @@ inline constexpr std::size_t kBlockBytes = 64;
 inline constexpr std::size_t kBlockWords = kBlockBytes / sizeof(std::uint64_t);
 
 struct BlockedTable {
-  std::uint64_t* words;  // blocks × 8, aligned to a cache line; null where there are pages
+  std::uint64_t* words;  // blocks × 8, aligned to a cache line; null if there are pages
   std::uint64_t blocks;
   unsigned probes;  // 8 or 16
   LinePages pages = {};
@@ -36,7 +35,7 @@ inline std::uint64_t* block_of(const BlockedTable& table, const Digest& digest) 
   return table.words + scale_to(digest.lo, table.blocks) * kBlockWords;
 }
 
-// The same in either form of table: to ask, or to write.
+// Access to either form of table: to read, or to write.
 template <bool kRemember>
 std::uint64_t* block_in_pages(const BlockedTable& table, const Digest& digest) noexcept {
   const std::uint64_t block = scale_to(digest.lo, table.blocks);
@@ -54,8 +53,8 @@ inline std::uint64_t second_word(const Digest& digest) noexcept {
   return fold_multiply(digest.hi ^ 0xA0761D6478BD642FULL, digest.lo ^ 0xE7037ED1A0B428DBULL);
 }
 
-// Single bits by number. A shift by a register takes three steps where there is nothing newer than
-// the baseline, and a load takes one.
+// Single bits by number. On baseline x86-64 a shift by a register takes three steps, a load takes
+// one.
 inline constexpr std::array<std::uint64_t, 64> kSingleBits = [] {
   std::array<std::uint64_t, 64> bits{};
   for (unsigned i = 0; i < 64; ++i) bits[i] = std::uint64_t{1} << i;
@@ -72,16 +71,16 @@ inline std::uint64_t block_mask(const BlockedTable& table, const Digest& digest,
   return kSingleBits[(word >> shift) & 31] | kSingleBits[32 + ((word >> (32 + shift)) & 31)];
 }
 
-// For each digest in order, as if alone: ask, remember, tell. Returns how many were distinct.
+// For each digest in order: ask, remember, write the verdict. Returns how many were distinct.
 std::size_t blocked_observe(const BlockedTable& table, const Digest* digests, std::size_t count,
                             Verdict* verdicts) noexcept;
 // Ask only.
 void blocked_may_contain(const BlockedTable& table, const Digest* digests, std::size_t count,
                          Verdict* verdicts) noexcept;
 
-// The portable forms, for single keys and as the tests' oracle.
+// The portable forms, for single keys and as the reference in tests.
 inline Verdict blocked_observe_one(const BlockedTable& table, const Digest& given) noexcept {
-  const Digest digest = given;  // which no word of the table can be
+  const Digest digest = given;  // a copy: no table word can alias it
   std::uint64_t* block = any_block_of<true>(table, digest);
   std::uint64_t missing = 0;
   for (unsigned i = 0; i < kBlockWords; ++i) {

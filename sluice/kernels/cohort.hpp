@@ -10,9 +10,9 @@
 //      40        12     32-bit at byte 0      8-bit elements at byte 48
 //      48        10     32-bit at byte 0     16-bit elements at byte 40
 //
-// Planes let one vector compare see all slots of a bucket. A slot is live while the age of its
-// generation (modulo 2^generation_bits) is at most `live`; any other slot is free. A key has two
-// candidate buckets; the second follows from the first and the fingerprint alone, so that an
+// With planes, one vector comparison covers all slots of a bucket. A slot is live while the age of
+// its generation (modulo 2^generation_bits) is at most `live`; any other slot is free. A key has
+// two candidate buckets; the second follows from the first and the fingerprint alone, so that an
 // occupant can be moved without knowing its key.
 #pragma once
 
@@ -30,7 +30,7 @@ namespace sluice::kernels {
 inline constexpr std::size_t kBucketBytes = 64;
 
 struct CohortTable {
-  std::byte* lines;  // null where there are pages
+  std::byte* lines;  // null if there are pages
   std::uint64_t buckets;
   unsigned slot_bits;        // 16, 24, 32, 40 or 48
   unsigned generation_bits;  // 4 to 6
@@ -58,7 +58,7 @@ constexpr unsigned cohort_slots(unsigned slot_bits) noexcept {
   }
 }
 
-// Where a key may be, and what is kept of it.
+// Where a key may be, and what is stored of it.
 struct CohortPlace {
   std::uint64_t first;   // bucket
   std::uint64_t second;  // bucket; may be the first again in a tiny table
@@ -68,10 +68,11 @@ struct CohortPlace {
 // Odd, and without pattern: 2^64 divided by the golden ratio.
 inline constexpr std::uint64_t kSecondBucketFactor = 0x9E3779B97F4A7C15;
 
-// An involution for every table size: second_bucket(second_bucket(b)) = b.
+// Its own inverse for every table size: second_bucket(second_bucket(b)) = b.
 inline std::uint64_t second_bucket(const CohortTable& table, std::uint64_t bucket,
                                    std::uint64_t fingerprint) noexcept {
-  // The top bits of the product depend on every bit of the fingerprint; a zero one also moves.
+  // The top bits of the product depend on every bit of the fingerprint; a zero fingerprint also
+  // moves.
   const std::uint64_t offset = scale_to((fingerprint + 1) * kSecondBucketFactor, table.buckets);
   return offset >= bucket ? offset - bucket : offset + table.buckets - bucket;
 }
@@ -82,7 +83,7 @@ inline CohortPlace place_of(const CohortTable& table, const Digest& digest) noex
   return {first, second_bucket(table, first, fingerprint), fingerprint};
 }
 
-// Where it lies; in pages, what is there may not have been cleared yet.
+// The address of a bucket; in pages, it may not have been cleared yet.
 inline std::byte* line_of(const CohortTable& table, std::uint64_t bucket) noexcept {
   return table.pages ? table.pages.at(bucket) : table.lines + bucket * kBucketBytes;
 }
@@ -111,11 +112,11 @@ struct CohortMatch {
 CohortMatch cohort_probe(const CohortTable& table, std::uint64_t bucket,
                          std::uint64_t fingerprint) noexcept;
 
-// A key that found no room in its two buckets and none by moving others.
+// A key that found no room in its two buckets, even by moving others.
 struct CohortStray {
   std::uint64_t bucket;  // the first
   std::uint64_t fingerprint;
-  std::uint64_t tick;  // of its owner: in which it was written
+  std::uint64_t tick;  // the generation in which it was written
 };
 
 struct CohortBatch {
@@ -134,20 +135,20 @@ struct CohortBatch {
 };
 
 // Judges digests in order and returns how many it judged: fewer than `count` when the budget is
-// spent or when there is no room for a distinct key, which is for the caller to mend.
+// spent or when there is no room for a distinct key; the caller must handle that.
 std::size_t cohort_admit(const CohortTable& table, CohortBatch& batch) noexcept;
 
 // Ask only.
 void cohort_may_contain(const CohortTable& table, const CohortBatch& batch) noexcept;
 
-// How old the youngest live slot of each of `count` digests is, kNoAge where there is none. Strays
-// are not looked at.
+// The age of the youngest live slot of each of `count` digests; kNoAge if there is none. Strays are
+// not searched.
 inline constexpr std::uint8_t kNoAge = 255;
 void cohort_ages(const CohortTable& table, const Digest* digests, std::size_t count,
                  std::uint8_t* ages) noexcept;
 
 // Stamps the free slots of `count` buckets from `bucket` on with the generation that has just left
-// the window, so that its number can come round again without waking the dead.
+// the window, so that reusing its number does not bring dead slots back to life.
 void cohort_sweep(const CohortTable& table, std::uint64_t bucket, std::uint64_t count) noexcept;
 
 }  // namespace sluice::kernels

@@ -8,7 +8,7 @@
 
 namespace sluice::kernels {
 
-// A slot's two planes. `Lower` is void where the whole slot is one element.
+// A slot's two planes. `Lower` is void if the whole slot is one element.
 template <class Lower_, class Upper_, unsigned kSlots_, unsigned kUpperByte_>
 struct CohortFormat {
   using Lower = Lower_;
@@ -111,7 +111,7 @@ inline void put_slot(std::byte* line, std::size_t at, std::uint64_t slot) noexce
   std::memcpy(line + F::kUpperByte + at * sizeof(upper), &upper, sizeof(upper));
 }
 
-// What is sought in two buckets.
+// What is searched for in two buckets.
 struct CohortKey {
   std::byte* first;            // line
   std::byte* second;           // line
@@ -123,7 +123,7 @@ inline std::uint64_t fingerprint_of(const CohortTable& table, const CohortKey& k
   return key.slot & ((std::uint64_t{1} << table.fingerprint_bits()) - 1);
 }
 
-// What two buckets say together. Slot i of the first is bit i + kFreeBit of `free`, of the second
+// The result for two buckets. Slot i of the first is bit i + kFreeBit of `free`, of the second
 // kApart bits above it.
 struct CohortPair {
   bool match;

@@ -15,15 +15,15 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The places of keys, computed a group of keys at a time and, where `kFetch`, asked for so far
-// ahead that they are near when they are needed.
-// Lines of a table in pages are cleared on the way if they are to be written.
+// The places of keys, computed for a group of keys at a time and, with `kFetch`, prefetched early
+// enough to be in cache when needed. Lines of a table in pages are cleared on the way if they are
+// to be written.
 template <class F, bool kFetch, bool kWrite>
 class Places {
  public:
   static constexpr std::size_t kGroup = 8;
 
-  // `spare` may be written in place of any line, and behind its end as far as slot 32 would lie.
+  // `spare` may be written in place of any line, and past its end up to where slot 32 would be.
   HWY_INLINE Places(const CohortTable& table, const Digest* digests, std::size_t count,
                     std::byte* spare)
       : digests_(digests),
@@ -53,8 +53,8 @@ class Places {
       __builtin_prefetch(reinterpret_cast<const void*>(rows_[0][ahead_ + j]), 0, kPrefetchLocality);
       __builtin_prefetch(reinterpret_cast<const void*>(rows_[1][ahead_ + j]), 0, kPrefetchLocality);
     }
-    // Into the first level: a key's work is so long that no more than three keys overlap, and what
-    // one of them waits for all wait for.
+    // Into the first-level cache: the work per key is so long that at most three keys overlap, and
+    // if one of them waits, all wait.
     __builtin_prefetch(reinterpret_cast<const void*>(rows_[0][near_ + j]), 0, 3);
     __builtin_prefetch(reinterpret_cast<const void*>(rows_[1][near_ + j]), 0, 3);
     CohortKey key{line(j, 0), line(j, 1), slot_[at_ + j], 0,
@@ -62,7 +62,7 @@ class Places {
     if constexpr (F::kPlanes) key.lower = static_cast<std::uint32_t>(lower_[at_ + j]);
     return key;
   }
-  // Its first line, its second, or, where `which` is 2 or 3, the spare one.
+  // The key's first line, its second, or, if `which` is 2 or 3, the spare one.
   HWY_INLINE std::byte* line(std::size_t j, std::size_t which) const {
     return reinterpret_cast<std::byte*>(rows_[which][at_ + j]);
   }
@@ -72,7 +72,7 @@ class Places {
   static constexpr std::size_t kRing = 32;
   static_assert(kAhead % kGroup == 0 && kAhead + kGroup <= kRing);
 
-  // What repeats an element of so many bits in 32.
+  // The factor that repeats an element of that many bits to fill 32 bits.
   static constexpr std::uint32_t repeat(unsigned bits) {
     return bits == 8 ? 0x01010101 : bits == 16 ? 0x00010001 : 1;
   }
@@ -103,8 +103,8 @@ class Places {
   }
 
 #if !SLUICE_PORTABLE_TARGET
-  // What compute_group left is as if the table began at address zero. Takes nothing of the table or
-  // of the places by reference: they stay in registers.
+  // compute_group leaves addresses as if the table began at zero. Takes the table and the places by
+  // value, so that they stay in registers.
   static HWY_NOINLINE void find_in_pages(LinePages pages, std::uint64_t* lines) {
     for (std::size_t j = 0; j < kGroup; ++j) {
       const std::uint64_t bucket = lines[j] / kBucketBytes;
@@ -128,7 +128,7 @@ class Places {
     const V low = hn::ShiftRight<32>(multiply(word, n));
     return hn::ShiftRight<32>(hn::Add(multiply(hn::ShiftRight<32>(word), n), low));
   }
-  // What compute does, for a whole group in the same arithmetic.
+  // Does what compute does, for a whole group in the same arithmetic.
   HWY_INLINE void compute_group(const CohortTable& table, const Digest* digests, std::size_t at) {
     const D d;
     const hn::Repartition<std::uint32_t, D> d32;
@@ -171,13 +171,13 @@ class Places {
   std::uintptr_t spare_;
   std::uint64_t stamp_;
   std::size_t at_ = 0, near_ = 0, ahead_ = 0;
-  // One array a member: read back in the pieces that the store buffer can forward.
+  // One array per member: read back in pieces that the store buffer can forward.
   alignas(64) std::uint64_t rows_[4][kRing], slot_[kRing], lower_[kRing], upper_[kRing];
 };
 
 // Calls each(places, i, j) for all keys in order, i being the number of a key and j its place in
 // its group, until that returns false. Returns the number of the key where it did, or `count`.
-// Straight code for a group where `kUnroll`.
+// With `kUnroll`, the code for a group is unrolled.
 template <class F, bool kFetch, bool kWrite, bool kUnroll, class Each>
 HWY_INLINE std::size_t for_each_key(const CohortTable& table, const Digest* digests,
                                     std::size_t count, Each each) {

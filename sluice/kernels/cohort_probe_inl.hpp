@@ -1,5 +1,5 @@
-// One bucket of a cohort table, and two: who matches, who is free. Compiled once per target.
-// clang-format off
+// One bucket of a cohort table, and two: which slots match, which are free. Compiled once per
+// target. clang-format off
 #if defined(SLUICE_KERNELS_COHORT_PROBE) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_COHORT_PROBE
 #undef SLUICE_KERNELS_COHORT_PROBE
@@ -19,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if SLUICE_PORTABLE_TARGET
 
-// The slots of a line, eight at a time and a byte each; the last eight may overlap those before. In
-// vectors as compilers have them, which become what the baseline has.
+// The slots of a line, eight at a time and one byte each; the last eight may overlap the previous
+// ones. It uses the compiler's generic vectors, which become baseline instructions.
 template <class F>
 struct Eights {
   template <class T, unsigned kLanes>
@@ -130,9 +130,8 @@ HWY_INLINE unsigned count_ones(std::uint32_t word) {
   return static_cast<unsigned>(std::popcount(word));
 }
 
-// Bits, one an element, where test(vector) holds over the elements of type T in bytes [kFrom,
-// kUntil) of a line; element 0 is the one at kFrom. Only the vectors that overlap the range are
-// read.
+// One bit per element where test(vector) holds over the elements of type T in bytes [kFrom, kUntil)
+// of a line; element 0 is the one at kFrom. Only the vectors that overlap the range are read.
 template <class T, unsigned kFrom, unsigned kUntil, class Test>
 HWY_INLINE std::uint64_t scan(const std::byte* line, Test test) {
   using D = hn::CappedTag<T, kBucketBytes / sizeof(T)>;

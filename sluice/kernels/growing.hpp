@@ -3,19 +3,19 @@
 // Sides    A key has two hashes, h and h ^ mix(tag), and so two buckets; each hash follows from the
 //          other, since every slot has the tag. The lowest bit of the mix is set: of the two hashes
 //          one is even and one is odd.
-// Halves   The table is two tables, for even and for odd hashes, that double in turn. So while one
-//          is partly split, and its unsplit buckets are met twice as often as the others, every key
-//          has its other bucket in a half without such differences: a third of the moves of one
-//          table with both buckets of a key in it.
+// Halves   The table is two tables, for even and for odd hashes, that double in turn. While one is
+//          partly split, its unsplit buckets get twice as many keys as the others, but every key
+//          has its other bucket in the half without such differences. This takes a third of the
+//          moves of one table that holds both buckets of a key.
 // Address  Linear hashing. Of a half's 2^L + p buckets the first p have been split, and each has
-//          its sibling 2^L further on; a hash's bucket is that of its bits 1 to L + 1 where there
-//          is such a bucket, else of bits 1 to L. How many of the hash's bits that used, with the
-//          lowest, is the bucket's *level*; its number are those bits themselves.
-// Slot     From the lowest bit on: the tag, all of it for ever; then the hash's bits from the
+//          its sibling 2^L further on; a hash's bucket is given by its bits 1 to L + 1 if there is
+//          such a bucket, otherwise by bits 1 to L. The number of hash bits used, including the
+//          lowest, is the bucket's *level*.
+// Slot     From the lowest bit on: the tag, which is never shortened; then the hash's bits from the
 //          bucket's level on; then a one; then zeros. All zero is free. A new key has as many bits
 //          as fit. When a bucket splits, the first bit tells where a slot goes and is shifted out:
-//          each doubling costs the keys of before one bit, and new ones none. A slot that has no
-//          bit left goes to both halves.
+//          each doubling costs older keys one bit, and new keys none. A slot that has no bit left
+//          is copied to both buckets.
 // Match    A slot s and a query q (tag and hash bits, no delimiter) agree when their lowest
 //          difference lies at or above s's highest bit: ((s ^ q) ^ ((s ^ q) − 1)) > s − 1,
 //          unsigned, which no free slot does.
@@ -36,9 +36,9 @@ namespace sluice::kernels {
 
 inline constexpr std::size_t kGrowingBucketBytes = 64;
 inline constexpr std::size_t kGrowingMostStrays = 64;
-// Of a page, where a half lies in pages: with its alignment a page takes 64 KiB.
+// Buckets per page, if a half is in pages: with its alignment a page takes 64 KiB.
 inline constexpr std::uint64_t kGrowingPageBuckets = 1023;
-// Any more would need more hash bits than there are: 33 of the address, 31 of a 64-bit slot.
+// More would need more hash bits than there are: 33 for the address, 31 for a 64-bit slot.
 inline constexpr std::uint64_t kGrowingMostBuckets = std::uint64_t{1} << 33;
 
 // How a slot is cut, and how full the table is kept.
@@ -49,19 +49,19 @@ struct GrowingShape {
   constexpr unsigned slots() const noexcept { return 512 / slot_bits; }
   // Hash bits of a new slot; one more is the delimiter.
   constexpr unsigned hash_bits() const noexcept { return slot_bits - tag_bits - 1; }
-  // Slots taken at which a table of so many buckets grows.
+  // The number of slots in use at which a table of that many buckets grows.
   constexpr std::uint64_t limit(std::uint64_t buckets) const noexcept {
     return buckets * slots() * load_256ths / 256;
   }
 };
 
-// The loads: what leaves a free slot in one of two buckets for all but about one key in a thousand,
-// averaged over a doubling (docs/filters/growing.md).
+// The loads: at these, all but about one key in a thousand find a free slot in one of their two
+// buckets, averaged over a doubling (docs/filters/growing.md).
 inline constexpr GrowingShape kGrowing16{16, 6, 184};
 inline constexpr GrowingShape kGrowing32{32, 12, 174};
 inline constexpr GrowingShape kGrowing64{64, 32, 160};
 
-// What is known of a key: its tag and the low `bits` bits of one of its hashes.
+// What is known about a key: its tag and the low `bits` bits of one of its hashes.
 struct GrowingTrace {
   std::uint64_t tag = 0;
   std::uint64_t hash = 0;
@@ -76,11 +76,11 @@ struct GrowingHalf {
   std::uint64_t allocated = 0;  // buckets there is memory for
   std::uint64_t buckets = 0;
   std::uint64_t low_mask = 0;  // 2^L − 1: 2^L ≤ buckets < 2^(L+1)
-  std::uint64_t split = 0;     // how many of the first 2^L have been
-  unsigned level = 0;          // L + 1: of a bucket that has not been split
+  std::uint64_t split = 0;     // how many of the first 2^L have been split
+  unsigned level = 0;          // L + 1: level of a bucket that has not been split
 
   void set_buckets(std::uint64_t count) noexcept;
-  // Of a hash that is one of ours.
+  // For a hash that belongs to this half.
   std::byte* line(std::uint64_t hash) const noexcept {
     const std::uint64_t far = hash >> 1 & (2 * low_mask + 1), near = hash >> 1 & low_mask;
     return at(far < buckets ? far : near);
@@ -102,17 +102,17 @@ struct GrowingTable {
   std::uint64_t buckets = 0;  // of both
   GrowingShape shape = kGrowing32;
   std::uint64_t entries = 0;                   // slots taken, and strays
-  std::uint64_t limit = 0;                     // at so many it grows
-  std::array<std::uint64_t, 65> by_bits = {};  // entries by how many hash bits are known of them
+  std::uint64_t limit = 0;                     // entries at which it grows
+  std::array<std::uint64_t, 65> by_bits = {};  // entries by their number of known hash bits
   std::array<GrowingTrace, kGrowingMostStrays> strays = {};  // keys that found no room
   std::size_t stray_count = 0;
   std::uint64_t moves = 0;
   std::uint64_t lines_touched = 0;
 
-  // As many buckets, of which the even half has the more: a power of two in one, and up to twice
-  // that in the other.
+  // How `buckets` are divided: one half has a power of two, the other up to twice that; the even
+  // half is never smaller.
   void set_buckets(std::uint64_t count) noexcept;
-  // Slots that may yet be taken. The copies of a split may be more than the room that it made.
+  // Slots that may still be used. A split may make more copies than room.
   std::uint64_t room() const noexcept { return entries < limit ? limit - entries : 0; }
   // The half whose bucket is split next.
   std::size_t next() const noexcept { return halves[0].buckets >= 2 * (halves[1].low_mask + 1); }
@@ -139,7 +139,8 @@ inline GrowingTrace other_side(const GrowingTrace& trace) noexcept {
   return {trace.tag, (trace.hash ^ growing_mix(trace.tag)) & known, trace.bits};
 }
 
-// Whether all that is known of `held` is so of `key`, of which no less is known.
+// Whether `key` agrees with all that is known about `held`; at least as much must be known about
+// `key`.
 inline bool covers(const GrowingTrace& held, const GrowingTrace& key) noexcept {
   if (held.tag != key.tag || held.bits > key.bits) return false;
   const unsigned unknown = 64 - held.bits;
@@ -149,31 +150,31 @@ inline bool covers(const GrowingTrace& held, const GrowingTrace& key) noexcept {
   return agree(key.hash) || agree(key.hash ^ growing_mix(key.tag));
 }
 
-// The plain forms, for the rare ways.
+// The plain forms, for rare paths.
 std::uint64_t growing_get(const GrowingTable& table, std::uint64_t bucket, unsigned slot) noexcept;
 void growing_put(const GrowingTable& table, std::uint64_t bucket, unsigned slot,
                  std::uint64_t value) noexcept;
 std::optional<unsigned> growing_free_slot(const GrowingTable& table, std::uint64_t bucket) noexcept;
-// What a slot that is taken tells, by the hash of its bucket's side.
+// The trace in a slot in use, with the hash of its bucket's half.
 GrowingTrace growing_trace(const GrowingTable& table, std::uint64_t bucket, unsigned slot) noexcept;
-// The bucket of a trace's hash; none when too few bits of it are known to tell.
+// The bucket of a trace's hash; none if too few of its bits are known.
 std::optional<std::uint64_t> growing_bucket(const GrowingTable& table,
                                             const GrowingTrace& trace) noexcept;
 // Writes a trace to a free slot of the bucket of its hash, and counts it.
 void growing_write(GrowingTable& table, std::uint64_t bucket, unsigned slot,
                    const GrowingTrace& trace) noexcept;
-// Frees a slot, and counts it no more.
+// Frees a slot and subtracts it from the counts.
 void growing_erase(GrowingTable& table, std::uint64_t bucket, unsigned slot) noexcept;
 
-// Writes a trace whose buckets are known: to the emptier one, by moving others, or to the strays.
-// False: nowhere.
+// Writes a trace whose buckets are known: to the emptier one, or by moving others, or to the
+// strays. False: there is no room.
 bool growing_place(GrowingTable& table, const GrowingTrace& trace) noexcept;
 // The same when both buckets are known to be full.
 bool growing_place_crowded(GrowingTable& table, const GrowingTrace& trace) noexcept;
-// Strays that find a free slot leave the stash.
+// Moves strays that find a free slot into the table.
 void growing_settle(GrowingTable& table) noexcept;
 
-// Splits the next bucket. The table can_split().
+// Splits the next bucket; can_split() must be true.
 void growing_split(GrowingTable& table) noexcept;
 
 // Judges digests in order and remembers the distinct ones, splitting a bucket whenever the limit is

@@ -52,8 +52,8 @@ struct GrowingHashes {
   std::uint64_t tag, even, odd;
 };
 
-// Where hashes go in a half that is partly split. Copies of what the table has, in bytes: nothing
-// else can point at them, so they stay in registers while slots are written.
+// Where hashes go in a half that is partly split. These are copies of the table's fields: nothing
+// else can point to them, so they stay in registers while slots are written.
 class PartialHalf {
  public:
   explicit PartialHalf(const GrowingHalf& half) noexcept

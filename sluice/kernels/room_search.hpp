@@ -19,9 +19,9 @@ struct FoundRoom {
 };
 
 // Breadth first over buckets: the two of the key, then those where their occupants could go, and so
-// on, until one has a free slot. Nothing has moved till then; then each occupant on the way moves
-// one step, from the far end on, so that at no time is one without a place. Returns the slot that
-// is then free in one of the key's two buckets.
+// on, until one has a free slot. Nothing moves before that. Then each occupant on the path moves
+// one step, starting at the far end, so that none is ever without a place. Returns the slot that is
+// then free in one of the key's two buckets.
 //
 //   each_occupant(bucket, visit)   calls visit(slot, other bucket of its occupant) until it returns
 //                                  true

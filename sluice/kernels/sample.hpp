@@ -11,9 +11,10 @@
 
 namespace sluice::kernels {
 
-// Its high half, which nearly always decides, is made of the low halves of a digest's words, so
-// that 32-bit vectors find it: filters take positions and fingerprints from high bits, and a sample
-// by those would hold keys that collide. Both words have a part in each bit.
+// The sample word. Its high half, which nearly always decides, is made of the low halves of a
+// digest's words, so that vectors of 32-bit lanes can compute it. It uses low bits because filters
+// take positions and fingerprints from high bits: a sample by those would hold keys that collide.
+// Each bit depends on both words.
 inline std::uint64_t sample_word(const Digest& digest) noexcept {
   constexpr std::uint32_t kOdd = 0x9E3779B1;
   const std::uint32_t high =
@@ -22,12 +23,12 @@ inline std::uint64_t sample_word(const Digest& digest) noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
-// The first at `from` or behind it whose sample word is at most `threshold`; how many there are
-// where there is none.
+// Returns the first index from `from` on whose sample word is at most `threshold`, or the number of
+// digests if there is none.
 std::size_t next_sampled(std::span<const Digest> digests, std::size_t from,
                          std::uint64_t threshold);
 
-// The same, a key at a time.
+// The same, one key at a time.
 std::size_t next_sampled_portable(std::span<const Digest> digests, std::size_t from,
                                   std::uint64_t threshold);
 

@@ -1,4 +1,4 @@
-// Finds every place of one byte, or of two, in a range: what cuts a buffer into records.
+// Finds every occurrence of one or two byte values in a range: used to cut a buffer into records.
 //
 // Cost     64 bytes per step: two compares, a mask, and one count-trailing-zeros for each hit; no
 //          branch depends on a single byte. The instruction set is chosen at run time.
@@ -9,11 +9,11 @@
 
 namespace sluice {
 
-// Hits are written in groups, so that their number in a step is not a branch: `positions` needs
-// room for this many more entries than may be found. What is written there means nothing.
+// Hits are written in groups, so that no branch depends on their number: `positions` needs room for
+// this many more entries than may be found. The extra entries have no meaning.
 inline constexpr std::size_t kScanSlack = 64;
 
-// Positions are 32 bits wide: one call looks at no more than this.
+// Positions are 32 bits wide: one call scans no more than this.
 inline constexpr std::size_t kScanMostBytes = std::size_t{1} << 31;
 
 // The same byte twice when there is only one to look for.
@@ -32,7 +32,7 @@ struct Scan {
 Scan find_all(const char* data, std::size_t size, Needles needles, std::size_t most,
               std::uint32_t* positions);
 
-// The same, a byte at a time: what runs where there are no vectors, and what the tests believe.
+// The same, one byte at a time: used without vectors, and the reference in tests.
 Scan find_all_portable(const char* data, std::size_t size, Needles needles, std::size_t most,
                        std::uint32_t* positions);
 

@@ -21,13 +21,13 @@ constexpr std::uint32_t shard_mix(const Digest& digest) noexcept {
 
 // The shard of a key: part of the snapshot format.
 //
-// From the low halves of both words, which no filter uses up: places are taken from the top of the
-// low word (blocked bloom, cohort, exact, apbbf) or, by `growing`, from its low end and then with
-// tags from the top of the high word; bits and fingerprints from the high word; or all from
-// products of the whole words (probe.hpp, age_partition.hpp). Whatever a filter has taken, the sum
-// is still uniform, so that within a shard its errors are those of a filter with fewer keys. The
-// top of both words would not do: they are cohort's bucket and fingerprint, and a shard known to
-// have half of their pairs would err twice as often.
+// It uses the low halves of both words, which no filter uses up: places are taken from the top of
+// the low word (blocked bloom, cohort, exact, apbbf) or, by `growing`, from its low end and then
+// with tags from the top of the high word; bits and fingerprints from the high word; or all from
+// products of the whole words (probe.hpp, age_partition.hpp). For given bits of a filter the sum is
+// still uniform, so that the errors within a shard are those of a filter with fewer keys. The top
+// bits of both words would be wrong: they are cohort's bucket and fingerprint, and a shard that
+// gets only half of their combinations would have twice the error.
 constexpr unsigned shard_of(const Digest& digest, unsigned shards) noexcept {
   return static_cast<unsigned>(std::uint64_t{shard_mix(digest)} * shards >> 32);
 }
@@ -42,7 +42,7 @@ struct ShardRange {
   }
 };
 
-// Of the shards from `begin` up to and without `end`, of `shards` in all.
+// The range of shards `begin` to `end` − 1, of `shards` in all.
 constexpr ShardRange shard_range(unsigned begin, unsigned end, unsigned shards) noexcept {
   assert(begin < end && end <= shards);
   const auto first_of = [&](unsigned shard) {
@@ -60,7 +60,8 @@ inline constexpr std::size_t kShardSlack = 64;
 std::size_t select_shards(std::span<const Digest> digests, ShardRange range, Digest* selected,
                           std::uint8_t* marks) noexcept;
 
-// Of `marks`, those remain whose record is a duplicate: `verdicts` are on the selected ones.
+// Clears the marks of records that are not duplicates; `verdicts` are those on the selected
+// records.
 void spread_verdicts(const Verdict* verdicts, std::span<std::uint8_t> marks) noexcept;
 
 // The verdicts on all records: duplicate where one of the planes has a mark. Planes lie

@@ -1,7 +1,7 @@
 // Which instruction set the kernels run on: the widest the processor has, unless told otherwise.
 //
-// Every kernel is built for `portable` (plain C++, also the tests' oracle) and for the wider sets
-// of its architecture: `avx2` and `avx512` on x86-64, `neon` on arm64.
+// Every kernel is built for `portable` (plain C++, also the reference in tests) and for the wider
+// sets of its architecture: `avx2` and `avx512` on x86-64, `neon` on arm64.
 #pragma once
 
 #include <string>

@@ -1,9 +1,10 @@
 // Included before Highway by every kernel source: which of its targets we build. Three on x86-64
 // keep the build short; SSSE3 and SSE4 gain little over plain C++ here, and the sets beyond
-// AVX-512's first (VBMI2 and the like) hold nothing that the kernels use.
+// AVX-512's first (VBMI2 and the like) have nothing that the kernels use.
 #pragma once
 
-// Also the target without vectors where the baseline has some (arm64): `portable` is always there.
+// Also builds the target without vectors if the baseline has some (arm64): `portable` always
+// exists.
 #define HWY_COMPILE_ALL_ATTAINABLE
 
 // A build may leave out more of them (see cmake/SluiceFlags.cmake).

@@ -1,5 +1,5 @@
-// What Highway leaves out, or does in more steps than it takes. Compiled once per target.
-// clang-format off
+// What Highway lacks, or does in more steps than necessary. Compiled once per target. clang-format
+// off
 #if defined(SLUICE_KERNELS_VECTORS) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_VECTORS
 #undef SLUICE_KERNELS_VECTORS
@@ -19,9 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_AVX3
 
-// A mask in a general register, before anything is made of it. Without this, gcc 12 short of
-// registers may store a mask of 16 bits and load the 64 that it is to be extended to: the rest is
-// what lay there before.
+// Forces a mask into a general register. Without this, gcc 12 may spill a mask of 16 bits and
+// reload it as 64 bits when it runs out of registers: the other bits are then garbage.
 template <class Raw>
 HWY_INLINE Raw in_register(Raw mask) {
   asm("" : "+r"(mask));
@@ -30,7 +29,7 @@ HWY_INLINE Raw in_register(Raw mask) {
 
 #endif
 
-// A bit a lane.
+// One bit per lane.
 template <class D>
 HWY_INLINE std::uint64_t bits_of(D d, hn::Mask<D> mask) {
 #if HWY_TARGET == HWY_AVX3

@@ -37,13 +37,13 @@ void check_window(const PlanRequest& request) {
   refuse_if((request.slack || request.npws) && !window,
             "`slack` and `npws` say how long past a window keys may be remembered: give `window`");
   refuse_if(request.rate && !(window && request.window->by_time()),
-            "`rate` goes with a window of time: give `window` 10m or the like");
+            "`rate` needs a window of time: give `window` 10m or the like");
   if (!window) return;
   refuse_if(request.window->size == 0, "`window` must be longer than nothing");
   refuse_if(!request.window->by_time() && request.expect,
-            "`expect` goes without a window of records: `window` says how many are remembered");
+            "`expect` cannot be used with a window of records: `window` says how many to remember");
   refuse_if(request.rate && request.expect,
-            "`rate` and `expect` say the same twice: give one of them");
+            "`rate` and `expect` say the same thing: give only one of them");
   refuse_if(request.rate && !(*request.rate > 0), "`rate` must be more than nothing");
   refuse_if(request.rate &&
                 *request.rate * static_cast<double>(request.window->size) * 1e-9 > kMostWindowKeys,

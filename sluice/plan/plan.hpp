@@ -1,13 +1,13 @@
-// What a person wants → which filter, how large, erring how, and why.
+// What a person wants → which filter, how large, with which errors, and why.
 //
 //   const Planning planning = plan({.window = parse_window("window", "1M"), .fpr = 1e-6});
 //   if (planning.chosen) AnyFilter filter = planning.choice().make();
 //
-// Whatever is left out of a request is open: without an error it is 10⁻⁶, or, where memory is
-// given, the least that fits; memory alone asks for the most that can be remembered in it. Nothing
-// is allocated. Every number of a plan is a promise of the filter that it makes: not more bytes, no
-// larger errors, as long as no more keys come than were planned for. A plan for what a plan
-// promises is that plan.
+// Leave out what you do not know. The error defaults to 10⁻⁶, or, if memory is given, to the
+// smallest that fits; memory alone asks for the most that can be remembered in it. Planning
+// allocates no filter. The numbers of a plan are promises about the filter that it makes: no more
+// bytes and no larger errors, as long as no more keys come than planned. Planning is idempotent:
+// feed a plan's numbers back and you get the same plan.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ namespace sluice {
 struct PlanRequest {
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<double> rate = {};              // distinct keys a second, of a window of time
-  std::optional<std::uint64_t> expect = {};     // distinct keys; of a window of time, in a window
-  std::optional<double> fpr = {};               // 1e-300 to 0.999999; so are the shares below
+  std::optional<double> rate = {};              // distinct keys per second; for a time window
+  std::optional<std::uint64_t> expect = {};     // distinct keys; for a time window: per window
+  std::optional<double> fpr = {};               // 1e-300 to 0.999999, as the shares below
   std::optional<double> fnr = {};               // allows filters that forget at random
-  std::optional<double> slack = {}, npws = {};  // of a window
+  std::optional<double> slack = {}, npws = {};  // for a window
   std::optional<double> lines = {};             // cache lines that observe of a new key touches
-  std::optional<std::uint64_t> memory = {};     // bytes, with what is beside the filter
-  std::uint64_t beside = 0;                     // of `memory`: what goes to other things
+  std::optional<std::uint64_t> memory = {};     // bytes, for the filter and `beside`
+  std::uint64_t beside = 0;                     // the part of `memory` for other things
 
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
@@ -42,45 +42,45 @@ struct Plan {
   std::string filter;  // name and layout: for make_filter, or the stages of a window
   std::optional<WindowSpec> window = {};
   Anchor anchor = Anchor::delivered;
-  std::optional<std::uint64_t> keys = {};  // expected; of a window of time: in a window
+  std::optional<std::uint64_t> keys = {};  // expected; for a time window: per window
   double target_fpr = 0;                   // the error that it is made for
-  std::string table = {};  // settings of a table that is larger than this takes in the mean
-  std::optional<unsigned> generations = {};  // of a window; the filter's own choice if none
+  std::string table = {};  // settings of a table that is larger than this takes on average
+  std::optional<unsigned> generations = {};  // for a window; none: the filter's choice
 
   // What it will be.
-  std::string settings = {};  // all parameters, but for the error that it was planned for
-  std::uint64_t holds = 0;    // keys: of the set or window; of one that forgets, its mean distance
+  std::string settings = {};  // all parameters except the error that it was planned for
+  std::uint64_t holds = 0;    // keys of the set or window; if it forgets, the mean distance
   std::uint64_t bytes = 0;    // of the filter
   double bits_per_key = 0;
-  double fpr = 0, fnr = 0;  // fnr: of a repeat as far away as can be asked for
+  double fpr = 0, fnr = 0;  // fnr: of a repeat at the largest distance that can be asked for
   double slack = 0, npws = 0;
   double lines = 0;
   std::optional<double> over_bound =
-      {};  // bits a key over the lower bound's; none where there is none
+      {};  // bits per key above the theoretical minimum; none if no minimum is known
 
   std::string why_not = {};  // empty if it is feasible
   bool feasible() const noexcept { return why_not.empty(); }
 
   std::string filter_text() const;       // for make_filter, without a window
-  Wish wish() const;                     // for the same
-  Window::Params window_params() const;  // with one
+  Wish wish() const;                     // for make_filter, too
+  Window::Params window_params() const;  // with a window
   AnyFilter make() const;                // throws NoMemory
 };
 
-// A request that can be met, since one thing of it was given up, or as few as will do.
+// A request that can be met: one field is relaxed, or as few as necessary.
 struct NearRequest {
   std::string field;  // of the request: "memory"
   std::string value;  // "9.3MiB": as a person writes it
   PlanRequest request;
-  std::string also = {};  // "`slack` 0.09": more fields, where one alone will not do
+  std::string also = {};  // "`slack` 0.09": more fields, if relaxing one is not enough
 };
 
 struct Planning {
   PlanRequest request;
-  std::vector<Plan> candidates = {};  // first those that are feasible, the chosen one in front
+  std::vector<Plan> candidates = {};  // the chosen one first, then the other feasible ones
   std::optional<std::size_t> chosen = {};
-  std::string reason = {};                // of the choice, or why there is none: a sentence
-  std::string assumed = {};               // what was not said and had to be assumed; may be empty
+  std::string reason = {};                // why it was chosen, or why there is none: a sentence
+  std::string assumed = {};               // assumptions about what was not given; may be empty
   std::vector<NearRequest> nearest = {};  // if nothing is feasible
 
   // Throws BadParameters, with the reason, when there is none.
@@ -90,38 +90,38 @@ struct Planning {
   }
 };
 
-// `choice`: only the chosen one matters, and others need not be listed.
+// `choice`: only the chosen plan is needed; the others need not be listed.
 enum class PlanScope : std::uint8_t { all, choice };
 
 // Throws BadParameters for requests that make no sense.
 Planning plan(const PlanRequest& request, PlanScope scope = PlanScope::all);
 
-// The same, remembered: the last kPlansKept requests of the process are answered without planning and
-// without a copy. For hosts that plan on a thread that must not wait. Any thread may call it: the
-// lock is held only to look up and to keep, never while planning.
+// The same with a cache: the last kPlansKept requests of the process are answered without planning
+// or copying. For hosts that plan on a thread that must not wait. Any thread may call it: the lock
+// is held only to look up and to store, never while planning.
 inline constexpr std::size_t kPlansKept = 64;
 std::shared_ptr<const Planning> planned(const PlanRequest& request,
                                         PlanScope scope = PlanScope::all);
 
-// All that the chosen plan promises, as a request. There must be one.
+// All that the chosen plan promises, as a request. There must be a chosen plan.
 PlanRequest promised(const Planning& planning);
 
-// What the command takes beside its filter: buffers for records and the chunks in which state is
-// saved; and with its code and libraries. The same on every run, or a state file would not be found
-// to agree.
+// What the command takes beside its filter: kBufferBytes for record buffers and the chunks in which
+// state is saved; kProcessBytes also includes code and libraries. They are constant, because a
+// state file works only with the same plan.
 inline constexpr std::uint64_t kBufferBytes = std::uint64_t{2} << 20;
 inline constexpr std::uint64_t kProcessBytes = std::uint64_t{8} << 20;
-// Memory alone is what the whole process may take. Where it is known what to remember, memory is a
-// limit for that, and the process has its buffers in it.
+// If only memory is given, it is a limit for the whole process. If a window or a number of keys is
+// given as well, it is a limit for the filter and the buffers.
 inline std::uint64_t beside_in_command(const PlanRequest& request) noexcept {
   return request.window || request.expect ? kBufferBytes : kProcessBytes;
 }
-// With memory alone: no less than so much for the filter, and no more in all.
+// If only memory is given: the least for the filter, and the most in all.
 inline constexpr std::uint64_t kLeastFilterBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMostMemory = std::uint64_t{32} << 40;
 
-// Where a window of deliveries loses more than this share of what is new, little is delivered, so
-// little ages: it may stop for good.
+// If a window of deliveries loses more than this share of new keys, few keys are delivered, so the
+// window hardly ages and may stop forever.
 inline constexpr double kMostDeliveredFpr = 0.1;
 
 }  // namespace sluice

@@ -1,8 +1,7 @@
 // A copy of a filter, with memory of its own: for a fork of a stream, a replica, a what-if.
 //
-// It goes through the snapshot's own fields and payload, so that whatever a snapshot carries over a
-// clone has too, and nothing else. Tables go from one filter to the other without a second copy in
-// between.
+// It uses the snapshot's fields and payload, so a clone has exactly what a snapshot would restore.
+// Tables are copied directly from one filter to the other.
 #pragma once
 
 #include "sluice/base/memory_resource.hpp"
@@ -10,7 +9,7 @@
 
 namespace sluice {
 
-// Throws NoMemory when the memory for it cannot be had.
+// Throws NoMemory.
 AnyFilter clone(const AnyFilter& filter, MemoryResource& memory = default_memory());
 
 }  // namespace sluice

@@ -1,16 +1,17 @@
-// What changed between two snapshots of one filter, as bytes: so that a site sends what is new and
-// not all that it remembers. Applied to the older snapshot it gives the newer one, byte for byte.
+// What changed between two snapshots of one filter, as bytes, so that a site sends only what is
+// new. Applied to the older snapshot it gives the newer one, byte for byte.
 //
 // Source   Guo et al., §4: the XOR against the last version sent, compressed.
 // Differs  Any filter's payload, in chunks of 1 MiB, each in the coding that makes it smallest
-//          (delta_coding.hpp); versions are known by their final checksums, so that a delta against
-//          another version (a gap) and one that was applied before (a repeat) are told apart.
+//          (delta_coding.hpp); versions are identified by their final checksums, which tells a
+//          delta against another version (a gap) from one that was applied before (a repeat).
 //
-// A delta against nothing is the whole snapshot, compressed. Either is versioned and checksummed
-// (docs/format.md) and carries the snapshot's header, secret included: keep it as you keep a state.
+// A delta against nothing is the whole snapshot, compressed. Every delta is versioned and
+// checksummed (docs/format.md) and carries the snapshot's header, secret included: protect it like
+// a state file.
 //
-// Both ways stream: a few chunks are in memory, never a filter. Bytes are hostile, as in
-// snapshot.hpp.
+// Making and applying a delta both stream: they hold a few chunks in memory, never a filter. Input
+// bytes are treated as hostile, as in snapshot.hpp.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 
 namespace sluice {
 
-// Bytes that can be read at any place: a file, or memory.
+// Bytes with random access: a file, or memory.
 class StoredBytes {
  public:
   virtual ~StoredBytes() = default;
@@ -64,17 +65,18 @@ struct DeltaSizes {
   std::uint64_t delta_bytes = 0;
 };
 
-// `old_one` may be null: the whole of `new_one`. Throws BadParameters when they are not two
-// versions of one filter (kind, hash, secret and labels; what else a header says may have grown)
-// and CorruptSnapshot, naming it, when one of them is no whole snapshot.
+// `old_one` may be null: then the delta is all of `new_one`. Throws BadParameters when they are not
+// two versions of one filter (kind, hash, secret and labels must be equal; other header fields may
+// differ by growth), and CorruptSnapshot, naming the input, when one of them is not a complete
+// snapshot.
 DeltaSizes write_delta(const StoredBytes* old_one, const StoredBytes& new_one, Encoder& to);
 
-// Writes the snapshot that `delta` leads to from `old_one`, null for a delta against nothing. What
-// was written is good only when this returns. Throws DeltaGap, DeltaRepeat, BadParameters when
-// `old_one` is missing or one too many, and CorruptSnapshot, naming it, when one is damaged.
+// Writes the snapshot that `delta` makes of `old_one` (null for a delta against nothing). The
+// output is valid only when this returns. Throws DeltaGap, DeltaRepeat, BadParameters when
+// `old_one` is missing or must be null, and CorruptSnapshot, naming the input, when one is damaged.
 DeltaSizes apply_delta(const StoredBytes* old_one, const StoredBytes& delta, Encoder& to);
 
-// Whether it begins as a delta does.
+// Whether the bytes begin like a delta.
 bool is_delta(const StoredBytes& bytes);
 
 }  // namespace sluice

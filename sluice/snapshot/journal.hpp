@@ -1,18 +1,18 @@
 // A journal: what was judged since the last snapshot, so that a state is durable at every batch and
 // not only when a filter is written as a whole.
 //
-// State = snapshot + journal. Each record holds digests, their times where there are any, and the
+// State = snapshot + journal. Each record holds digests, their times if they have any, and the
 // named sections of that moment (source offsets, lengths of outputs, ...). Recovery loads the
-// snapshot and gives the records' events, in order, to the verb that they went through before.
+// snapshot and replays the records' events, in order, through the same operation as before.
 //
 // Bounded   At most 40 bytes per event, also when every event is a record of its own: 29 bytes
 //           without and 37 with a time, plus its sections.
-// Durable   Bytes in, bytes out: whoever writes them to a file syncs it and cuts it back.
-// Torn      A record that was not written to its end is dropped, and JournalEnd says so. A cut, zeros
-//           where data should be, or one damaged record at the very end count as torn. Damage with
-//           whole bytes behind it is reported: CorruptSnapshot.
+// Durable   Bytes in, bytes out: the caller that writes them to a file also syncs and truncates it.
+// Torn      An incomplete last record is dropped, and JournalEnd says so. A truncated end, zeros in
+//           place of data, or one damaged record at the very end count as torn. Damage followed by
+//           intact bytes is an error: CorruptSnapshot.
 // Tied      A journal names the snapshot that it continues by its identity, and each checksum is
-//           seeded with the one before it: no record can be lost in the middle or change places.
+//           seeded with the one before it: a record that is missing or moved is detected.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@
 
 namespace sluice {
 
-// The journal continues another snapshot than the one that it was to be read after.
+// The journal continues another snapshot than the given one.
 class JournalGap : public BadParameters {
  public:
   using BadParameters::BadParameters;
@@ -38,29 +38,30 @@ class JournalGap : public BadParameters {
 struct JournalRecord {
   std::span<const Digest> digests;
   std::span<const Nanoseconds> times;  // one per digest, or none at all
-  Sections sections;                   // those that the reader understands
+  Sections sections;                   // those that the reader knows
 };
 
-// How far a journal goes: where to cut it and to write on.
+// Where a journal ends: where to truncate it and continue writing.
 struct JournalEnd {
-  std::uint64_t bytes = 0;     // up to the end of the last whole record; 0: not even a head
+  std::uint64_t bytes = 0;     // up to the end of the last complete record; 0: not even a head
   std::uint64_t checksum = 0;  // of that record
   std::uint64_t records = 0;
   std::uint64_t events = 0;
-  std::uint64_t torn_bytes = 0;  // behind `bytes`: to be cut off
+  std::uint64_t torn_bytes = 0;  // after `bytes`: to be cut off
 };
 
 class JournalWriter {
  public:
-  // Of a new journal: writes its head. `identity` is that of the snapshot (Snapshot::identity).
+  // Starts a new journal: writes its head. `identity` is that of the snapshot (Snapshot::identity).
   JournalWriter(std::uint64_t identity, Encoder& to);
-  // Goes on where read_journal ended, which was not at 0. What is torn must have been cut off.
+  // Continues where read_journal ended, which must not be at 0. Torn bytes must have been cut off.
   explicit JournalWriter(const JournalEnd& end) : end_(end) { end_.torn_bytes = 0; }
 
-  // Writes one record, or several where there are more than 65,536 events; the sections stand in the
-  // last. `times` is empty or as long as `digests`. Throws BadParameters, before anything is
-  // written, when the sections are more than a record holds or the times are of another number, and whatever `to` throws: what was
-  // written then is torn, and nothing may be appended behind it.
+  // Writes one record, or several if there are more than 65,536 events; the last one has the
+  // sections. `times` is empty or as long as `digests`. Throws BadParameters, before anything is
+  // written, when the sections are more than a record holds or `times` has another length. Also
+  // throws what `to` throws: the bytes written so far are then torn, and nothing may be appended
+  // after them.
   void append(std::span<const Digest> digests, std::span<const Nanoseconds> times,
               const Sections& sections, Encoder& to);
 
@@ -74,18 +75,18 @@ class JournalWriter {
 };
 
 // Reads a journal and calls `apply` for each whole record, in order. Throws JournalGap when it
-// continues another snapshot, CorruptSnapshot when it is damaged before its end or has a section
-// that must be understood and is not, and whatever `apply` throws. A record is held in memory as a
-// whole, never more than the journal brings.
+// continues another snapshot, CorruptSnapshot when it is damaged before its end or has a required
+// section that the reader does not know, and what `apply` throws. It holds one record in memory,
+// and never reserves more than the journal has.
 JournalEnd read_journal(Decoder& from, std::uint64_t identity,
                         const std::function<void(const JournalRecord&)>& apply,
                         const Understands& understands = understands_nothing);
 
-// Whether a new snapshot pays: it costs as much writing as it has bytes. Made when the journal has
-// as many, all that is ever written is at most twice the events' own bytes and the snapshots of a
-// growing filter, and recovery reads at most twice the snapshot.
+// Whether it is time for a new snapshot: when the journal is as large as the snapshot. Then all
+// that is ever written is at most twice the events' own bytes, plus the snapshots of a growing
+// filter, and recovery reads at most twice the size of the snapshot.
 constexpr bool compaction_pays(std::uint64_t journal_bytes, std::uint64_t snapshot_bytes) noexcept {
-  constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;  // less is read back in no time
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;  // less is read back quickly
   return journal_bytes >= std::max(snapshot_bytes, kLeast);
 }
 

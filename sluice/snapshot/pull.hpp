@@ -1,12 +1,12 @@
-// A snapshot pulled out of a filter piece by piece: for hosts that send or save in steps of their
-// own, and cannot wait until a filter of gigabytes is written.
+// A snapshot pulled out of a filter piece by piece: for hosts that send or save in small steps, and
+// cannot wait until gigabytes are written.
 //
 //   SnapshotPull pull(hasher, filter);
 //   reserve(pull.size());
 //   while (const std::size_t count = pull.next(buffer)) send(buffer, count);
 //
-// Nothing is copied whole: a call makes the bytes that it is asked for. A position can be kept and
-// resumed later, by another SnapshotPull too, as long as the filter has not changed.
+// Each call makes only the bytes that it is asked for; the filter is never copied. A position can
+// be kept and resumed later, also by another SnapshotPull, as long as the filter has not changed.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class SnapshotPull {
  public:
   struct Position {
     std::uint64_t offset = 0;    // of the next byte in the snapshot
-    std::uint64_t checksum = 0;  // of the last whole chunk before it, or of the header
+    std::uint64_t checksum = 0;  // of the last complete chunk before it, or of the header
   };
 
   // `filter` and `sections` must outlive this, and must not change until it is done. Throws
@@ -33,14 +33,15 @@ class SnapshotPull {
   SnapshotPull& operator=(SnapshotPull&&) noexcept;
   ~SnapshotPull();
 
-  // Of the whole snapshot, in bytes.
+  // Size of the whole snapshot, in bytes.
   std::uint64_t size() const noexcept;
-  // Fills `out` as far as there are bytes, and returns how many; 0 at the end. A call costs one pass
-  // over the filter's list of tables and the making of the bytes. Pieces of 1 MiB are a good size.
+  // Fills `out` with the next bytes and returns how many; 0 at the end. A call costs one pass over
+  // the filter's list of tables, plus the bytes themselves. 1 MiB is a good size for `out`.
   std::size_t next(std::span<std::byte> out);
 
   Position position() const noexcept;
-  // Of a pull of the same filter, unchanged. Throws BadParameters when there is no such position.
+  // Continues at a position of another pull of the same, unchanged filter. Throws BadParameters
+  // when there is no such position.
   void resume(const Position& position);
 
  private:

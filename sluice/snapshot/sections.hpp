@@ -1,5 +1,5 @@
-// Named sections: what else has to be durable together with a filter, in the same record. Offsets
-// of a source, lengths of outputs, claims and an audit travel so, in snapshots and in journals.
+// Named sections: other data that must be durable together with a filter, in the same record:
+// offsets of a source, lengths of outputs, claims, an audit. Snapshots and journals both have them.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,15 @@ namespace sluice {
 
 struct Section {
   std::string name;  // 1 to 64 bytes
-  // A reader that does not know the name must refuse the whole; else it may skip the section.
+  // True: a reader that does not know the name must refuse the whole; false: it may skip the
+  // section.
   bool must_understand = true;
   std::vector<std::byte> bytes;
 
   friend bool operator==(const Section&, const Section&) = default;
 };
 
-// At most 64, of different names, in an order that counts.
+// At most 64, with different names; their order matters.
 using Sections = std::vector<Section>;
 
 // Whether a reader knows what a section of this name means.
@@ -48,7 +49,7 @@ void encode_section_table(const Sections& sections, Encoder& to);
 std::vector<SectionEntry> decode_section_table(Decoder& from);
 // Reads the bytes of all, which come next. A section that the reader does not understand is
 // refused with CorruptSnapshot when it must be understood. Otherwise it is skipped and not handed
-// out: it belongs to the moment that it was written at, and must not be written again later.
+// out: it describes the moment of its writing, and must not be written again later.
 Sections decode_sections(const std::vector<SectionEntry>& table, Decoder& from,
                          const Understands& understands);
 // Throws CorruptSnapshot as decode_sections would, before anything is read.

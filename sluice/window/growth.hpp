@@ -1,18 +1,19 @@
-// Growth on bursts: a window filter that is as full as its plan allows gets a successor, sized to
-// the present rate, that takes the keys from then on. All are asked. One whose generations have all
-// left the window is freed, and a successor that turned out too large is followed by a smaller one.
+// Growth on bursts: a window filter that is as full as its plan allows gets a successor, sized for
+// the present rate, which takes the new keys. All these filters (*stages*) are asked. A stage whose
+// generations have all left the window is freed, and a successor that turns out too large is
+// followed by a smaller one.
 //
 // Source   Koloniari et al. 2011, §5, for any window filter; by density or by cardinality.
-// Memory   Stages are made for a key that is about to be written, and where they cannot be had, that key
-//          is not judged. So a stream that comes again when there is memory leaves the same bytes as
-//          one that always had it.
-//          With a limit (Plan::memory) a stage is made as large as fits. Where that is too small to
-//          be worth it, there is no memory until older stages have left the window.
+// Memory   A stage is made just before a key is written to it; if there is no memory for it, that
+//          key is not judged. So a stream that is resumed when there is memory leaves the same
+//          bytes as one that always had enough. With a limit (Plan::memory) a stage is made as
+//          large as fits. If that is too small to be useful, there is no room until older stages
+//          have left the window.
 // Differs  The paper's stages share hash functions and size, and its error bound breaks in a burst
 //          (a five-fold burst against .05 gives .14 to .16). Here the error is a budget: a new
-//          stage may err at most at half of what the live ones leave of it, so their sum stays
-//          below the target. Where no filter is as good as that, the stage is as good as it can be
-//          and stats() say so: no stream stops for it.
+//          stage gets at most half of what the live stages leave of it, so their sum stays below
+//          the target. If no filter has so small an error, the stage gets the smallest possible,
+//          stats() reports it, and the stream goes on.
 #pragma once
 
 #include <functional>
@@ -29,17 +30,17 @@ class Growth {
     density = 1,      // as many keys are live as were planned for: room comes back as they age
     cardinality = 2,  // as many keys were written: a stage never gets its room back
   };
-  // Makes a stage for so many keys a window, erring at most so often.
+  // Makes a stage for a number of keys per window and a maximum error.
   using Make = std::function<AnyFilter(std::uint64_t keys, double fpr, MemoryResource& memory)>;
 
   struct Plan {
-    std::uint64_t keys = 0;  // the first stage's, and what a quiet stream comes back to
+    std::uint64_t keys = 0;  // of the first stage; a quiet stream returns to this size
     double fpr = 0;          // of all stages together
-    // Whether successors are to be expected: the first stage then takes half of the error budget,
-    // and all of it otherwise.
+    // True: successors are expected, and the first stage takes half of the error budget; false: it
+    // takes all of it.
     bool may_grow = true;
     By by = By::density;
-    std::uint64_t memory = 0;  // bytes of all stages together; 0: what the resource has
+    std::uint64_t memory = 0;  // limit in bytes for all stages; 0: that of the resource
 
     double first_fpr() const noexcept { return may_grow ? fpr / 2 : fpr; }
   };
@@ -50,36 +51,37 @@ class Growth {
   Growth(Make make, const Plan& plan, MemoryResource& memory = default_memory())
       : Growth(std::make_shared<const Make>(std::move(make)), plan, memory) {}
   void start();
-  // Forgets everything. Unlike start() it cannot fail: where a small stage cannot be had, the
-  // newest is cleared and kept, until the next key asks for the small one again.
+  // Forgets everything. Unlike start() it cannot fail: if there is no memory for a small stage, the
+  // newest is cleared and kept until the next key, which tries again.
   void start_again() noexcept;
-  // After more generations than a window has: nothing is left. Filters whose rotation touches no
-  // table are kept, since clearing takes longer; those in bits are cleared.
+  // Call it when more generations have passed than a window has: nothing is left. Filters whose
+  // rotation touches no table are rotated, which is faster than clearing; filters of bits are
+  // cleared.
   void expire();
-  // The same, as new: what was counted is forgotten too.
+  // The same, but resets the counts too: as new.
   void clear() noexcept;
 
   // As in window_contract.hpp, but never full: less than all with budget left means that there is
   // no memory for a successor.
   std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
                     std::uint64_t& budget, Anchor anchor);
-  // Nothing is returned when there is no memory for a successor.
+  // Returns nothing when there is no memory for a successor.
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor);
-  // As it will be so many generations later.
+  // As it will answer `later` generations from now.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later = 0) const;
   void rotate();
-  // Where anchors restart or clocks are corrected, a key may have a trace in several stages: all
-  // are told. Only where every stage can.
+  // If anchors restart or clocks are corrected, a key may have traces in several stages: forget is
+  // called on all. Only if every stage can forget.
   bool can_forget() const noexcept;
   bool forget(const Digest& digest) noexcept;
   unsigned generations() const { return stages_.back().filter.generations(); }
   std::uint64_t live_keys() const;
-  // No successor is made for more.
+  // The most keys that a successor is made for.
   std::uint64_t most_keys_of_next() const;
-  // What it takes beside its first stage, as long as there is no other.
+  // Memory beside the first stage, while there is no other stage.
   static constexpr std::uint64_t own_bytes() noexcept { return sizeof(Growth) + sizeof(Stage); }
-  // Of all stages together.
+  // For all stages together.
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept {
     return taken_by(stages_) + older_bytes() + newest().bytes();
@@ -90,13 +92,13 @@ class Growth {
   std::uint64_t growths() const noexcept { return growths_; }
   std::size_t stage_count() const noexcept { return stages_.size(); }
   const AnyFilter& newest() const { return stages_.back().filter; }
-  // Oldest first. changes() tells whether they are still those of before.
+  // Oldest first. changes() differs if stages were made or freed in between.
   const AnyFilter& stage(std::size_t i) const { return stages_[i].filter; }
   std::uint64_t changes() const noexcept { return changes_; }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  // Instead of start(). Throws CorruptSnapshot.
+  // Used instead of start(). Throws CorruptSnapshot.
   void decode(Decoder& header, Decoder& payload);
 
  private:
@@ -105,7 +107,7 @@ class Growth {
     std::uint64_t written = 0;  // since it was made
   };
 
-  // Generations that a new start may be late by and still be the same.
+  // A new start may be late by up to this many generations without a difference.
   static constexpr std::uint32_t kMostOwed = 1u << 16;
 
   double share_left() const;
@@ -113,7 +115,7 @@ class Growth {
   void keep_newest() noexcept;
   void count_older() noexcept { older_bytes_ = sum_of_older(); }
   std::uint64_t sum_of_older() const noexcept;
-  // Shards start their threads when they are asked, which takes memory.
+  // Shards start their threads on the first call, which takes memory.
   std::uint64_t older_bytes() const noexcept {
     return newest().kind() == FilterKind::sharded_window ? sum_of_older() : older_bytes_;
   }
@@ -128,23 +130,23 @@ class Growth {
            std::span<Verdict> verdicts, unsigned later = 0) const;
   std::size_t admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,
                                std::uint64_t& budget, Anchor anchor);
-  static constexpr std::size_t kTogether = 512;  // keys asked for before any is written
+  static constexpr std::size_t kTogether = 512;  // keys looked up before any is written
   std::size_t admit_part(std::span<const Digest> digests, std::span<Verdict> verdicts,
                          std::uint64_t& budget, Anchor anchor);
   std::uint64_t room(const Stage& stage) const;
 
-  std::shared_ptr<const Make> make_;  // windows that are made alike share it
+  std::shared_ptr<const Make> make_;  // shared by windows with the same parameters
   Plan plan_;
   std::uint64_t growths_ = 0;
   std::uint64_t changes_ = 0;  // stages made and freed
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
-  // Before the next key is written: a smaller successor for so many keys, if not 0.
+  // If not 0: before the next key is written, make a smaller successor for this many keys.
   std::uint64_t successor_keys_ = 0;
-  // Or a new start, so many generations ago, that there was no memory for. Nothing is live.
+  // Or a new start that there was no memory for, this many generations ago. Nothing is live.
   std::optional<std::uint32_t> afresh_ = {};
   Vector<Stage> stages_;           // oldest first; the last takes the keys
-  std::uint64_t older_bytes_ = 0;  // of all but the last, which only a rotation can change
+  std::uint64_t older_bytes_ = 0;  // of all but the last; only a rotation can change it
 };
 
 }  // namespace sluice

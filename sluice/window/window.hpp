@@ -2,13 +2,13 @@
 //
 //   count     the last n deliveries. A generation ends after every n / generations keys written;
 //             with `refreshed`, after as many arrivals, and the window is the last n arrivals.
-//   time      the last t. A generation is one tick of t / generations. A key whose age is below t
-//             is inside, one of age t + slack or more is outside; between them either. A record
-//             that comes late, but inside the window, is written at its own age.
-//   landmark  since the last whole hour or day: one generation, nothing older counts.
+//   time      the last t. A generation is one tick of t / generations. A key younger than t is
+//             inside the window, one of age t + slack or more is outside; in between it may be
+//             either. A record that comes late, but inside the window, is written at its own age.
+//   landmark  since the last full hour or day: one generation, nothing older counts.
 //
-// Ageing is the filter's (rotate), growing is Growth's; this is the pacer that drives both, and the
-// clock. Nothing here reads a clock: times come in with the records.
+// The filter ages its keys (rotate) and Growth adds stages; this class decides when, and has the
+// event clock. It reads no system clock: times come with the records.
 #pragma once
 
 #include <functional>
@@ -30,13 +30,13 @@ class Window {
   static constexpr FilterKind kKind = FilterKind::window;
   static constexpr std::uint16_t kVersion = 1;
   static constexpr FilterPromises kPromises{.fixed_memory = false};
-  // What a time window without a known rate starts with; after a list, a few times as many keys as
-  // that can hold. Both grow.
+  // Keys that a time window without a known rate is made for at first; after a short list, a few
+  // times as many as a list can hold. Both grow.
   static constexpr std::uint64_t kFirstKeys = std::uint64_t{1} << 16;
   static constexpr std::uint64_t kKeysAfterList = std::uint64_t{1} << 10;
   static constexpr std::size_t kMostFilterText = 4096;
-  // A window whose table takes more than this gets it when it is made: so much is not asked for in
-  // the middle of a stream, nor by a state of a few hundred bytes.
+  // A window whose table takes more than this starts with the table: a large block is not requested
+  // in the middle of a stream, nor by loading a state of a few hundred bytes.
   static constexpr std::uint64_t kMostListedPlan = std::uint64_t{256} << 20;
 
   struct Params {
@@ -44,44 +44,46 @@ class Window {
     Anchor anchor = Anchor::delivered;
     std::string filter = "cohort";  // name and settings of the stages
     double fpr = 1e-6;
-    // By time: keys expected in a window; it grows when there are more.
+    // Time windows: keys expected in a window; it grows if there are more.
     std::optional<std::uint64_t> keys = {};
-    std::optional<unsigned> generations = {};  // by default the filter's own choice
+    std::optional<unsigned> generations = {};  // none: the filter's choice
     // Nanoseconds: a time further ahead of the latest is not believed until a second one agrees
     // (clock.hpp). By default every time is believed.
     std::optional<std::uint64_t> max_ahead = {};
-    // Bytes that it may take, growth included; by default as many as its resource has.
+    // Limit in bytes, growth included; none: the limit of its resource.
     std::optional<std::uint64_t> memory = {};
     Growth::By growth = Growth::By::density;
-    // Starts as a short list of exact keys, and gets its table when that is the smaller of the two.
+    // It starts as a short list of exact keys, and gets its table when the table is smaller.
     bool listed = false;
 
     Settings settings() const;
     friend bool operator==(const Params&, const Params&) = default;
   };
 
-  // Throws BadParameters, also when the filter is no window filter.
+  // Throws BadParameters, also when the filter is not a window filter.
   static Window make(const Params& params, MemoryResource& memory = default_memory());
 
-  // What make() would make, without making it: of a window that may grow, its first stage, and
-  // an error with what is kept for those that follow. Throws BadParameters.
+  // Describes what make() would make, without making it. For a window that may grow: its first
+  // stage, with an error that includes the share reserved for later stages. Throws BadParameters.
   static Forecast forecast(const Params& params, bool brief = false);  // brief: Wish::brief
 
-  // Judges records with their times, in order: verdicts[i], or late[i] for a record whose time is a
-  // window or more behind now: that is neither asked nor remembered, and its verdict is `distinct`.
-  // So is that of a record whose time is not believed (Params::max_ahead), since nobody knows how old
-  // its key is; it is remembered now, and at its own time as soon as a second record agrees.
-  // Count windows look at no time. Throws BadParameters when the spans differ in length. Returns how
-  // many records were judged: all, unless there is no memory for more keys. Then the others are as if
-  // they had not come yet, but that time may have passed up to the first of them.
+  // Judges records with their times, in order. Sets verdicts[i], and late[i] if the time of record
+  // i is a window or more behind now: a late record is neither judged nor remembered, and its
+  // verdict is `distinct`. A record whose time is not believed (Params::max_ahead) is `distinct`,
+  // too, since the age of its key is unknown; it is remembered as of now, and at its own time as
+  // soon as a second record agrees. Count windows ignore times. Throws BadParameters when the spans
+  // differ in length. Returns how many records were judged: all, unless there is no memory for more
+  // keys. Then the rest are as if they had not come yet, except that the clock may have advanced up
+  // to the first of them.
   [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
                                   std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
                                   std::span<bool> late);
 
-  // For whoever knows more than the filter: asked of every record of the batch, by its place and in
-  // order, whose key the filter takes for a duplicate, before that is written anew; what it says is
-  // the verdict. It may look at the window. Not asked of records that come after their generation:
-  // there the filter judges. One key at a time, so that batches make no difference.
+  // A second opinion on duplicates. It is called, in order, with the index of each record of the
+  // batch whose key the filter takes for a duplicate, before the key is written again; its answer
+  // is the verdict. It may read the window. It is not called for records that come after their
+  // generation has ended: for them the filter's verdict stands. Keys are judged one at a time, so
+  // the cut into batches makes no difference.
   using SecondOpinion = std::function<Verdict(std::size_t)>;
   [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
                                   std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
@@ -89,15 +91,15 @@ class Window {
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts,
                       const SecondOpinion& opinion);
 
-  // What judge() would say of a record of that time, without changing anything.
+  // What judge() would say about a record with this time; changes nothing.
   Verdict peek(const Digest& digest, Nanoseconds time) const;
 
-  // The caller's own clock says `time`: the records that follow through observe() happen then. Count
-  // windows look at no time.
+  // Sets the time of the records that follow through observe(), by the caller's clock. Count
+  // windows ignore it.
   void arrive(Nanoseconds time);
 
-  // The verbs of every filter. Those of a time window happen now. One key alone throws NoMemory
-  // where a batch returns less than all.
+  // The operations of every filter; in a time window they happen now. The forms for a single key
+  // throw NoMemory where a batch returns less than all.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
@@ -105,17 +107,18 @@ class Window {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
-  // As arrive(now) and may_contain would answer, without changing anything.
+  // The answer of may_contain after arrive(now), without changing anything.
   bool may_contain(const Digest& digest, Nanoseconds now) const;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    Nanoseconds now) const;
-  // Where the stages' filter can.
+  // Only if the stages' filter can forget.
   bool can_forget() const noexcept;
   bool forget(const Digest& digest) noexcept;
 
   // Whether its keys are still in a short list: verdicts are then exact, without slack.
   bool listed() const noexcept { return growth_ == nullptr; }
-  // Makes the table now, for whoever needs to look at it. Throws NoMemory, and is then as before.
+  // Makes the table now, for a caller that needs to read it. Throws NoMemory; nothing has changed
+  // then.
   void make_table();
 
   const Params& params() const noexcept { return blueprint_->params; }
@@ -123,21 +126,21 @@ class Window {
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept;
   MemoryResource& memory() const noexcept { return list_.memory(); }
-  // There is none while it is listed().
+  // Must not be called while listed().
   const Growth& growth() const noexcept { return *growth_; }
   std::uint64_t growths() const noexcept { return listed() ? 0 : growth_->growths(); }
-  // The filter of its table, or of the one that it will get, and all parameters of that.
+  // The filter of its table, or of the table that it will get, and all its parameters.
   std::string_view filter_name() const noexcept;
   Settings filter_settings() const;
   const EventClock& clock() const noexcept { return clock_; }
   unsigned generations() const noexcept { return *params().generations; }
-  // Of a generation, and of that what has passed when a record of `time` comes: keys of a count
-  // window, which looks at no time; nanoseconds of the others.
+  // The size of a generation, and how much of it has passed at `time`. Count windows: in keys,
+  // `time` is ignored; others: in nanoseconds.
   std::uint64_t generation_size() const noexcept { return blueprint_->generation_size; }
   std::uint64_t position(Nanoseconds time) const;
-  // The farthest past the window that a key may still be remembered, as a share of it.
+  // How far past the window a key may still be remembered, as a share of the window.
   double slack() const;
-  // The expected share of such keys at their most, just before a generation ends.
+  // The peak share of expired keys still remembered, just before a generation ends (NPWS).
   double npws() const;
 
   void encode_header(Encoder& to) const;
@@ -146,11 +149,11 @@ class Window {
                        MemoryResource& memory = default_memory());
 
  private:
-  // What windows that are made alike have in common.
+  // What windows with the same parameters share.
   struct Blueprint {
-    Params params;  // with its generations
+    Params params;  // with the generations filled in
     std::shared_ptr<const Growth::Make> make;
-    bool generations_asked;  // or the filter chose
+    bool generations_asked;  // false: the filter chose
     Growth::Plan plan;
     ClockLimits limits;
     std::uint64_t generation_size;
@@ -184,7 +187,7 @@ class Window {
   std::int64_t tick_of(Nanoseconds time) const;
   void set_tick(std::int64_t tick) noexcept { tick_ = tick; }
 
-  // While it is a list (window_list.cpp).
+  // For the time as a list (window_list.cpp).
   void age_list(bool first, Nanoseconds before) noexcept;
   ShortList::Stamp oldest(Nanoseconds now) const noexcept;
   std::optional<std::size_t> find_listed(const Digest& digest, Nanoseconds now) const noexcept;
@@ -208,8 +211,8 @@ class Window {
   };
 
   std::shared_ptr<const Blueprint> blueprint_;
-  ShortList list_;  // with the time of each key, or its number among those that were written
-  // None while it is a list. Behind a pointer so that a list takes no room for it.
+  ShortList list_;  // stamps: the time of each key, or its number in the order of writing
+  // Null while it is a list. A pointer, so that a list takes no memory for it.
   std::unique_ptr<Growth, Delete> growth_;
   EventClock clock_;
   // The key of the last record whose time was not believed.

@@ -104,9 +104,9 @@ load helper
   sluice dedup --seed 3 --audit 1/1 --audit-memory 16MiB --stats json input >out 2>err
   stat_of '.audit | .doublings == 0 and .keys > 30000' | grep -qx true
   refused 2 dedup --audit-memory 1MiB /dev/null
-  says "--audit-memory goes with --audit"
+  says "--audit-memory needs --audit"
   refused 2 dedup --audit-ghosts 1M /dev/null
-  says "--audit-ghosts goes with --audit"
+  says "--audit-ghosts needs --audit"
   refused 2 dedup --audit 1/8 --audit-memory 1KiB /dev/null
   says "--audit-memory 1KiB" "4 KiB"
   refused 2 dedup --audit 1/8 --audit-ghosts 2G /dev/null

@@ -205,9 +205,9 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   refused 2 compare --stream zipf input
   says "'input'" "give one of them"
   refused 2 compare --records 10 input
-  says "--records goes with --stream"
+  says "--records needs --stream"
   refused 2 compare --distinct 10% input
-  says "--distinct goes with --stream"
+  says "--distinct needs --stream"
   refused 2 compare --stream normal
   says "uniform, zipf, power or bursty"
   refused 2 compare --stream zipf --distinct 0
@@ -221,9 +221,9 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   refused 2 compare --key 1 --window 10m --event-time 2 --memory 1MiB input
   says "--rate"
   refused 2 compare --key 1 --event-time 2 input
-  says "--event-time goes with a window of time"
+  says "--event-time needs a window of time"
   refused 2 compare --window 10 --rate 1k/s input
-  says "--rate goes with a window of time"
+  says "--rate needs a window of time"
   refused 2 compare --stream zipf --window 10m --rate 50
   says "--rate '50' is no rate"
   refused 2 compare --stream zipf --window 10m --rate 0/s
@@ -231,7 +231,7 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   refused 2 compare --stream zipf --window 10m --event-time 2
   says "--event-time"
   refused 2 compare --time-format ms input
-  says "--time-format goes with --event-time"
+  says "--time-format needs --event-time"
   refused 2 compare --delimiter , input
   says "--delimiter"
   refused 2 compare --stream zipf --window 10m --memory 1KiB --filter cohort

@@ -30,6 +30,39 @@ load helper
   says --max-record
 }
 
+@test "usage errors say what is wrong and what would be right" {
+  refused 2 no-such-command
+  says "there is no command 'no-such-command': choose from dedup, generate," "; see sluice --help"
+  refused 2 dedup --no-such-flag=3 --other
+  says "sluice dedup: error: there is no flag --no-such-flag; see sluice dedup --help"
+  refused 2 --json dedup
+  says "--json must come after the command 'dedup', not before it"
+  refused 2 filters x
+  says "the argument 'x' is one too many; see sluice filters --help"
+  refused 2 dedup --fpr
+  says "--fpr needs a value: --fpr P;"
+  refused 2 dedup -o a -o b
+  says "--output is given 2 times: give it once;"
+  refused 2 dedup --csv=abc
+  says "--csv takes no value;"
+  refused 2 dedup --output=
+  says "--output has an empty value: give one, or leave the flag out;"
+  refused 2 inspect ""
+  says "a file has an empty name;"
+  refused 2 inspect
+  says "no file given: inspect takes 1;"
+  refused 2 merge -o x
+  says "no file given: merge takes at least 2;"
+  refused 2 merge -o x a
+  says "1 file given: merge takes at least 2;"
+  refused 2 delta -o x a b c
+  says "3 files given: delta takes at most 2;"
+  refused 2 merge a b
+  says "--output FILE is required;"
+  refused 2 generate
+  says "'generate' must be followed by one of: clicks, lines;"
+}
+
 @test "an empty value is refused, not ignored" {
   echo a >input
   for flag in --state --output --duplicates --filter --expect --fpr --seed --delimiter; do

@@ -275,15 +275,15 @@ errors() {
     refused 2 dedup "$@" input
   }
   refuse --window 10 --cost-lost x
-  says "--cost-lost 'x' is no cost"
+  says "--cost-lost 'x' is not a cost"
   refuse --window 10 --cost-duplicate=-1
   says '--cost-duplicate' 'from 0 to 1e+12'
   refuse --window 10 --cost-lost 0 --cost-duplicate 0
   says 'both 0'
   refuse --window 10 --prior-field 1
-  says '--prior-field goes with --cost-lost'
+  says '--prior-field needs --cost-lost'
   refuse --window 10 --learn-priors
-  says '--learn-priors goes with'
+  says '--learn-priors needs'
   refuse --window 10 --cost-lost 1 --learn-priors --prior-field 1
   says 'one or the other'
   refuse --window 10 --cost-lost 1 --cost-lost-field x

@@ -18,7 +18,7 @@ constexpr ModelParameter kDynamicTakes[] = {
     {"other", "keys of a second series, for the union", Takes::number, "0", 0, kMostKeys},
     {"fill", "share of set bits: its mean as in eq. 1, or every filter's own", Takes::choice,
      "mean", 0, 0, "mean exact"},
-    {"limit", "the error at which a filter is built anew", Takes::chance, "0.05"}};
+    {"limit", "the error at which a filter is rebuilt", Takes::chance, "0.05"}};
 constexpr ModelOutput kDynamicTells[] = {
     {"filters", "s = ⌈n/c⌉"},
     {"filter_fpr", "error of one full filter (eq. 1)"},

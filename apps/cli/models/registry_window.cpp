@@ -90,7 +90,7 @@ constexpr ModelParameter kApbbfTakes[] = {
     kAgeK,
     kAgeL,
     {"block", "bits of a block", Takes::whole, "512", 8, 65536},
-    {"bits", "bits per key sets in a block, one a lane", Takes::whole, "8", 1, 64}};
+    {"bits", "bits that a key sets in a block, one per lane", Takes::whole, "8", 1, 64}};
 constexpr ModelOutput kApbbfTells[] = {
     {"fpr", "worst-case error of the block model: what is measured"},
     {"fpr_slices", "that of k·bits + l·bits slices, linear fills"},
@@ -202,7 +202,7 @@ std::vector<double> timer(const ModelArguments& in) {
   const double times = in.whole("equal") > 1 ? std::min(held, window) * 100 * table.probes : 1;
   refuse_unless(
       loads * times * table.probes <= 1e9,
-      "model 'timer' takes too long for so many keys per slice: give fewer with --n, more "
+      "model 'timer' takes too long for this many keys per slice: give fewer with --n, more "
       "--slices, or fewer times with --window");
   const unsigned equal = in.whole("equal");
   refuse_unless(equal <= table.probes, "model 'timer': --equal is more than --k");
@@ -229,7 +229,7 @@ constexpr ModelParameter kTimerStreamTakes[] = {
 constexpr ModelOutput kTimerStreamTells[] = {
     {"live", "keys in the window: Σ wp/(1 + wp)"},
     {"fpr", "of arrivals outside the window: a frequent key is mistaken repeatedly"},
-    {"fnr", "of arrivals inside it: a key that is lost is written anew when it comes"},
+    {"fnr", "of arrivals inside it: a key that is lost is written again when it comes"},
     {"fpr_once", "chance that one arrival of a key never seen is mistaken (model timer)"},
     {"fnr_any_age", "chance that a key of any age is lost (model timer)"}};
 std::vector<double> timer_stream(const ModelArguments& in) {
@@ -247,7 +247,7 @@ std::vector<double> timer_stream(const ModelArguments& in) {
   const double loads = table.slices > 1 ? 24 * std::sqrt(held) + 40 : 1;
   const double times = (equal > 1 ? held * table.probes : 1) * 200 * table.probes;
   refuse_unless(loads * times <= 1e9,
-                "model 'timer-stream' takes too long for so many keys per slice: give a shorter "
+                "model 'timer-stream' takes too long for this many keys per slice: give a shorter "
                 "--window, or more --slices");
   const TimerStreamErrors errors =
       timer_stream_errors(table, equal, {in.number("universe"), in.number("skew"), window});

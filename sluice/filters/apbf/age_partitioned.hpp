@@ -1,4 +1,4 @@
-// What apbf and apbbf have in common: all of a filter but its segments.
+// The common part of apbf and apbbf: all of a filter except its segments.
 //
 // `P` are the parameters of one of them. Beside what every filter's have (settings, from, known) it
 // has
@@ -42,7 +42,7 @@ class AgePartitioned {
     return AgePartitioned(params, memory);
   }
 
-  // The verbs of every filter: all in the present generation, nothing ages.
+  // The operations of every filter: all in the present generation, nothing ages.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
@@ -57,8 +57,8 @@ class AgePartitioned {
   double slack() const noexcept { return model::apbf_slack(params_.k, params_.l); }
   double npws() const noexcept { return model::apbf_npws(params_.k, params_.l); }
   void rotate() noexcept;
-  // With `refreshed`, a key that already stands in the present generation is not written again and
-  // takes no room.
+  // With `refreshed`, a key that was already written in the present generation is not written again
+  // and takes no room.
   std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
                     std::uint64_t& budget, Anchor anchor) noexcept;
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
@@ -73,12 +73,12 @@ class AgePartitioned {
     return memory_.taken() + stale_.taken() + taken_by(written_);
   }
   MemoryResource& memory() const noexcept { return memory_.resource(); }
-  // What stats().bytes says of such a filter, before it is made.
+  // The stats().bytes of such a filter, before it is made.
   static std::uint64_t bytes_for(const Params& params) {
     return params.table_bytes() + (params.units() + 63) / 64 * sizeof(std::uint64_t) +
            (params.k + params.l) * sizeof(std::uint64_t);
   }
-  // Units of the youngest segment that still hold what they held before it was the youngest.
+  // Units of the youngest segment that still hold their old contents.
   std::uint64_t stale_units() const noexcept { return stale_.count_ones(); }
 
   void encode_header(Encoder& to) const;
@@ -118,7 +118,7 @@ class AgePartitioned {
   Vector<std::uint64_t> written_;  // keys by generation, at the physical number of the segment
                                    // that was the youngest in it
   LineTable memory_;
-  Memory stale_;  // a bit a unit
+  Memory stale_;  // one bit per unit
 };
 
 template <class P>
@@ -132,9 +132,10 @@ void AgePartitioned<P>::sweep(std::uint64_t until_word) noexcept {
   }
 }
 
-// Keys empty most units on their way. What they leave is swept in the last quarter of a generation,
-// so much a key that none is left when the generation is full; with 2.2 keys a unit (apbbf's lines)
-// that is a fifth of the units, where sweeping all the time would touch them all.
+// Keys empty most units when they are written. The rest is swept in the last quarter of a
+// generation, with enough units per key that none is left when the generation is full. With 2.2
+// keys per unit (apbbf's lines) that is a fifth of the units; sweeping all the time would touch
+// them all.
 template <class P>
 void AgePartitioned<P>::keep_pace() noexcept {
   const std::uint64_t full = params_.generation_keys();
@@ -197,7 +198,7 @@ template <class P>
 Verdict AgePartitioned<P>::observe(const Digest& digest) {
   Verdict verdict;
   if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 1) return verdict;
-  // Without a pacer there is nobody to end the generation: full is an error, and says so.
+  // Without a Window nothing ends the generation, so a full filter is an error.
   throw BadParameters("filter '" + std::string(P::kName) + "' is full with " +
                       std::to_string(written_at(0)) +
                       " keys in a generation: plan it for more, or for fewer generations");

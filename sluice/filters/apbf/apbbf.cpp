@@ -143,7 +143,8 @@ ApbbfParams ApbbfParams::from(const Wish& wish, const Settings& settings) {
   asked.bits = reader.count("bits", 4, 8);
   if (asked.layout == Layout::line && (asked.block || asked.bits))
     throw BadParameters(
-        "parameters 'block' and 'bits' of filter 'apbbf' do not go with layout=line: there they "
+        "parameters 'block' and 'bits' of filter 'apbbf' cannot be used with layout=line: there "
+        "they "
         "follow from k and l");
   if (asked.layout == Layout::line && asked.k && asked.l &&
       std::ranges::find(kLineSegments, *asked.k + *asked.l) == std::end(kLineSegments))

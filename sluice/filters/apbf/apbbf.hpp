@@ -5,13 +5,13 @@
 //          lanes of one cache line. One number then chooses all blocks, so crowded ones are crowded
 //          in every segment: at (2,5,512,8) 1.6·10⁻⁴ instead of 1.2·10⁻⁴. Segments are emptied as
 //          they are written again, not all at once (kernels/age_partition.hpp).
-// Cost     observe of a new key: `segment` k blocks written and 2 to 3 asked, each a cache line;
+// Cost     observe of a new key: `segment` k blocks written and 2 to 3 read, each one cache line;
 //          `column` all k + l asked, adjacent, up to 16; `line` one line. No allocation. rotate:
-//          what is left of a segment, all of it after an idle generation.
+//          clears the rest of a segment; all of it after an idle generation.
 // Errors   `duplicate` may be wrong (model::apbbf_fpr, model::column_fpr); `distinct` never is for
 //          a key written in the present generation or the l before it. Keys fade out over the k
 //          generations after.
-// Use it   `line` for the fastest window there is, where an error of 1 % will do.
+// Use it   `line` for the fastest window, if an error of 1 % is acceptable.
 // Avoid    for small errors or little slack: cohort holds both in fewer bits.
 // Format   snapshot kind 19, version 1.
 #pragma once
@@ -34,7 +34,7 @@ struct ApbbfParams {
   unsigned l = 0;              // generations a key stays beyond its own
   unsigned block = 512;        // B: bits of a block; of a line's lane 512 / (k + l)
   unsigned bits = 8;           // b: bits per key in a block; in a line's lane 32 / (k + l)
-  std::uint64_t blocks = 0;    // a segment; columns; lines
+  std::uint64_t blocks = 0;    // blocks per segment, or columns, or lines
   std::uint64_t capacity = 0;  // w: keys a window holds
   double target_fpr = 0;       // the error it is planned for
 
@@ -42,7 +42,7 @@ struct ApbbfParams {
   static std::span<const ParameterInfo> known();
   Settings settings() const;
   Forecast forecast() const;
-  Forecast brief_forecast() const;  // without lines and settings, which take most of the time
+  Forecast brief_forecast() const;  // without lines and settings, which take longest
   friend bool operator==(const ApbbfParams&, const ApbbfParams&) = default;
 
   model::BlockShape shape() const noexcept { return {block, bits}; }

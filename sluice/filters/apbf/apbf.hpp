@@ -1,17 +1,17 @@
 // Age-partitioned Bloom filter: a sliding window in plain bits.
 //
 // Source   Shtul, Baquero & Almeida 2020, §5; several parts (the paper's slices) per segment as in §6.
-// Differs  Every part has a hash of its own over the whole digest, where the paper endorses double
-//          hashing: at (17,13) and 1,000 keys that errs 25 times as often as it should. A part is
+// Differs  Every part has its own hash over the whole digest. The paper recommends double hashing,
+//          whose error at (17,13) and 1,000 keys is 25 times as high as it should be. A part is
 //          emptied line by line as it is written again, not all at once
 //          (kernels/age_partition.hpp).
 // Cost     observe of a new key: k lines written and about 2 to 10 asked
 //          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits per key, and a bit per
-//          line of one part. rotate: what is left of a segment, all of it after an idle
+//          line of one part. rotate: clears the rest of a segment; all of it after an idle
 //          generation.
 // Errors   `duplicate` may be wrong (model::apbf_fpr with exact fills); `distinct` never is for a
 //          key written in the present generation or the l before it. Keys fade out over the k
-//          generations after, each halving what is still reported.
+//          generations after that: each generation halves the share still reported.
 // Use it   when a window must be kept in bits that can be split over sites, part by part.
 // Avoid    otherwise: cohort is faster and smaller with less slack, apbbf faster.
 // Format   snapshot kind 18, version 1.

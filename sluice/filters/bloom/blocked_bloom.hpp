@@ -1,10 +1,10 @@
-// Blocked Bloom filter: a set in bits, all of a key's in one cache line.
+// Blocked Bloom filter: a set in bits, with all bits of a key in one cache line.
 //
-// Source   Putze, Sanders & Singler 2007 for blocks; one bit a lane as in split-block filters.
-//          Of the layouts measured (docs/filters/bloom.md) 8 lanes of 64 bits take the fewest
-//          bits above an error of 1.6·10⁻⁴, and 16 of 32 below.
+// Source   Putze, Sanders & Singler 2007 for blocks; one bit per lane as in split-block filters. Of
+//          the layouts measured (docs/filters/bloom.md), 8 lanes of 64 bits take the fewest bits
+//          above an error of 1.6·10⁻⁴, and 16 lanes of 32 bits below it.
 // Differs  Blocks of a whole cache line rather than half of one: uneven loads cost less.
-//          At 10⁻⁶: 39 bits per key, where half-line blocks need 65, a classical filter 29.
+//          At 10⁻⁶ it takes 39 bits per key; half-line blocks take 65, a classical filter 29.
 // Cost     observe: one cache line, no allocation.
 // Errors   `duplicate` may be wrong (model::blocked_bloom_fpr); `distinct` never is.
 // Use it   when the number of keys is known: it is the default with --expect.
@@ -27,7 +27,7 @@ class BlockedBloom {
 
   struct Params {
     std::uint64_t blocks = 0;    // of 64 bytes
-    unsigned probes = 0;         // k: 8 or 16, one a lane
+    unsigned probes = 0;         // k: 8 or 16, one per lane
     std::uint64_t capacity = 0;  // n: keys it is planned for
     double target_fpr = 0;       // the error it is planned for
 

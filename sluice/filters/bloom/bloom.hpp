@@ -1,12 +1,13 @@
 // Classical Bloom filter: a set in bits spread over the whole table.
 //
-// Source   Bloom 1970. Positions: one fold-multiply of the digest a probe, scaled to the table.
+// Source   Bloom 1970. Positions: one fold-multiply of the digest per probe, scaled to the table.
 //          (Double hashing, h1 + i·h2, has a floor of false positives that we do not want.)
 // Cost     observe: one cache line per probe, 20 at 10⁻⁶; no allocation. 1.44 log₂(1/fpr) bits per key.
 // Errors   `duplicate` may be wrong (model::bloom_fpr); `distinct` never is.
-// Use it   when memory is dearer than time: two thirds of the blocked layout's bits at 10⁻⁶.
-// Avoid    when speed matters: see blocked_bloom.hpp, which the name `bloom` means unless
-//          layout=classic is asked for.
+// Use it   when memory matters more than time: it takes two thirds of the blocked layout's bits at
+// 10⁻⁶.
+// Avoid    when speed matters: use blocked_bloom.hpp. The name `bloom` means that one unless
+//          layout=classic is given.
 // Format   snapshot kind 2, version 1.
 #pragma once
 
@@ -44,8 +45,8 @@ class Bloom {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   std::size_t insert(std::span<const Digest> digests) noexcept;
   void clear() noexcept;
-  // Afterwards `keys` is what the share of ones says, within what can be: no fewer than either had,
-  // no more than both. Throws BadParameters when the parameters differ.
+  // Afterwards `keys` is estimated from the share of ones, and is at least what either had and at
+  // most the sum of both. Throws BadParameters when the parameters differ.
   void merge(const Bloom& other);
 
   const Params& params() const noexcept { return params_; }

@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-// --- `bloom`: which layout, how many bytes and probes for what a person asked for
+// --- `bloom`: the layout, bytes and probes for a request
 
 std::span<const ParameterInfo> bloom_parameters();
 
@@ -20,8 +20,8 @@ std::span<const ParameterInfo> bloom_parameters();
 AnyFilter make_bloom(const Wish& wish, const Settings& settings, MemoryResource& memory);
 Forecast forecast_bloom(const Wish& wish, const Settings& settings);
 
-// --- Sizes. What keys, error, memory and probes make of a classical Bloom filter, whichever of them
-// are given: for `bloom`, `counting` and `dynamic`.
+// --- Sizes of a classical Bloom filter from keys, error, memory and probes, as far as they are
+// given: for `bloom`, `counting` and `dynamic`.
 
 struct BloomWish {
   double fpr = 0;

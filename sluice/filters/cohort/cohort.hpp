@@ -3,28 +3,29 @@
 // Source   Ours. Its nearest relatives are cuckoo tables with timestamps, SWAMP, and the
 //          construction with which Naor & Yogev (2013) meet their lower bound for sliding filters:
 //          dictionaries, not bits.
-// Cost     observe: two cache lines, no allocation. Bits a key of the window, everything counted:
-//          29 with 24-bit slots, 37 with 32-bit ones (docs/filters/cohort.md).
+// Cost     observe: two cache lines, no allocation. Memory per key in the window, everything
+//          counted: 29 bits with 24-bit slots, 37 with 32-bit slots (docs/filters/cohort.md).
 // Errors   `duplicate` may be wrong (model::cohort_fpr). `distinct` never is for a key written in
 //          the present generation or the `generations` before it. A key stays up to one generation
 //          too long.
 // Use it   for windows: it is the default.
-// Avoid    when keys must be counted or several sites share one filter: bits can be split, slots
-//          cannot.
+// Avoid    when keys must be counted or several sites share one filter: a table of bits can be
+//          split, a table of slots cannot.
 // Format   snapshot kind 17, version 1.
 //
 // A slot whose generation has left the window is free; nothing is ever erased. Slots carry a number
 // of few bits for the generation that wrote them. A generation takes the next number when its first
 // key is written, so that generations without keys take none and cost nothing, however many pass.
-// Numbers wrap: keys also sweep the table, and free slots get the number that left last, so that no
-// number comes round while a dead slot still carries it. How far the sweep is depends on the keys
-// written in the generation alone, and not on how calls were cut. Where many generations have few
-// keys, the sweep falls behind; then each strip of buckets is read by the number at which it was
-// last swept, and swept before it is written to (cohort_sweep.cpp). When both buckets of a key are
-// full, a free slot is searched breadth-first among the places where their occupants could go, and
-// only then does anything move; when there is none, the key goes to a small stash; when that is
-// full, so is the filter, and it says so. The stash also takes keys that come late from a
-// generation that has no number. It never forgets a key inside the window.
+// Numbers wrap around. So that no dead slot carries a number that is in use again, each key written
+// also sweeps a part of the table: free slots there get the number that left last. How far the
+// sweep has come depends only on the keys written in the generation, not on how calls were cut into
+// batches. If many generations have few keys, the sweep falls behind; then each strip of buckets is
+// read by the number at which it was last swept, and swept before it is written to
+// (cohort_sweep.cpp). When both buckets of a key are full, a free slot is searched breadth-first
+// among the other buckets of their occupants, and only then does anything move. If there is none,
+// the key goes to a small stash. If the stash is full, the filter is full, and it says so. The
+// stash also takes keys that come late from a generation that has no number. It never forgets a key
+// inside the window.
 #pragma once
 
 #include <algorithm>
@@ -87,8 +88,8 @@ class Cohort {
     return params_.live_capacity() - std::min(params_.live_capacity(), live_keys_);
   }
 
-  // How many generations ago the key was written, if it is remembered. Of several slots with its
-  // fingerprint, the youngest.
+  // How many generations ago the key was written, if it is remembered. If several slots have its
+  // fingerprint, the youngest counts.
   std::optional<unsigned> age_of(const Digest& digest) const noexcept;
   // The same for many: kernels::kNoAge for keys that are not remembered.
   void ages_of(std::span<const Digest> digests, std::span<std::uint8_t> ages) const noexcept;
@@ -170,9 +171,9 @@ class Cohort {
   void take_out(const Trace& trace) noexcept;
 
   Params params_;
-  std::uint64_t tick_ = 0;       // the present generation, counted on for ever
+  std::uint64_t tick_ = 0;       // the present generation; never wraps
   unsigned now_ = 0;             // the youngest number, modulo 2^generation_bits
-  unsigned live_numbers_ = 0;    // so many up to that one belong to live generations
+  unsigned live_numbers_ = 0;    // how many numbers, up to now_, belong to live generations
   bool used_ = false;            // whether a slot may carry the youngest number
   std::uint64_t live_keys_ = 0;  // sum of written_, and strays
   bool behind_ = false;          // whether a strip was swept more than clean_numbers() ago
@@ -182,7 +183,7 @@ class Cohort {
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::array<std::uint64_t, kMostNumbers> born_{};     // by number: the generation that took it
   std::array<std::uint64_t, kMostNumbers> written_{};  // by number: slots of live generations
-  // swept_ when a number was taken, of the last few.
+  // For the last few numbers: swept_ when the number was taken.
   std::array<std::uint64_t, kMostClean + 1> swept_at_{};
   Vector<kernels::CohortStray> strays_;
   LineTable memory_;

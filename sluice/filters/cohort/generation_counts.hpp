@@ -1,7 +1,6 @@
 // How many keys were written in each live generation: a ring of counters.
 //
-// Filters that keep no list of their keys know from it how many they hold, and so when they are
-// full.
+// Filters without a list of their keys use it to know how many they hold, and when they are full.
 #pragma once
 
 #include <algorithm>
@@ -28,21 +27,21 @@ class GenerationCounts {
     live_ += keys;
   }
 
-  // A key of this age was taken back, if one is known.
+  // A key of this age was taken back, if such a key is counted.
   void remove(unsigned age) noexcept {
     if (counts_[slot(age)] == 0) return;
     --counts_[slot(age)];
     --live_;
   }
 
-  // A key of age `from` was written anew at age `to`. Where none is known of that age, it counts as
-  // one more.
+  // A key of age `from` was written again at age `to`. If no key of age `from` is counted, it
+  // counts as a new one.
   void move(unsigned from, unsigned to) noexcept {
     remove(from);
     add(to);
   }
 
-  // Everything is a generation older; what is then too old has left.
+  // Everything is one generation older; keys that are then too old are dropped.
   void rotate() noexcept {
     present_ = present_ + 1 == counts_.size() ? 0 : present_ + 1;
     live_ -= counts_[present_];

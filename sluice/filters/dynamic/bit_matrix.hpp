@@ -1,10 +1,10 @@
 // Many Bloom filters of one size, side by side: for each position the bits of all filters lie
-// together, so that one read tells which of them have it set.
+// together, so that one read tells which filters have it set.
 //
 // Source   Guo et al. 2010, §3.5.3 ("bit slices").
 //
 // A group holds up to 64 filters, one per column. A row is as wide as the columns need, in the steps
-// of kWidths, so that at most a third of it is idle. Going to the next step moves the rows to a wider
+// of kWidths, so that at most a third of it is unused. For the next step the rows move to a wider
 // table, some at a time: new columns are written there at once, old ones are read from both.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace sluice {
 class MatrixGroup {
  public:
   static constexpr unsigned kMostColumns = 64;
-  // Columns that weave() takes together.
+  // The most columns that weave() adds together.
   static constexpr unsigned kMostWoven = 8;
 
   // Throws NoMemory.
@@ -31,7 +31,7 @@ class MatrixGroup {
   const LineTable& table() const noexcept { return now_.memory; }
   std::uint64_t first(std::uint64_t at) const noexcept { return at * now_.width / 64; }
 
-  // Bit c is that of filter c; bits from the width on mean nothing. `words` are table()'s.
+  // Bit c belongs to filter c; bits from the width on have no meaning. `words` are table()'s.
   template <class Words>
   std::uint64_t row(Words words, std::uint64_t at) const noexcept {
     std::uint64_t bits = now_.row(words, at);
@@ -46,23 +46,24 @@ class MatrixGroup {
     words.at(bit / 64) |= std::uint64_t{1} << (bit % 64);
   }
 
-  // Room for so many columns. Throws NoMemory, and is then as it was. Rows that are still in a
-  // narrower table are widening(), until widen_some() has moved as many as there are.
+  // Makes room for that many columns. Throws NoMemory; nothing has changed then. Rows may still be
+  // in a narrower table: it is widening() until widen_some() has moved them all.
   void widen(unsigned columns);
   bool widening() const noexcept { return moved_ != kAll; }
   void widen_some(std::uint64_t rows) noexcept;
 
   void clear() noexcept;
   void clear_column(unsigned column) noexcept;
-  // A filter's positions, 64 in a word, from 64 · `first` on.
+  // 64 positions per word, from 64 · `first` on, of one filter.
   void gather(unsigned column, std::uint64_t first, std::span<std::uint64_t> out) const noexcept;
-  // Adds 64 positions, from 64 · `block` on, to each of some filters from `column` on: a multiple of
-  // kMostWoven where there is more than one.
+  // Adds 64 positions, from 64 · `block` on, to each of some filters from `column` on, which must be a
+  // multiple of kMostWoven if there are several.
   void weave(unsigned column, std::uint64_t block, std::span<const std::uint64_t> bits) noexcept;
 
   std::uint64_t bytes() const noexcept { return now_.memory.size() + old_.memory.size(); }
   std::uint64_t taken() const noexcept { return now_.memory.taken() + old_.memory.taken(); }
-  // Of so many columns; `widened`: how many it had before, while rows are still moved from there.
+  // The bytes for that many columns; `widened`: the previous number, while rows still move from
+  // there.
   static std::uint64_t bytes_for(std::uint64_t rows, unsigned columns, unsigned widened);
 
  private:
@@ -85,7 +86,7 @@ class MatrixGroup {
     }
   };
 
-  // Where the wider table is one block, so is the narrower.
+  // If the wider table is one block, so is the narrower.
   template <class Words>
   std::uint64_t old_row(Words, std::uint64_t at) const noexcept {
     const auto read = [&](auto words) { return old_.row(words, at) & old_.mask(); };
@@ -100,7 +101,7 @@ class MatrixGroup {
 
   std::uint64_t rows_;
   Table now_;
-  Table old_;                   // narrower: what is left of it while widening
+  Table old_;                   // the narrower table, while widening
   std::uint64_t moved_ = kAll;  // rows before this one are in now_, all columns
 };
 
@@ -108,9 +109,11 @@ class BitMatrix {
  public:
   BitMatrix(std::uint64_t rows, MemoryResource& memory) : rows_(rows), groups_(memory) {}
 
-  // Room for so many filters; new ones are empty. Throws NoMemory, and then answers as before.
+  // Makes room for that many filters; new ones are empty. Throws NoMemory; answers do not change
+  // then.
   void reserve(std::size_t filters);
-  // Rows may be left to be moved by widen_some(), before the next reserve() if it is to be quick.
+  // Rows may still have to be moved by widen_some(); if it is not called before the next reserve(),
+  // that one is slow.
   bool widening() const noexcept { return !groups_.empty() && groups_.back().widening(); }
   void widen_some(std::uint64_t rows) noexcept { groups_.back().widen_some(rows); }
 
@@ -132,13 +135,13 @@ class BitMatrix {
   std::span<const MatrixGroup> groups() const noexcept { return groups_; }
   std::uint64_t rows() const noexcept { return rows_; }
   std::uint64_t bytes() const noexcept;
-  // What it holds of its resource.
+  // The memory that it has taken from its resource.
   std::uint64_t taken() const noexcept {
     return taken_by(groups_) + settled_ + (groups_.empty() ? 0 : groups_.back().taken());
   }
   MemoryResource& memory() const noexcept { return groups_.get_allocator().resource(); }
-  // Of so many filters, before they are made; `widening`: the last of them is so new that rows may
-  // still be moving.
+  // The bytes for that many filters, before they are made; `widening`: the last one is so new that
+  // rows may still be moving.
   static std::uint64_t bytes_for(std::uint64_t rows, std::size_t filters, bool widening);
 
   // One filter as the words of a table of its own.
@@ -181,7 +184,7 @@ class BitMatrix {
 
   std::uint64_t rows_ = 0;
   Vector<MatrixGroup> groups_;
-  std::uint64_t settled_ = 0;  // what all groups but the last hold: they change no more
+  std::uint64_t settled_ = 0;  // bytes of all groups but the last: they no longer change
 };
 
 }  // namespace sluice

@@ -1,25 +1,26 @@
-// Dynamic Bloom filter: a set of unknown size, in a series of Bloom filters that grows by whole
-// ones.
+// Dynamic Bloom filter: a set of unknown size, as a series of Bloom filters to which filters are
+// added.
 //
 // Source   Guo, Wu, Chen, Yuan, Luo 2010, §3. A key goes to the first filter that is not full; when
 //          all are, another is added. A key is contained when any filter claims it.
-// Differs  Positions as in bloom.hpp: the paper's double hashing errs 15 % more. Filters are merged
-//          when together they hold at most one capacity (the paper's code says less than one).
-//          `insert` asks first unless ask=auto, which begins to ask by the paper's rule (§3.5.1).
-//          `tighten` makes each filter stricter and larger than the one before, so that the error
-//          of all stays below one bound however long the stream is.
+// Differs  Positions as in bloom.hpp: the paper's double hashing has a 15 % higher error. Filters
+//          are merged when together they hold at most one capacity (the paper's code says less than
+//          one). `insert` asks first unless ask=auto, which begins to ask by the paper's rule
+//          (§3.5.1). `tighten` makes each filter stricter and larger than the one before, so that
+//          the total error stays below one bound for any number of keys.
 // Cost     plain: about two cache lines per filter, and a line per probe in the one that is written.
-//          matrix: a line per probe whatever the number of filters, up to 64; in row widths that
-//          leave up to a third idle. Growing allocates. Wider rows are filled over the next quarter
-//          of a filter's keys; until then both widths take memory, and a probe reads up to two lines.
-// Errors   `duplicate` may be wrong: 1 − Π(1 − fᵢ), so s full filters err about s times as often as
-//          one does. `distinct` never is, as long as only keys are forgotten that were judged
-//          distinct. A key that several filters claim is not forgotten but kept, and counted.
+//          matrix: one line per probe for up to 64 filters; up to a third of a row is unused.
+//          Growing allocates. Wider rows are filled over the next quarter of a filter's keys; until
+//          then both widths take memory, and a probe reads up to two lines.
+// Errors   `duplicate` may be wrong: 1 − Π(1 − fᵢ), so s full filters have about s times the error
+//          of one. `distinct` never is, as long as only keys that were judged distinct are
+//          forgotten. A key that several filters claim is not forgotten but kept, and counted.
 //          Forgetting a key that was never written may erase another's trace, at the rate of a
 //          false positive.
 // Use it   when the number of keys is not known, keys are to be taken back, or sites exchange sets.
 // Avoid    when the number is known: one filter for all of them is smaller and faster.
-// Format   snapshot kind 5, version 1: a sequence of pieces, one per filter, whatever the layout.
+// Format   snapshot kind 5, version 1: a sequence of pieces, one per filter, the same for both
+// layouts.
 #pragma once
 
 #include "sluice/filters/contract.hpp"
@@ -29,14 +30,15 @@
 
 namespace sluice {
 
-// What is known of a series beyond FilterStats.
+// What is known about a series beyond FilterStats.
 struct DynamicStats {
   std::uint64_t filters = 0;  // s
   std::uint64_t kept = 0;     // keys to be forgotten that several filters claimed, and so were kept
-  // Keys that the filters there are hold within their errors: their capacities, less the kept keys,
-  // which take up room for good (§3.4). A kept key that a later forget does find is still counted.
+  // Keys that the present filters can hold within their errors: their capacities minus the kept
+  // keys, which take up room forever (§3.4). A kept key that a later forget does find is still
+  // counted.
   std::uint64_t real_capacity = 0;
-  std::uint64_t room = 0;    // keys that go in before a filter is added
+  std::uint64_t room = 0;    // keys that fit before another filter is added
   bool insert_asks = false;  // whether insert asks before it writes
 };
 
@@ -55,25 +57,25 @@ class Dynamic {
     std::uint64_t bits = 0;      // m of one filter; with `tighten`, of the first
     unsigned probes = 0;         // k
     std::uint64_t capacity = 0;  // c
-    double target_fpr = 0;       // of one filter when full; with `tighten`, of all for good
+    double target_fpr = 0;       // of one full filter; with `tighten`, of all, at any size
     bool forget = false;
     Layout layout = Layout::plain;
     Ask ask = Ask::always;
     double tighten = 0;   // r: each filter's error is r times that of the one before; 0: the same
-    unsigned growth = 1;  // its capacity so many times that of the one before
+    unsigned growth = 1;  // each capacity is this many times the previous one
 
     static std::span<const ParameterInfo> known();
     // Throws BadParameters.
     static Params from(const Wish& wish, const Settings& settings);
     Settings settings() const;
-    // Of a series that has come to hold `keys`.
+    // For a series that holds `keys`.
     Forecast forecast(std::uint64_t keys) const;
     // Filter number `index`, from 0.
     DynamicShape shape(std::size_t index) const;
-    // Keys of a filter that is new in a matrix until all rows are as wide as they have to be: long
-    // before they need to be wider again.
+    // Keys of a new filter in a matrix by which all rows have been widened: long before they must
+    // be widened again.
     std::uint64_t widened_within() const noexcept { return capacity / 4 + 1; }
-    // What makes them impossible, as a sentence; empty when nothing does.
+    // A sentence if the parameters are impossible; otherwise empty.
     std::string what_is_wrong() const;
     // Whether filters of the two can be merged: all but layout and ask.
     bool same_series(const Params& other) const;
@@ -92,19 +94,20 @@ class Dynamic {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const noexcept;
   void clear() noexcept;
 
-  // Takes a key back that was judged distinct, if exactly one filter claims it; returns whether it
-  // did. Then two filters that fit into one become one.
+  // Takes back a key that was judged distinct, if exactly one filter claims it; returns whether it
+  // did. Afterwards two filters that fit into one are merged.
   bool forget(const Digest& digest) noexcept;
   bool can_forget() const noexcept { return params_.forget; }
 
-  // The union: the filters of both (Def. 3), those that fit together as one. A key that both hold
-  // is then claimed by two filters, and kept when it is to be forgotten. Throws BadParameters.
+  // The union: the filters of both (Def. 3), merged where two fit into one. A key that both series
+  // hold is then claimed by two filters, and cannot be forgotten (it is kept). Throws
+  // BadParameters.
   void merge(const Dynamic& other);
   bool can_merge() const noexcept { return params_.tighten == 0; }
 
-  // The intersection: says yes exactly where both do. Each filter of one meets each of the other
-  // (Def. 2), and what is left empty is dropped: at most as many as the product. Bits only.
-  // Throws BadParameters.
+  // The intersection: it contains a key exactly if both do. Each filter of one is intersected with
+  // each of the other (Def. 2), and empty results are dropped: at most the product of their
+  // numbers. Bits only. Throws BadParameters.
   static Dynamic intersect(const Dynamic& a, const Dynamic& b);
 
   const Params& params() const noexcept { return params_; }
@@ -149,7 +152,7 @@ class Dynamic {
   std::uint64_t pieces_taken_ = 0;  // by the tables of all pieces
   std::size_t active_ = 0;          // no filter before it has room
   std::uint64_t keys_ = 0;          // Σ n_r
-  std::uint64_t ask_from_ = 0;      // with Ask::by_rule, insert asks from so many keys on
+  std::uint64_t ask_from_ = 0;      // with Ask::by_rule, insert asks from this many keys on
   std::uint64_t kept_ = 0;
   std::uint64_t forgotten_ = 0;
   std::uint64_t forget_misses_ = 0;
@@ -166,8 +169,8 @@ struct DynamicHeader {
   static DynamicHeader decode(Decoder& header);
 };
 
-// A snapshot of `dynamic` piece by piece, for a receiver that has less memory than the whole takes:
-// each piece can be asked, or merged into something else, and dropped before the next one comes.
+// A snapshot of `dynamic` piece by piece, for a receiver with too little memory for the whole: each
+// piece can be queried, or merged into something else, and dropped before the next one is read.
 class DynamicPieces {
  public:
   // The decoders must outlive this. Throws CorruptSnapshot.

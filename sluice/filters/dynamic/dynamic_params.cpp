@@ -179,8 +179,9 @@ std::string Dynamic::Params::what_is_wrong() const {
     return "filter 'dynamic' can only keep filters that are alike in a matrix: with tighten= it "
            "takes layout=plain";
   if (forget && tighten != 0)
-    return "filter 'dynamic' can only join what is left of filters that are alike: forget=yes does "
-           "not go with tighten=";
+    return "filter 'dynamic' can only join what is left of filters that are alike: forget=yes "
+           "cannot "
+           "be used with tighten=";
   if (forget && ask != Ask::always)
     return "filter 'dynamic' could not forget a key that was written twice: with forget=yes it "
            "takes ask=always";

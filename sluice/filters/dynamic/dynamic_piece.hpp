@@ -1,5 +1,5 @@
 // One filter of the series that `dynamic` is: bits, or counters of four bits, with the number of
-// keys in it. It is also what a snapshot of `dynamic` is read in, one piece at a time.
+// keys in it. A snapshot of `dynamic` is read one piece at a time.
 #pragma once
 
 #include "sluice/base/codec.hpp"
@@ -14,7 +14,7 @@ struct DynamicShape {
   std::uint64_t bits = 0;      // m: positions, a multiple of 64
   unsigned probes = 0;         // k
   std::uint64_t capacity = 0;  // c: keys until it is full
-  bool counted = false;        // four bits a position instead of one
+  bool counted = false;        // four bits per position instead of one
 
   std::uint64_t bytes() const noexcept { return counted ? bits / 2 : bits / 8; }
   friend bool operator==(const DynamicShape&, const DynamicShape&) = default;
@@ -51,14 +51,14 @@ struct DynamicPiece {
   void write(ProbeWords& words) noexcept;
   // Only where there are counters.
   void erase(ProbeWords& words) noexcept;
-  // Takes in what a piece of the same shape holds, or leaves only what both do (bits only).
+  // The union with, or the intersection with (bits only), a piece of the same shape.
   void join(const DynamicPiece& other) noexcept;
   void meet(const DynamicPiece& other) noexcept;
 
  private:
   template <class Words>
   bool claims(Words table_words, ProbeWords& words) const noexcept {
-    // A counter of four bits stands in sixteen a word, a bit in 64.
+    // A word has sixteen counters of four bits, or 64 bits.
     const unsigned shift = shape.counted ? 4 : 6;
     const std::uint64_t mask = shape.counted ? 15 : 1;
     for (unsigned probe = 0; probe < shape.probes; ++probe) {
@@ -70,7 +70,7 @@ struct DynamicPiece {
   }
 };
 
-// The fields that stand before a piece's table in a snapshot, and how many bytes they take.
+// The fields before a piece's table in a snapshot, and their size in bytes.
 inline constexpr std::uint64_t kDynamicPieceFields = 28;
 void encode_piece_fields(const DynamicPiece& piece, Encoder& to);
 // The piece that comes next, its table included. Throws CorruptSnapshot, before it allocates.

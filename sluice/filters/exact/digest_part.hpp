@@ -20,7 +20,8 @@ struct FlatEntries {
   Entry* address(std::uint64_t slot) const noexcept { return begin + slot; }
 };
 
-// No entry lies in two pages, but one may lie in two lines: it was written if both are cleared.
+// No entry crosses a page, but one may cross a cache line: it was written if both lines are
+// cleared.
 template <class Entry>
 struct PagedEntries {
   static_assert(LinePages::kPageLines * kCacheLineBytes % sizeof(Entry) == 0);
@@ -60,7 +61,7 @@ struct DigestPart {
       : memory(checked_multiply(count, sizeof(Entry), what), resource) {
     set_slots(count);
   }
-  // At most as many as there is memory for; all must be free.
+  // At most as many slots as there is memory for; all must be free.
   void set_slots(std::uint64_t count) noexcept {
     slots = count;
     shift = 64 - static_cast<unsigned>(std::countr_zero(count));
@@ -68,7 +69,7 @@ struct DigestPart {
   std::uint64_t bytes() const noexcept { return slots * sizeof(Entry); }
 
   Entry* flat() const noexcept { return reinterpret_cast<Entry*>(memory.data()); }
-  // Calls act(entries). What writes through them is not const, whatever the part is here.
+  // Calls act(entries). The entries can be written even if the part is const here.
   template <class Act>
   [[gnu::always_inline]] decltype(auto) with(Act act) const {
     if (const LinePages pages = memory.pages()) [[unlikely]]
@@ -94,14 +95,14 @@ struct DigestPart {
   std::uint64_t slot_of(const Digest& key) const noexcept {
     return with([&](auto entries) { return search(entries, key); });
   }
-  // No tombstone: whatever would no longer be reached past the hole moves back into it.
+  // No tombstone: entries that a search would no longer reach past the hole move back into it.
   void take_out(std::uint64_t hole) const noexcept {
     const std::uint64_t mask = slots - 1;
     with([&](auto entries) {
       for (std::uint64_t slot = (hole + 1) & mask; !entries.get(slot).free();
            slot = (slot + 1) & mask) {
         const std::uint64_t displaced = (slot - home_of(entries.get(slot).key)) & mask;
-        if (displaced < ((slot - hole) & mask)) continue;  // its way does not pass the hole
+        if (displaced < ((slot - hole) & mask)) continue;  // its search does not pass the hole
         entries.at(hole) = entries.get(slot);
         hole = slot;
       }

@@ -1,14 +1,14 @@
-// An open-addressed table of entries under uniform digests, which is moved into a larger or smaller
-// one step by step.
+// An open-addressed table of entries by uniform digests. It moves into a larger or smaller table
+// step by step.
 //
-// Linear probing; a key's home is given by the top bits of its digest, so slots follow the order of
-// the keys. A second table is filled run by run, front to back, some slots with every insertion. The
-// home of a key alone tells in which of the two tables it is, so a search looks in one.
+// Linear probing; the top bits of its digest give a key's home, so slots are in the order of the
+// keys. A second table is filled run by run, front to back, some slots with every insertion. A
+// key's home tells in which of the two tables it is, so a search looks in only one.
 //
-// Why a run is the unit: behind a free slot no key is searched for from before it. The move starts
-// behind a free slot too. Keys of the last homes may spill over that start while the move goes on;
-// every insertion adds one such key at most, and moves kStep slots before, so that they never reach
-// what is still to be moved. The end of the move takes them along.
+// The unit is a run (slots in use up to the next free one), because no search crosses a free slot.
+// The move also starts after a free slot. While it goes on, keys of the last homes may spill over
+// that start. Every insertion adds at most one such key and first moves kStep slots, so that these
+// keys never reach the part still to be moved. The end of the move moves them, too.
 //
 // An Entry has a Digest `key` and says whether it is free(); one of zeros is free.
 #pragma once
@@ -27,11 +27,11 @@ namespace sluice {
 template <class Entry>
 class DigestTable {
  public:
-  // Slots that an insertion moves. A table that was three quarters full when the move began is then
-  // at most 13/16 full at its end.
+  // Slots moved per insertion. A table that was three quarters full when the move began is then at
+  // most 13/16 full at the end.
   static constexpr std::uint64_t kStep = 16;
-  // At 13/16 full, the farthest key of a billion lies some 1030 slots from home. A file whose keys
-  // all share a home would make every search of its loading as long as the table.
+  // At 13/16 full, the farthest key of a billion lies some 1030 slots from home. Without a limit, a
+  // file whose keys all share a home would make every search during loading as long as the table.
   static constexpr std::uint64_t kMostDisplaced = 2048;
 
   // `slots` is a power of two. Throws NoMemory.
@@ -40,17 +40,17 @@ class DigestTable {
     set_only();
   }
 
-  // Neither moving() nor in pages.
+  // True if it is neither moving() nor in pages.
   bool in_one_block() const noexcept { return only_ != nullptr; }
   // The entry of the key, or a free one. There is always a free one.
   const Entry* find(const Digest& key) const noexcept {
     return in_one_block() ? find_in_block(key) : find_in_parts(key);
   }
-  // The same, to be written: a free one is where the key would go.
+  // The same for writing: a free slot is where the key would go.
   Entry* find_to_write(const Digest& key) noexcept {
     return in_one_block() ? find_in_block(key) : find_to_write_in_parts(key);
   }
-  // Only where in_one_block().
+  // Only if in_one_block().
   Entry* find_in_block(const Digest& key) const noexcept {
     Entry* const end = only_ + now_.slots;
     Entry* slot = only_ + now_.home_of(key);
@@ -73,13 +73,14 @@ class DigestTable {
     part.take_out(part.slot_of(key));
     --used_;
   }
-  // Of the present table, not while moving().
+  // Slots of the present table; not while moving().
   const Entry& get(std::uint64_t slot) const noexcept {
     return now_.with([&](auto entries) -> const Entry& { return entries.get(slot); });
   }
 
-  // Begins to move into a table of so many slots; not while moving(). Throws NoMemory, and is then
-  // as it was. Slots must be enough for what step() keeps and the insertions on the way.
+  // Begins to move into a table of `slots` slots; not while moving(). Throws NoMemory; nothing has
+  // changed then. There must be enough slots for what step() keeps and for the insertions during
+  // the move.
   void begin(std::uint64_t slots) {
     Part next(slots, what_, memory());
     old_ = std::exchange(now_, std::move(next));
@@ -92,8 +93,8 @@ class DigestTable {
     set_only();
   }
   bool moving() const noexcept { return old_.slots != 0; }
-  // Moves the next runs, and drops what `keep` does not hold for. Before every insertion while
-  // moving().
+  // Moves the next runs, and drops entries for which `keep` is false. Must be called before every
+  // insertion while moving().
   template <class Keep>
   void step(Keep keep) noexcept {
     const std::uint64_t until = std::min(moved_ + kStep, old_.slots);
@@ -119,14 +120,15 @@ class DigestTable {
     }
   }
 
-  // All entries, in a table of so many slots. Throws NoMemory, and is then as it was.
+  // Moves all entries at once into a table of `slots` slots. Throws NoMemory; nothing has changed
+  // then.
   void rebuild(std::uint64_t slots) {
     DigestTable other(slots, what_, memory());
     each([&](const Entry& entry) { other.fill(other.find_to_write(entry.key), entry); });
     *this = std::move(other);
   }
-  // Empty, of so many slots, at most slots(). Where there is no memory for a smaller table, the front
-  // of the large one serves, so that it makes no difference to what follows.
+  // Empties it, with `slots` slots, at most slots(). If there is no memory for a smaller table, the
+  // front of the large one is used, so that later behaviour is the same.
   void clear(std::uint64_t slots) noexcept {
     old_ = {};
     start_ = moved_ = used_ = 0;
@@ -152,7 +154,7 @@ class DigestTable {
   std::uint64_t slots() const noexcept { return now_.slots; }
   std::uint64_t used() const noexcept { return used_; }
   std::uint64_t bytes() const noexcept { return now_.memory.size() + old_.memory.size(); }
-  // What it holds of its resource.
+  // The memory that it has taken from its resource.
   std::uint64_t taken() const noexcept { return now_.memory.taken() + old_.memory.taken(); }
   MemoryResource& memory() const noexcept { return now_.memory.resource(); }
 
@@ -166,7 +168,7 @@ class DigestTable {
     now_.memory.encode(to, now_.bytes());
     old_.memory.encode(to, old_.bytes());
   }
-  // Of at least `fewest` slots. Throws CorruptSnapshot. `keep` as in step().
+  // Requires at least `fewest` slots. Throws CorruptSnapshot. `keep` as in step().
   template <class Keep>
   static DigestTable decode(Decoder& header, Decoder& payload, const char* what,
                             std::uint64_t fewest, Keep keep, MemoryResource& memory);
@@ -174,7 +176,7 @@ class DigestTable {
  private:
   using Part = DigestPart<Entry>;
 
-  // What nearly every search begins with: a branch that finds one table in one block.
+  // The usual search: one branch finds that there is one table in one block.
   void set_only() noexcept { only_ = moving() ? nullptr : now_.flat(); }
   bool moved(const Digest& key) const noexcept {
     return ((old_.home_of(key) - start_) & (old_.slots - 1)) < moved_;
@@ -182,7 +184,7 @@ class DigestTable {
   const Part& part_of(const Digest& key) const noexcept {
     return moving() && !moved(key) ? old_ : now_;
   }
-  // While moving, and in pages. Out of the way of the usual search, which they would slow down.
+  // Searches while moving, and in pages. Kept out of the usual search, which they would slow down.
   [[gnu::noinline]] const Entry* find_in_parts(const Digest key) const noexcept {
     const Part& part = part_of(key);
     return part.with([&](auto entries) { return &entries.get(part.search(entries, key)); });
@@ -195,7 +197,7 @@ class DigestTable {
     const Part& part = part_of(key);
     return part.with([&](auto entries) { return entries.address(part.home_of(key)); });
   }
-  // Throws CorruptSnapshot unless searches find every key of the part, and soon.
+  // Throws CorruptSnapshot unless a short search finds every key of the part.
   void check(const Part& part) const {
     part.each([&](std::uint64_t slot, const Entry& entry) {
       if (((slot - part.home_of(entry.key)) & (part.slots - 1)) > kMostDisplaced ||
@@ -206,7 +208,7 @@ class DigestTable {
 
   const char* what_;
   Part now_;
-  Part old_;                 // what is left of it while moving; no slots else
+  Part old_;                 // the rest of the old table while moving; otherwise no slots
   Entry* only_ = nullptr;    // the entries, where all are in one block
   std::uint64_t start_ = 0;  // where the move began in old_
   std::uint64_t moved_ = 0;  // slots from there on that are in now_
@@ -245,7 +247,7 @@ DigestTable<Entry> DigestTable<Entry>::decode(Decoder& header, Decoder& payload,
     kept += keep(entry);
   });
   table.used_ = now + old;
-  // A slot is free in each, now and until the move has ended: else a search would run for ever.
+  // Each table must have a free slot until the move has ended, or a search would never end.
   refuse(now > slots / 8 * 7);
   if (old_slots != 0) {
     const std::uint64_t to_come = (old_slots - moved) / kStep + 1;

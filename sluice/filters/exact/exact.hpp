@@ -2,11 +2,11 @@
 //
 // Source   Open addressing with linear probing over digests that are uniform already.
 // Cost     observe: one cache line in most cases. The table doubles when it is three quarters full:
-//          21 to 43 bytes per key, half as much again while keys move to the larger one. Each
-//          insertion moves a few slots (digest_table.hpp); the first of them allocates.
-//          forget closes the gap that it leaves: searches grow no longer, the table no smaller.
+//          21 to 43 bytes per key, and 1.5 × that while keys move to the larger table. Each
+//          insertion moves a few slots (digest_table.hpp); the first of them allocates. forget
+//          closes the gap that it leaves, so searches do not get longer; the table does not shrink.
 // Errors   Only by a 128-bit collision: below 10⁻²⁰ for a billion keys. No false negative.
-// Use it   as the truth in tests and audits, and where nothing may be lost and the memory is there.
+// Use it   as the truth in tests and audits, and when no event may be lost and memory suffices.
 // Avoid    for endless streams: it grows with the number of keys.
 // Format   snapshot kind 1, version 1: both tables while keys move.
 #pragma once
@@ -43,7 +43,7 @@ class Exact {
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
   bool forget(const Digest& digest) noexcept;
-  // Any two fit: a table takes the size that its keys need. Throws NoMemory.
+  // Any two can be merged: the table grows to the size that the keys need. Throws NoMemory.
   void merge(const Exact& other);
 
   const Params& params() const noexcept { return params_; }

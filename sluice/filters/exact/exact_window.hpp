@@ -1,21 +1,21 @@
 // Exact window: every key's 128-bit digest with the generation that wrote it; never wrong.
 //
 // Source   Open addressing with linear probing over digests that are uniform already, as in
-//          exact.hpp, with generations counted absolutely: they never come round.
+//          exact.hpp, with absolute generation numbers that never wrap.
 // Cost     observe: one cache line in most cases. 24 bytes per slot, at most half of the slots
-//          live: 48 to 96 bytes per key while a window grows, half as much again while keys move to
+//          live: 48 to 96 bytes per key while a window grows, and 1.5 × that while keys move to
 //          another table; an insertion may allocate.
 // Errors   Only by a 128-bit collision. A key stays up to one generation too long, like in every
 //          window filter. It is full only when there is no memory.
-// Use it   as the truth in tests, for small windows that must lose nothing, and for windows whose
-//          rate nobody knows.
+// Use it   as the truth in tests, for small windows that must lose nothing, and for windows of
+//          unknown rate.
 // Avoid    for large windows: `cohort` takes less than a tenth of the memory.
 // Format   snapshot kind 16, version 1: both tables while keys move.
 //
-// An expired entry still bridges the way to those behind it. Each insertion looks at a few slots
-// and takes the expired ones out, moving back what their absence would cut off. Keys move to a
-// larger table when those that live need it, and to a smaller one when a generation ends and few
-// are left; each insertion moves some (digest_table.hpp), and expired ones stay behind.
+// An expired entry still keeps the entries after it reachable. Each insertion looks at a few slots
+// and removes expired entries, moving back those that would become unreachable. Keys move to a
+// larger table when the live ones need it, and to a smaller one when a generation ends and few are
+// left. Each insertion moves some (digest_table.hpp), and expired keys are dropped.
 #pragma once
 
 #include "sluice/filters/cohort/generation_counts.hpp"
@@ -45,7 +45,7 @@ class ExactWindow {
   // Throws BadParameters.
   static ExactWindow make(const Params& params, MemoryResource& memory = default_memory());
 
-  // The verbs of every filter: all in the present generation, nothing ages.
+  // The operations of every filter: all in the present generation, nothing ages.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }

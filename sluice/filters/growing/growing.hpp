@@ -1,24 +1,24 @@
 // Growing filter: a set of any number of keys, at the error that was asked for.
 //
-// Source   Ours. From linear hashing (Litwin 1980) the growth by one bucket at a time; from filters
-//          that expand, the fingerprint that gives up one bit per doubling while new keys get whole
-//          ones; from cuckoo filters the two buckets of a fingerprint.
+// Source   Ours. Growth by one bucket at a time is from linear hashing (Litwin 1980). Fingerprints
+//          that give up one bit per doubling, while new keys get full ones, are from expandable
+//          filters. The two buckets of a fingerprint are from cuckoo filters.
 // Cost     Up to kMostListed keys: a binary search, 24 bytes per key, no memory without keys.
 //          Beyond, observe: two cache lines, and one bucket split per dozen keys; now and then an
 //          occupant moves. 47 bits per key with 32-bit slots, up to 59 where huge pages begin
 //          (docs/filters/growing.md). The table grows at its end, without a copy; an insertion may
-//          take memory. A host's comes in pages of 64 KiB; where memory is mapped, from 8 MiB on a
-//          short-lived thread waits for it.
-// Errors   None as a list. As a table, `duplicate` may be wrong: model::growing_fpr, which a doubling
-//          raises by a constant, and growing_fpr_bound bounds for all sizes. `distinct` never is.
+//          take memory. Memory of a host comes in pages of 64 KiB. Where memory is mapped, a
+//          short-lived thread fetches it from 8 MiB on.
+// Errors   None as a list. As a table, `duplicate` may be wrong (model::growing_fpr; each doubling
+//          adds a constant, and growing_fpr_bound bounds it for all sizes). `distinct` never is.
 // Use it   when the number of keys is not known: it is the default without --expect
 //          and --window.
 // Avoid    when it is known: a blocked Bloom filter takes one cache line and fewer bits.
 // Format   snapshot kind 6, version 1.
 //
-// It starts as a short list of exact digests (short_list.hpp), since most filters of a server have
-// few keys. The key that would make the list larger than the smallest table moves all of them to a
-// table (growing_buckets.hpp); they stay there until clear(). A filter that is told to expect more
+// It starts as a short list of exact digests (short_list.hpp), since most filters in a server have
+// few keys. When one more key would make the list larger than the smallest table, all keys move to
+// a table (growing_buckets.hpp) and stay there until clear(). A filter that is told to expect more
 // keys than a list holds starts with its table. It never forgets a key that it was not told to.
 #pragma once
 
@@ -35,8 +35,8 @@ class Growing {
   static constexpr std::uint16_t kVersion = 1;
   static constexpr FilterPromises kPromises{.fixed_memory = false};
 
-  // The smallest table takes two blocks of 4 KiB, and 2.5 kB for itself: less than a list that has
-  // room for one key more. It does not depend on the memory resource, so that snapshots do not.
+  // The smallest table takes two blocks of 4 KiB and 2.5 kB for itself: less than a list with room
+  // for one more key. The limit does not depend on the memory resource, so snapshots do not either.
   static constexpr std::size_t kMostListed = 376;
 
   struct Params {
@@ -68,11 +68,11 @@ class Growing {
   std::size_t insert(std::span<const Digest> digests);
   void clear() noexcept;
 
-  // Takes a key back. In a table: of several traces that agree with it the one of which most is
-  // known, which is its own or stands for its own.
+  // Takes a key back. If several traces in a table match it, the one with the most known bits is
+  // removed: that is the key's own, or as good as its own.
   bool forget(const Digest& digest) noexcept;
-  // Takes in what `other` remembers, if its slots are as wide and its error is the same. Two tables
-  // are united in a third, so that nothing has changed should memory end on the way.
+  // Takes in what `other` remembers; slot width and target error must be the same. Two tables are
+  // united in a third one, so that nothing has changed if memory runs out on the way.
   void merge(const Growing& other);
 
   // Whether its keys are still in a short list: verdicts are then exact.
@@ -84,8 +84,8 @@ class Growing {
     return list_.bytes() + (table_ ? table_->bytes() + taken_by(table_) : 0);
   }
   MemoryResource& memory() const noexcept { return list_.memory(); }
-  // Of its table: occupants moved, and cache lines read or written so far: two per key, two per
-  // split, those searched for room.
+  // Of its table, so far: occupants moved, and cache lines read or written (two per key, two per
+  // split, and those searched for room).
   std::uint64_t moves() const noexcept { return table_ ? table_->table().moves : 0; }
   std::uint64_t lines_touched() const noexcept {
     return table_ ? table_->table().lines_touched : 0;

@@ -1,7 +1,7 @@
 // The table of the growing filter: cache-line buckets of fingerprints that are split one at a time.
 // The filter itself is growing.hpp, the inner loops and the layout are kernels/growing.hpp.
 //
-// A key that finds both of its buckets full moves an occupant to its other one. If a search finds no
+// If both buckets of a key are full, an occupant is moved to its other bucket. If a search finds no
 // room, the key is kept in a small stash until a split makes some.
 #pragma once
 
@@ -31,7 +31,7 @@ class GrowingBuckets {
   GrowingBuckets(GrowingBuckets&& other) noexcept;
   GrowingBuckets& operator=(GrowingBuckets&& other) noexcept;
 
-  // As a filter's (contract.hpp).
+  // As in contract.hpp.
   Verdict observe(const Digest& digest);
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   bool may_contain(const Digest& digest) const noexcept;
@@ -41,22 +41,23 @@ class GrowingBuckets {
   // Writes a key that is not held, without asking: it gets a trace of its own even where another
   // one agrees with it. Throws NoMemory.
   void write(const Digest& digest);
-  // Takes in what `other` holds. Should memory end on the way, some of that is taken in, and nothing
-  // of this one is lost.
+  // Takes in what `other` holds. If memory runs out on the way, only a part of it was taken in, and
+  // nothing of this one is lost.
   void merge(const GrowingBuckets& other);
   void merge(std::span<const Digest> digests);
-  // Empty, and of as many buckets, which are no more than there are.
+  // Empties it, with `buckets` buckets, at most as many as now.
   void reset(std::uint64_t buckets) noexcept;
 
   std::uint64_t keys() const noexcept { return keys_; }
   const kernels::GrowingTable& table() const noexcept { return table_; }
   double predicted_fpr() const;
-  // All that it holds of its resource, without the object itself.
+  // All the memory that it has taken from its resource, without the object itself.
   std::uint64_t bytes() const noexcept { return memory_[0].taken() + memory_[1].taken(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  // Of at least `fewest` buckets. Throws CorruptSnapshot before it allocates more than is there.
+  // Requires at least `fewest` buckets. Throws CorruptSnapshot before it allocates more than the
+  // payload has.
   static GrowingBuckets decode(const kernels::GrowingShape& shape, std::uint64_t fewest,
                                Decoder& header, Decoder& payload, MemoryResource& memory);
 

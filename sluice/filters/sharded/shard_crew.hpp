@@ -1,9 +1,9 @@
 // The threads of a sharded filter, and how a batch goes through them.
 //
-// Shards are dealt to as many groups as there are threads. For each group, one thread goes through
-// the whole batch, picks the digests of its shards out of it, judges some thousand of them at a
-// time, and marks the duplicates in a plane of bits of its own. Nobody waits for anybody, and
-// nothing is handed over, until all planes are there: then the caller unites them to verdicts.
+// Shards are divided into as many groups as there are threads. For each group, one thread goes
+// through the whole batch, picks out the digests of its shards, judges about a thousand of them at
+// a time, and marks the duplicates in its own plane of bits. Threads do not wait for each other
+// until all planes are done; then the caller combines them into verdicts.
 //
 // A shard is judged by one thread at a time, its records in the order of the batch, so the verdicts
 // are those of judging one by one. Nothing is allocated once the threads run.
@@ -24,22 +24,22 @@ inline constexpr unsigned kMostShards = 64;
 
 using kernels::shard_of;
 
-// Records of some shards, picked out of a batch until there is a good number of them. Lies on the
-// stack of the thread that judges them.
+// Records of some shards, picked out of a batch until there are enough of them. It is on the stack
+// of the thread that judges them.
 class ShardPicks {
  public:
-  // Enough for a filter to ask far ahead for its memory, and no more than stays near.
+  // Enough for a filter to prefetch far ahead, and few enough to stay in cache.
   static constexpr std::size_t kMost = 1024;
 
-  // Of the shards from `begin` up to and without `end`.
+  // For the shards `begin` to `end` − 1.
   ShardPicks(unsigned begin, unsigned end, unsigned shards) noexcept
       : begin_(begin),
         end_(end),
         shards_(shards),
         range_(kernels::shard_range(begin, end, shards)) {}
 
-  // Anew, from the first of the digests; `marks` says which. Returns how many were looked at: all,
-  // or a multiple of 8.
+  // Picks again, from the first digest on; `marks` says which were picked. Returns how many were
+  // looked at: all, or a multiple of 8.
   std::size_t pick(std::span<const Digest> digests, std::uint8_t* marks) noexcept;
 
   // Calls judge(shard, digests, verdicts) for each shard that has some.
@@ -86,30 +86,30 @@ class ShardPicks {
 
 class ShardCrew {
  public:
-  // Records that go through the threads at once: enough that meeting at their end, a microsecond,
-  // does not count, and that chance deals the shards nearly equal parts.
+  // Records per step of the threads: enough to make the microsecond of synchronization negligible,
+  // and to give the shards nearly equal parts.
   static constexpr std::size_t kTogether = 32768;
-  // Fewer than this are judged on the caller's thread before the others are awake.
+  // Fewer than this are judged on the caller's thread: that is faster than waking the others.
   static constexpr std::size_t kFewest = 512;
-  // Records that the caller judges at once when alone: their marks lie on the stack.
+  // Records that the caller judges at once when alone: their marks are on the stack.
   static constexpr std::size_t kAlone = 1024;
 
-  // As many threads as there are processors for them: more would only wait for each other.
-  // Alone where the resource is a host's, which allows no threads.
+  // At most one thread per processor: more would only wait for each other. Only the caller's thread
+  // if the resource is a host's, which allows no threads.
   ShardCrew(unsigned shards, MemoryResource& memory) noexcept;
   ShardCrew(unsigned shards, unsigned threads, MemoryResource& memory) noexcept
       : shards_(shards), groups_(threads), resource_(memory) {}
 
-  // Held of the resource now, by the threads if they run.
+  // The memory taken from the resource now: that of the threads, if they run.
   std::uint64_t bytes() const noexcept { return memory_.taken(); }
-  // The most that bytes() comes to.
+  // The most that bytes() will return.
   static std::uint64_t bytes_for(unsigned shards) noexcept { return shards * kPlaneBytes; }
 
   // Judges the first of the records, as many as fit, and returns how many. For each shard
   // judge(shard, digests, verdicts) is called with its records in order, some at a time, on one
-  // thread. With no room for verdicts they are not brought back. On this thread alone when there
-  // are few records, or when the threads are busy for another caller or cannot be had. `judge` must
-  // not throw.
+  // thread. If `verdicts` is empty, none are returned. It uses only this thread when there are few
+  // records, or when the threads are busy for another caller or cannot be started. `judge` must not
+  // throw.
   template <class Judge>
   std::size_t step(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    const Judge& judge) {
@@ -134,7 +134,7 @@ class ShardCrew {
  private:
   static constexpr std::size_t kPlaneBytes = kTogether / 8;
 
-  // Takes the threads, and starts them if they have not been. False: they cannot be had.
+  // Acquires the threads, and starts them if necessary. False: they are not available.
   bool enter() noexcept;
   void start() noexcept;
 
@@ -163,7 +163,7 @@ class ShardCrew {
   }
 
   unsigned shards_;
-  unsigned groups_;  // of shards: one a thread
+  unsigned groups_;  // groups of shards: one per thread
   MemoryResource& resource_;
   std::mutex busy_;
   bool tried_ = false;

@@ -2,17 +2,17 @@
 // threads.
 //
 // Source   Horizontal shards as in Koloniari et al. 2011, §3, within one process.
-// Cost     What the shards cost, and that each thread looks at all digests for those of its shards:
-//          0.7 ns per digest, and twice that where another core has just written it. Batches of fewer
+// Cost     The cost of the shards, plus each thread's scan of all digests for those of its shards:
+//          0.7 ns per digest, and twice that if another core has just written it. Batches of fewer
 //          than 512 keys are judged on the caller's thread. Threads start with the first larger
 //          batch, sleep when there is nothing to do, and end with the filter.
-// Errors   Those of the shards: a key has to do with one of them only. Each is made for its share
-//          of the keys and six standard deviations more (share_of), since chance deals unequally.
-// Use it   where one thread cannot keep up with a filter out of cache.
-// Avoid    for tables that stay in cache, small batches, and where processors have other work.
+// Errors   Those of the shards: a key belongs to only one of them. Each is made for its share of
+//          the keys plus six standard deviations (share_of), since chance divides them unequally.
+// Use it   when one thread is too slow for a filter out of cache.
+// Avoid    for tables that stay in cache, for small batches, and when processors have other work.
 // Format   snapshot kind 9 of shards that do not age, 22 of those that do; version 1.
 //
-// Shards share nothing, so verdicts are those of judging one by one, whatever the threads do.
+// Shards share nothing, so verdicts equal those of judging one by one, on any number of threads.
 #pragma once
 
 #include <string>
@@ -24,18 +24,18 @@ namespace sluice {
 
 class ShardCrew;
 
-// What both have in common that age and that do not.
+// The common part of the filters that age and those that do not.
 class ShardedFilter {
  public:
   static constexpr std::uint16_t kVersion = 1;
-  // What the shards promise, promises() says.
+  // promises() returns the promises of the shards.
   static constexpr FilterPromises kPromises{.no_false_negatives = false, .fixed_memory = false};
 
   struct Params {
     unsigned shards = 2;       // 1 to 64
     std::string of = "bloom";  // the shards' name in the catalogue
     Settings each = {};        // their settings, all of them
-    std::uint64_t keys = 0;    // that all together are planned for; 0: the shards know no number
+    std::uint64_t keys = 0;    // that all together are planned for; 0: any number
 
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
@@ -45,18 +45,18 @@ class ShardedFilter {
   };
 
   // Keys that a shard is made for, of `keys` in all: a shard gets more with a chance of 10⁻⁹.
-  // `spans` is into how many parts a filter cuts its keys, each of which must hold its own: chance
-  // weighs more on these.
+  // `spans` is the number of parts into which a filter cuts its keys, each with its own limit:
+  // smaller parts vary more.
   static std::uint64_t share_of(std::uint64_t keys, unsigned shards, unsigned spans = 1);
 
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
-  // What shards wrote behind the first record that its shard had no room for is taken back: verdicts
-  // do not know of it, but the shards' bytes may. In a host's memory, and where shards cannot forget
-  // but may find no memory (`dynamic`), records are judged in their order instead.
+  // If a shard has no room for a record, what other shards wrote after that record is undone:
+  // verdicts do not show it, but the shards' bytes may. In a host's memory, and if shards cannot
+  // forget but may run out of memory (`dynamic`), records are judged in their order instead.
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
-  // Callers on several threads may ask at the same time, as of any filter; one of them has the
+  // Several threads may ask at the same time, as with any filter; only one of them uses the
   // filter's threads.
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
   std::size_t insert(std::span<const Digest> digests);
@@ -69,7 +69,7 @@ class ShardedFilter {
   FilterPromises promises() const noexcept;
   FilterStats stats() const;
   PlannedFor planned() const;
-  // Of 64 shards at most, each of which knows its own.
+  // A sum over at most 64 shards, each of which knows its own number.
   std::uint64_t bytes() const noexcept;
   MemoryResource& memory() const noexcept { return shards_.get_allocator().resource(); }
   const AnyFilter& shard(unsigned index) const { return shards_[index]; }
@@ -92,7 +92,7 @@ class ShardedFilter {
                                MemoryResource& memory);
   AnyFilter& shard_for(const Digest& digest) noexcept;
   const AnyFilter& shard_for(const Digest& digest) const noexcept;
-  // What each shard did in a step.
+  // What a shard did in a step.
   struct Step {
     std::size_t judged = 0;
     std::uint64_t written = 0;  // counted where there is a budget
@@ -107,11 +107,11 @@ class ShardedFilter {
   unsigned count_;
   std::uint64_t keys_;
   Vector<AnyFilter> shards_;
-  // Keys written and taken back again within one call: nobody's business.
+  // Keys written and undone within one call; not reported.
   std::uint64_t taken_back_ = 0;
   // What shards that were replaced by copies had counted.
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
-  // Behind a pointer: the threads know where it is, so that the filter can be moved.
+  // Behind a pointer: threads hold its address, and the filter must be movable.
   Owned<ShardCrew> crew_;
 };
 
@@ -122,7 +122,8 @@ class Sharded : public ShardedFilter {
   // Throws BadParameters, also when the shards would age.
   static Sharded make(const Params& params, MemoryResource& memory = default_memory());
   bool can_merge() const noexcept { return shards_.front().can_merge(); }
-  // Shard by shard: of as many, which must fit. Shards that may find no memory are copied first.
+  // Merges shard by shard; both must have the same number, with the same parameters. Shards that
+  // may run out of memory are copied first.
   void merge(const Sharded& other);
   static Sharded decode(Decoder& header, Decoder& payload,
                         MemoryResource& memory = default_memory());
@@ -146,13 +147,13 @@ class ShardedWindow : public ShardedFilter {
   using ShardedFilter::may_contain;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later) const;
-  // Full when a shard is. Then nothing after the first record that it had no room for is
-  // remembered, whatever shard it belongs to.
+  // It is full when one shard is. Then no record after the first one without room is remembered, in
+  // any shard.
   std::size_t admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
                     std::uint64_t& budget, Anchor anchor) noexcept;
   std::optional<Verdict> admit_aged(const Digest& digest, unsigned age, Anchor anchor) noexcept;
   std::uint64_t live_keys() const noexcept;
-  // Of the shard that has the least.
+  // The room of the fullest shard.
   std::uint64_t room() const noexcept;
 
   static ShardedWindow decode(Decoder& header, Decoder& payload,

@@ -1,15 +1,16 @@
-// A window in cells that hold the generation of their last writing: what `timing` and `timer` have
-// in common. Not a filter by itself; those two say how many cells, of how many bits, and where.
+// A window of cells that hold the generation of their last write: the common part of `timing` and
+// `timer`. It is not a filter by itself; these two choose the number of cells, their bits and their
+// places.
 //
 // A key has `probes` cells; writing it stamps them with the number of the present generation. It
 // is held while all its cells are live, that is, stamped in the present generation or one of the
 // `generations` before it. Nothing is decremented as time goes by: ages are differences of numbers.
 //
-// Numbers are 1 to `cycle`, and 0 marks a cell that is expired or was never written. They come
-// round, so expired cells must be marked before the number they carry is the present one again.
-// That leaves `padding` + 1 generations, in which keys sweep all cells, a strip at a time. Where
-// generations have too few keys for that, strips are read by the numbers of the time when they were
-// swept (stamped_sweep.cpp): a call's work depends on its keys, not on the table.
+// Numbers are 1 to `cycle`, and 0 marks a cell that is expired or was never written. They wrap
+// around, so expired cells must be marked before their number is used again. There are `padding` +
+// 1 generations for that, in which keys sweep all cells, one strip at a time. If generations have
+// too few keys for that, strips are read by the numbers of the time when they were last swept
+// (stamped_sweep.cpp). So a call's work depends on its keys, not on the table.
 //
 //   cycle = generations + 2 + padding < 2^bits
 #pragma once
@@ -34,7 +35,7 @@ class StampedWindow {
   static constexpr unsigned kMostGenerations = 1u << 24;
   static constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 46;
-  // What a model asks for may not fit a whole number: then it is more than any table has.
+  // A size from a model may not fit an integer: then it is more than any table has.
   static std::uint64_t whole_timers(double wanted) noexcept {
     constexpr double kTooMany = 0x1p50;
     return static_cast<std::uint64_t>(
@@ -43,14 +44,14 @@ class StampedWindow {
 
   struct Shape {
     std::uint64_t range = 0;  // cells that one probe chooses from
-    unsigned slices = 1;      // a key's probes stay within one of these; 1: in all the table
-    bool vertical = false;    // each probe has a range of its own, instead of one for all
+    unsigned slices = 1;      // a key's probes stay within one slice; 1: the whole table
+    bool vertical = false;    // each probe has its own range, instead of one for all
     unsigned probes = 0;
     unsigned bits = 0;  // of a cell
     unsigned generations = 0;
     unsigned padding = 0;
     std::uint64_t capacity = 0;  // keys a window holds
-    unsigned equal = 0;          // a duplicate has at least as many equal stamps; 0: need not
+    unsigned equal = 0;          // least number of equal stamps of a duplicate; 0: no such test
 
     std::uint64_t cells() const { return range * (vertical ? probes : slices); }
     std::uint64_t table_bytes() const { return (cells() * bits + 7) / 8; }
@@ -60,15 +61,15 @@ class StampedWindow {
     friend bool operator==(const Shape&, const Shape&) = default;
   };
 
-  // What the cells tell about the last writing of a key that is held: no later than `age`
-  // generations ago.
+  // What the cells tell about the last write of a key that is held: no later than `age` generations
+  // ago.
   struct Trace {
     unsigned age;     // of the oldest stamp
     unsigned oldest;  // cells that share it
     unsigned cells;   // different cells of the key: probes may fall together
   };
 
-  // The verbs of every filter: all in the present generation, nothing ages.
+  // The operations of every filter: all in the present generation, nothing ages.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   void insert(const Digest& digest) { observe(digest); }
@@ -97,14 +98,14 @@ class StampedWindow {
     return memory_.taken() + strips_.taken() + counts_.taken();
   }
   MemoryResource& memory() const noexcept { return memory_.resource(); }
-  // What bytes() says of such a window, before it is made.
+  // The bytes() of such a window, before it is made.
   static std::uint64_t bytes_of(const Shape& shape);
 
  protected:
   // `name` is the filter's, for errors; it outlives this.
   StampedWindow(std::string_view name, const Shape& shape, MemoryResource& memory);
 
-  // Nothing, or a sentence about a shape that cannot be.
+  // A sentence if the shape is impossible; otherwise nothing.
   static const char* what_is_wrong(const Shape& shape);
 
   void encode_state(Encoder& to) const;
@@ -113,7 +114,7 @@ class StampedWindow {
   void decode_state(Decoder& header, Decoder& payload);
 
  private:
-  static constexpr unsigned kExpired = 0xFFFF'FFFF;  // the age of a cell marked so
+  static constexpr unsigned kExpired = 0xFFFF'FFFF;  // the age of a cell marked as expired
 
   // Cells of a key and the ages of their stamps.
   struct Sight {
@@ -122,8 +123,8 @@ class StampedWindow {
     unsigned oldest;
   };
 
-  // Where a key's cells are: part of the format. Each probe is a mix of the digest of its own, both
-  // factors its own, as sums of two hashes would have a floor of false positives.
+  // Where a key's cells are: part of the format. Each probe mixes the digest with its own two
+  // factors, because sums of two hashes would have a floor of false positives.
   std::uint64_t base_of(const Digest& digest) const noexcept {
     if (shape_.slices == 1) return 0;
     return shape_.range *
@@ -191,7 +192,7 @@ class StampedWindow {
   std::uint64_t mark_at(std::uint64_t number) const noexcept;
   std::uint64_t strip_of(std::uint64_t cell) const noexcept { return cell / strip_cells_; }
   std::uint32_t numbers_since_swept(std::uint64_t strip) const noexcept;
-  // Generations that passed since a strip could be read by the numbers of the present one.
+  // Generations since a strip could be read by the present numbers.
   std::uint32_t late_by(std::uint64_t strip) const noexcept {
     const std::uint32_t since = numbers_since_swept(strip);
     return since > clean_ ? since - clean_ : 0;
@@ -209,13 +210,13 @@ class StampedWindow {
   std::uint64_t live_capacity_;
   std::uint64_t strip_cells_, all_strips_;
   std::uint32_t epoch_;      // generations from one mark to the next
-  std::uint32_t clean_;      // a strip can be read for so many generations after it was swept
+  std::uint32_t clean_;      // how many generations a strip can be read after it was swept
   std::uint64_t step_;       // strips that a key sweeps at most
   std::uint32_t now_ = 1;    // the number of the present generation
   bool behind_ = false;      // whether a strip may have been swept more than clean_ generations ago
   std::uint64_t taken_ = 0;  // generations so far
   std::uint64_t swept_ = 0;  // strips swept so far, one after the other, round and round
-  std::uint64_t due_ = 0;    // what swept_ is to be when this generation ends
+  std::uint64_t due_ = 0;    // value that swept_ must reach by the end of this generation
   std::array<std::uint64_t, kMostMarks + 1> marks_{};  // swept_ when each of the last epochs began
   GenerationCounts counts_;
   LineTable memory_;

@@ -1,11 +1,11 @@
-// Timer filter: per cell the time of the last delivery, and a test of how many times are equal.
+// Timer filter: each cell holds the time of its last delivery; a test counts how many times are
+// equal.
 //
 // Source   Koloniari et al. 2011, §3 (vertical and horizontal slices) and §4 (timers, equal timers,
 //          insertion at the event's own age).
-// Differs  Timers are generation numbers that are compared, and never decremented: the paper's
-//          counters would touch every cell at every tick. Numbers wrap, and a sweep makes that
-//          exactly equal to absolute times. Each probe of a vertical filter has a part of the table
-//          of its own.
+// Differs  Timers are generation numbers, compared and never decremented: the paper's counters
+//          would touch every cell at every tick. Numbers wrap around; a sweep makes the result
+//          equal to absolute times. Each probe of a vertical filter has its own part of the table.
 // Cost     observe: one cache line per probe, no allocation. 8 or 16 bits per timer, 1.44·log₂(1/fpr)
 //          timers per key: 80 bits per key at 1 %.
 // Errors   `duplicate` may be wrong (model::timer_window_fpr). `distinct` never is within the
@@ -13,7 +13,7 @@
 //          (model::timer_equal_fpr) for some false negatives (model::timer_equal_fnr), mostly of
 //          keys about to leave.
 // Use it   for vertical slices over several sites, and for late events: a timer takes any age.
-// Avoid    for windows as such: `cohort` takes a third of the bits at a hundredth of the error.
+// Avoid    for plain windows: `cohort` takes a third of the bits at a hundredth of the error.
 // Format   snapshot kind 21, version 1.
 #pragma once
 
@@ -26,7 +26,7 @@ class Timer : public StampedWindow {
  public:
   static constexpr FilterKind kKind = FilterKind::timer;
   static constexpr std::uint16_t kVersion = 1;
-  // Whatever the parameters; promises() knows them.
+  // For all parameters; promises() tells more for the given ones.
   static constexpr FilterPromises kPromises{.no_false_negatives = false};
 
   // Part of the format.
@@ -43,7 +43,7 @@ class Timer : public StampedWindow {
     unsigned generations = 0;
     Layout layout = Layout::vertical;
     unsigned slices = 1;         // S, of a horizontal layout
-    unsigned equal = 0;          // x: equal timers of a duplicate; 0: need not be equal
+    unsigned equal = 0;          // x: equal timers that a duplicate needs; 0: no test
     std::uint64_t capacity = 0;  // w: keys a window holds
     double target_fpr = 0;       // the error it is planned for, without the test of equal timers
 
@@ -58,7 +58,7 @@ class Timer : public StampedWindow {
   // Throws BadParameters.
   static Timer make(const Params& params, MemoryResource& memory = default_memory());
 
-  // One equal timer is no test: every one equals itself.
+  // equal=1 tests nothing: every timer equals itself.
   FilterPromises promises() const noexcept { return {.no_false_negatives = params_.equal <= 1}; }
 
   const Params& params() const noexcept { return params_; }

@@ -4,17 +4,17 @@
 //          2013 give both in §3; here a generation is a block of B insertions, and B = 1 is the
 //          timing Bloom filter proper. Size, block and padding follow the rules of
 //          model/timing.hpp.
-// Differs  Who rotates ends a block, so a block may also be a span of time. What an early rotation
-//          leaves unmarked is read by the numbers of its time. Positions are independent mixes of
-//          the digest.
-// Cost     observe: one cache line per probe and at most a timer looked at a probe; no allocation.
+// Differs  rotate() ends a block, so a block may also be a span of time. Cells that an early
+//          rotation leaves unmarked are read by the numbers of their time. Positions are
+//          independent mixes of the digest.
+// Cost     observe: one cache line per probe, and at most one timer swept per probe; no allocation.
 //          1.44·log₂(1/fpr) timers per key: 60 bits per key at 1 % with 24 generations.
 // Errors   `duplicate` may be wrong (model::timing_window_fpr). `distinct` never is for a key
 //          written in the present generation or the `generations` before it. A key stays up to one
 //          generation too long.
-// Use it   where ages are asked: age_of tells how old a key's oldest timestamp is and how many of
-//          its timers share it, which is what inference needs.
-// Avoid    for windows as such: `cohort` takes half of the bits at a hundredth of the error.
+// Use it   when you need ages: age_of tells how old a key's oldest timestamp is and how many of its
+//          timers share it. Inference uses this.
+// Avoid    for plain windows: `cohort` takes half of the bits at a hundredth of the error.
 // Format   snapshot kind 20, version 1.
 #pragma once
 
