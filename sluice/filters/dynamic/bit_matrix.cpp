@@ -67,11 +67,11 @@ std::uint64_t packed(std::uint64_t bytes, unsigned width) {
   return bytes;
 }
 
-// Bits that stand `stride` apart, from the lowest on, side by side: eight of them, or four.
-class Closing {
+// Eight bits that stand `stride` apart, from the lowest on, side by side.
+class CloseEight {
  public:
-  Closing(unsigned stride, unsigned bits) : step_(stride - 1) {
-    for (unsigned i = 0; i < bits; ++i) {
+  explicit CloseEight(unsigned stride) : step_(stride - 1) {
+    for (unsigned i = 0; i < 8; ++i) {
       ones_ |= std::uint64_t{1} << (i * stride);
       pairs_ |= std::uint64_t{1} << (i / 2 * 2 * stride + i % 2);
       fours_ |= std::uint64_t{1} << (i / 4 * 4 * stride + i % 4);
@@ -87,6 +87,24 @@ class Closing {
  private:
   unsigned step_;
   std::uint64_t ones_ = 0, pairs_ = 0, fours_ = 0;
+};
+
+// Four of them, at least five apart: each is multiplied to its place, and no two products meet.
+class CloseFour {
+ public:
+  explicit CloseFour(unsigned stride) : shift_(3 * (stride - 1)) {
+    for (unsigned i = 0; i < 4; ++i) {
+      ones_ |= std::uint64_t{1} << (i * stride);
+      factor_ |= std::uint64_t{1} << (shift_ - i * (stride - 1));
+    }
+  }
+  std::uint64_t operator()(std::uint64_t bits) const {
+    return (bits & ones_) * factor_ >> shift_ & 0xF;
+  }
+
+ private:
+  unsigned shift_;
+  std::uint64_t ones_ = 0, factor_ = 0;
 };
 
 // The lowest bit of each byte.
@@ -106,16 +124,16 @@ void gather_column(Words words, unsigned width, unsigned column, std::uint64_t f
     for_words([&](std::uint64_t byte) { return words.load(byte); });
   } else if (width <= 8) {
     // Eight rows take `width` bytes.
-    const Closing close(width, 8);
+    const CloseEight close(width);
     for_words([&](std::uint64_t byte) {
       std::uint64_t bits = 0;
       for (unsigned i = 0; i < 8; ++i)
         bits |= close(words.load(byte + i * width) >> column) << (8 * i);
       return bits;
     });
-  } else if (width % 8 != 0) {
-    // Twelve: four rows take six bytes.
-    const Closing close(width, 4);
+  } else if (width <= 16) {
+    // Twelve or sixteen: four rows take six or eight bytes.
+    const CloseFour close(width);
     for_words([&](std::uint64_t byte) {
       std::uint64_t bits = 0;
       for (unsigned i = 0; i < 16; ++i)
@@ -233,6 +251,13 @@ void MatrixGroup::weave(Words words, unsigned column, std::uint64_t block,
   const auto add = [&](std::uint64_t at, std::uint64_t word) {
     if (word != 0) words.at(first + at) |= word;
   };
+  const auto add_words = [&](std::span<const std::byte> together) {
+    for (unsigned i = 0; i < width; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, &together[i * sizeof word], sizeof word);
+      add(i, word);
+    }
+  };
   if (width == 1) return add(0, bits[0]);
   Woven rows{};
   std::ranges::copy(bits, rows.begin());
@@ -244,26 +269,26 @@ void MatrixGroup::weave(Words words, unsigned column, std::uint64_t block,
       const std::uint64_t eight = packed(rows[i], width);
       std::memcpy(&together[i * width], &eight, sizeof eight);
     }
-    for (unsigned i = 0; i < width; ++i) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, &together[i * sizeof word], sizeof word);
-      add(i, word);
-    }
+    add_words(together);
   } else if (width % 8 == 0) {
     unsigned bit = column;
     for (const std::uint64_t eight : rows)
       for (unsigned i = 0; i < kWordBits; i += 8, bit += width)
         add(bit / kWordBits, (eight >> i & 0xFF) << (bit % kWordBits));
   } else {
-    // Twelve: rows begin in the middle of a byte. Put together first, as above.
-    std::array<std::uint64_t, kMostColumns + 1> together{};
-    for (unsigned i = 0; i < kWordBits; ++i) {
-      const unsigned bit = i * width + column, shift = bit % kWordBits;
-      const std::uint64_t byte = rows[i / 8] >> (i % 8 * 8) & 0xFF;
-      together[bit / kWordBits] |= byte << shift;
-      if (shift > kWordBits - 8) together[bit / kWordBits + 1] |= byte >> (kWordBits - shift);
-    }
-    for (unsigned i = 0; i < width; ++i) add(i, together[i]);
+    // Twelve: four rows take six bytes. Put together first, as above.
+    assert(width == 12);
+    std::array<std::byte, 2 * kWordBits> together;
+    std::size_t at = 0;
+    for (const std::uint64_t eight : rows)
+      for (const std::uint64_t four : {eight & 0xFFFFFFFF, eight >> 32}) {
+        const std::uint64_t apart = (four & 0xFF) | (four & 0xFF00) << 4 | (four & 0xFF0000) << 8 |
+                                    (four & 0xFF000000) << 12;
+        const std::uint64_t shifted = apart << column;
+        std::memcpy(&together[at], &shifted, sizeof shifted);
+        at += 6;
+      }
+    add_words(together);
   }
 }
 

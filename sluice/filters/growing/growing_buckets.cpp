@@ -383,9 +383,9 @@ constexpr unsigned short_tag(const GrowingShape& shape) {
 // The length is the exponent of twice the slot and one, as a floating-point number, which holds it
 // exactly. Unlike std::bit_width this has no branch where processors may lack the instruction, and
 // whether a slot is free cannot be predicted.
-unsigned length_of(std::uint64_t short_form) noexcept {
+unsigned length_of(std::uint64_t slot) noexcept {
   static_assert(std::numeric_limits<double>::is_iec559 && sizeof(double) == sizeof(std::uint64_t));
-  const auto value = static_cast<double>(static_cast<std::int64_t>(short_form << 1 | 1));
+  const auto value = static_cast<double>(static_cast<std::int64_t>(slot << 1 | 1));
   return static_cast<unsigned>(std::bit_cast<std::uint64_t>(value) >> 52) - 1023;
 }
 
