@@ -130,9 +130,11 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   request.slack = parse_window_share("--slack", flags.slack);
   request.npws = parse_window_share("--npws", flags.npws);
   // For a filter that was named; otherwise the plan decides.
-  if (request.filter_named && (request.slack || request.npws))
+  if (request.filter_named && (request.slack || request.npws)) {
     window.generations =
         generations_for(window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
+    if (!window.generations) throw BadParameters(kTooFine);
+  }
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());

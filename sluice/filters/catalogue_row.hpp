@@ -49,9 +49,18 @@ struct GuardSample {
   bool grows = false;        // is measured from empty on
 };
 
+// What the planner asks of a filter that forgets at random, as it would be made for a wish with keys.
+struct ForgettingInfo {
+  // With `fnr` of repeats after `distance` others; a brief one without settings.
+  Forecast (*forecast)(const Wish& wish, double distance);
+  // After how many others a share of `fnr` of repeats is let through.
+  double (*distance)(const Wish& wish, double fnr);
+};
+
 struct FilterRow {
   std::span<const KindInfo> kinds;
   std::span<const PlanFamily> families = {};
+  const ForgettingInfo* forgetting = nullptr;  // with a family of Role::forgetting
   // For tests/conformance: each size and layout, in cache and out of it, with room for 20,000 keys.
   std::span<const std::string_view> conformance = {};
   // Window filters, each planned for 2000 keys per window or more; and filters that may lose keys
@@ -99,5 +108,16 @@ Forecast forecast_of(const Wish& wish, const Settings& settings) {
     return in_holder<F>(params.forecast(static_cast<double>(params.forecast(1).keys)));
   }
 }
+
+template <Filter F>
+inline constexpr ForgettingInfo kForgetting = {
+    .forecast =
+        [](const Wish& wish, double distance) {
+          const auto params = F::Params::from(wish, {});
+          return in_holder<F>(wish.brief ? params.brief_forecast(distance)
+                                         : params.forecast(distance));
+        },
+    .distance = [](const Wish& wish,
+                   double fnr) { return F::Params::from(wish, {}).distance_of(fnr); }};
 
 }  // namespace sluice

@@ -268,6 +268,7 @@ FilterInfo reservoir_row() {
   };
   static constexpr FilterRow kRow{.kinds = kKinds<Reservoir>,
                                   .families = kFamilies,
+                                  .forgetting = &kForgetting<Reservoir>,
                                   .conformance = kConformance,
                                   .large = kLarge,
                                   .golden = kGolden,
@@ -308,6 +309,7 @@ FilterInfo stable_row() {
   };
   static constexpr FilterRow kRow{.kinds = kKinds<Stable>,
                                   .families = kFamilies,
+                                  .forgetting = &kForgetting<Stable>,
                                   .conformance = kConformance,
                                   .large = kLarge,
                                   .golden = kGolden,

@@ -193,7 +193,7 @@ double wander(const model::ReservoirShape& shape) {
 
 }  // namespace
 
-Forecast Reservoir::Params::forecast(double distance) const {
+Forecast Reservoir::Params::brief_forecast(double distance) const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
   // The resets of all filters lie side by side.
   const double resets_lines = std::ceil(filters / double{kWordsALine});
@@ -202,8 +202,17 @@ Forecast Reservoir::Params::forecast(double distance) const {
           .fpr = model::reservoir_fpr(shape()),
           .fpr_spread = wander(shape()),
           .fnr = 1 - model::reservoir_caught(shape(), distance),
-          .lines = filters + resets_lines,
-          .settings = settings()};
+          .lines = filters + resets_lines};
+}
+
+Forecast Reservoir::Params::forecast(double distance) const {
+  Forecast made = brief_forecast(distance);
+  made.settings = settings();
+  return made;
+}
+
+double Reservoir::Params::distance_of(double fnr) const {
+  return model::reservoir_distance(shape(), fnr);
 }
 
 Reservoir Reservoir::make(const Params& params, MemoryResource& memory) {

@@ -54,8 +54,10 @@ class Reservoir {
     static Params from(const Wish& wish, const Settings& settings);
     static std::span<const ParameterInfo> known();
     Settings settings() const;
-    // `fnr` is of repeats after `distance` others.
+    // `fnr` is of repeats after `distance` others. The brief one has no settings.
     Forecast forecast(double distance) const;
+    Forecast brief_forecast(double distance) const;
+    double distance_of(double fnr) const;  // after how many others so many repeats are let through
     friend bool operator==(const Params&, const Params&) = default;
   };
 

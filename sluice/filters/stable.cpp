@@ -133,19 +133,27 @@ Settings Stable::Params::settings() const {
   return settings;
 }
 
-Forecast Stable::Params::forecast(double distance) const {
+Forecast Stable::Params::brief_forecast(double distance) const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
+  const double zeros = model::stable_zeros(shape()), fpr = model::stable_fpr(shape());
   return {
       .keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
       .bytes = bits / 8,
-      .fpr = model::stable_fpr(shape()),
+      .fpr = fpr,
       // The fill wanders about the stable point as a sum of so many cells does.
-      .fpr_spread = model::stable_fpr(shape()) * probes *
-                    std::sqrt(model::stable_zeros(shape()) / (1 - model::stable_zeros(shape())) /
-                              static_cast<double>(cells())),
+      .fpr_spread = fpr * probes * std::sqrt(zeros / (1 - zeros) / static_cast<double>(cells())),
       .fnr = 1 - model::stable_caught(shape(), distance),
-      .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements,
-      .settings = settings()};
+      .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements};
+}
+
+Forecast Stable::Params::forecast(double distance) const {
+  Forecast made = brief_forecast(distance);
+  made.settings = settings();
+  return made;
+}
+
+double Stable::Params::distance_of(double fnr) const {
+  return model::stable_distance(shape(), fnr);
 }
 
 Stable Stable::make(const Params& params, MemoryResource& memory) {

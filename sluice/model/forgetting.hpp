@@ -20,7 +20,11 @@ struct ForgettingPlan {
 
 // A key has `filters` bits, each set with chance fill + (1 − fill)e^{−d/scale} after d keys.
 double bits_caught(unsigned filters, double fill, double scale, double distance);
-// How far back such a filter remembers.
+// The inverse in the distance: after how many keys a share of `fnr` is no longer judged duplicate.
+// Infinite if so many never are.
+double bits_distance(unsigned filters, double fill, double scale, double fnr);
+// How far back such a filter remembers: on average, and with the rest.
+double bits_mean_distance(unsigned filters, double fill, double scale);
 ForgettingPlan bits_memory(unsigned filters, double fill, double scale);
 
 // Chance that a repeat is caught on a stream that draws each record uniformly from `universe` keys:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sluice/model/memo.hpp"
 #include "sluice/model/power.hpp"
 
 namespace sluice::model {
@@ -92,6 +93,11 @@ double reservoir_caught(const ReservoirShape& shape, double distance) {
   return bits_caught(shape.filters, fill, fill * shape.size, distance);
 }
 
+double reservoir_distance(const ReservoirShape& shape, double fnr) {
+  const double fill = reservoir_fill(shape);
+  return bits_distance(shape.filters, fill, fill * shape.size, fnr);
+}
+
 ForgettingPlan reservoir_memory(const ReservoirShape& shape) {
   const double fill = reservoir_fill(shape);
   ForgettingPlan plan = bits_memory(shape.filters, fill, fill * shape.size);
@@ -99,7 +105,9 @@ ForgettingPlan reservoir_memory(const ReservoirShape& shape) {
   return plan;
 }
 
-ForgettingPlan reservoir_plan(double bits, double fpr, ReservoirVariant variant) {
+namespace {
+
+ForgettingPlan farthest_plan(double bits, double fpr, ReservoirVariant variant) {
   ForgettingPlan best;
   for (unsigned filters = 1; filters <= kMostReservoirFilters; ++filters) {
     ReservoirShape shape{.size = bits / filters, .filters = filters, .variant = variant};
@@ -111,6 +119,14 @@ ForgettingPlan reservoir_plan(double bits, double fpr, ReservoirVariant variant)
     if (plan.mean_distance > best.mean_distance) best = plan;
   }
   return best;
+}
+
+}  // namespace
+
+ForgettingPlan reservoir_plan(double bits, double fpr, ReservoirVariant variant) {
+  thread_local Memo<3, ForgettingPlan> known;
+  return known({bits, fpr, static_cast<double>(variant)},
+               [&] { return farthest_plan(bits, fpr, variant); });
 }
 
 double reservoir_uniform_fnr(const ReservoirShape& shape, double universe) {

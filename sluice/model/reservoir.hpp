@@ -44,6 +44,8 @@ unsigned reservoir_resets(ReservoirShape shape, double fpr);
 // (ρ + (1 − ρ)e^{−d/(ρs)})^k. A bit that is not set becomes so with rate 1/s, one that is set is
 // reset with a rate that keeps the fill, and both together make 1/(ρs).
 double reservoir_caught(const ReservoirShape& shape, double distance);
+// The inverse: after how many new keys a share of `fnr` is no longer judged duplicate.
+double reservoir_distance(const ReservoirShape& shape, double fnr);
 
 // How far back it remembers. Distances grow in proportion to bits.
 ForgettingPlan reservoir_memory(const ReservoirShape& shape);

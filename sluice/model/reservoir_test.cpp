@@ -60,6 +60,13 @@ TEST(ReservoirModel, ThePapersRuleIsStablesWithEqualNumbers) {
   }
 }
 
+TEST(ReservoirModel, DistancesAndFalseNegativesAreInverse) {
+  for (const double fnr : {1e-9, 1e-3, 0.1, 0.7}) {
+    const double distance = reservoir_distance(shape_of(5, 3), fnr);
+    EXPECT_NEAR((1 - reservoir_caught(shape_of(5, 3), distance)) / fnr, 1, 1e-5) << fnr;
+  }
+}
+
 TEST(ReservoirModel, DistancesAgreeWithSums) {
   for (const ReservoirShape& shape :
        {shape_of(3, 1, 1000), shape_of(6, 4, 1000), paper_of(2, 1000)}) {

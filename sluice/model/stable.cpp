@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sluice/model/memo.hpp"
 #include "sluice/model/power.hpp"
 
 namespace sluice::model {
@@ -44,7 +45,8 @@ double stable_fpr(const StableShape& shape) {
 }
 
 unsigned stable_decrements(StableShape shape, double fpr) {
-  const double zero = std::pow(1 - std::pow(fpr, 1.0 / shape.probes), 1.0 / shape.max);
+  const double zeros = 1 - std::pow(fpr, 1.0 / shape.probes);
+  const double zero = shape.max == 1 ? zeros : std::pow(zeros, 1.0 / shape.max);
   const double needed = zero / (1 - zero) / spread(shape);
   shape.decrements =
       static_cast<unsigned>(std::clamp(std::floor(needed), 1.0, double{kMostStableDecrements}));
@@ -56,6 +58,18 @@ double stable_caught(const StableShape& shape, double distance) {
   const double alive =
       cell_alive(shape.max, shape.decrements / shape.cells, shape.probes / shape.cells, distance);
   return std::pow(alive, shape.probes);
+}
+
+double stable_distance(const StableShape& shape, double fnr) {
+  const double scale = shape.cells / (shape.probes + shape.decrements);
+  if (shape.max == 1)
+    return bits_distance(shape.probes, scale * shape.probes / shape.cells, scale, fnr);
+  double low = 0, high = (30.0 + 4 * shape.max) * scale;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    (1 - stable_caught(shape, middle) < fnr ? low : high) = middle;
+  }
+  return high;
 }
 
 // Simpson's rule, as with max > 1 there are powers of d before the exponentials.
@@ -81,22 +95,48 @@ ForgettingPlan stable_memory(const StableShape& shape) {
   return plan;
 }
 
-StableShape stable_shape(double cells, unsigned max, double fpr) {
+namespace {
+
+double mean_distance(const StableShape& shape) {
+  if (shape.max != 1) return stable_memory(shape).mean_distance;
+  const double scale = shape.cells / (shape.probes + shape.decrements);
+  return bits_mean_distance(shape.probes, scale * shape.probes / shape.cells, scale);
+}
+
+// Decrements are whole numbers, so distances fall short of a curve over the probes that has one
+// maximum, by a step of them at most. Where even with that step the best one found is out of reach,
+// so it is farther on: the search goes up and down from where the maximum of large tables is.
+StableShape farthest_shape(double cells, unsigned max, double fpr) {
+  constexpr double kProbesPerBit = 0.46;  // of large tables
+  constexpr double kRoom = 1.002;         // a step is as much as P/(P − 1), or little more
   StableShape best;
   double farthest = 0;
-  for (unsigned probes = 1; probes <= kMostStableProbes; ++probes) {
+  const auto more_to_come = [&](unsigned probes) {
     StableShape shape{.cells = cells, .probes = probes, .max = max};
     shape.decrements = stable_decrements(shape, fpr);
-    if (stable_fpr(shape) > fpr) continue;
-    const double distance = stable_memory(shape).mean_distance;
-    // One maximum: past it more probes only bring more to lose.
-    if (distance < farthest * 0.7) break;
+    if (stable_fpr(shape) > fpr) return farthest == 0;  // too few probes, or cells
+    const double distance = mean_distance(shape);
     if (distance > farthest) {
       farthest = distance;
       best = shape;
+      return true;
     }
-  }
+    const double p = shape.decrements;
+    return p < 2 || distance * kRoom * (p / (p - 1)) >= farthest;
+  };
+  const auto middle = static_cast<unsigned>(
+      std::clamp(-kProbesPerBit * std::log2(fpr), 1.0, double{kMostStableProbes}));
+  for (unsigned probes = middle; probes <= kMostStableProbes && more_to_come(probes);) ++probes;
+  for (unsigned probes = middle - 1; probes >= 1 && more_to_come(probes);) --probes;
   return best;
+}
+
+}  // namespace
+
+StableShape stable_shape(double cells, unsigned max, double fpr) {
+  thread_local Memo<3, StableShape> known;
+  return known({cells, static_cast<double>(max), fpr},
+               [&] { return farthest_shape(cells, max, fpr); });
 }
 
 double stable_uniform_fnr(const StableShape& shape, double universe) {

@@ -30,6 +30,9 @@ unsigned stable_decrements(StableShape shape, double fpr);
 // with rate P/m and set anew with rate K/m per record, so what counts is when it was last set.
 double stable_caught(const StableShape& shape, double distance);
 
+// The inverse: after how many records a share of `fnr` is no longer judged duplicate.
+double stable_distance(const StableShape& shape, double fnr);
+
 // How far back it remembers.
 ForgettingPlan stable_memory(const StableShape& shape);
 

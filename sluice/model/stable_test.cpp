@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace sluice::model {
 namespace {
 
@@ -45,17 +47,33 @@ TEST(StableModel, LargeCellsAgreeWithSums) {
   EXPECT_NEAR((stable_caught(shape, plan.half_distance) - plan.fpr) / (1 - plan.fpr), .5, 1e-6);
 }
 
+// It looks at a few numbers of probes, and no other one is better: also where cells are few.
 TEST(StableModel, TheShapeRemembersFarthest) {
-  for (const double fpr : {0.1, 0.01, 1e-6}) {
-    const StableShape best = stable_shape(1e6, 1, fpr);
-    EXPECT_LE(stable_fpr(best), fpr);
-    for (unsigned probes = 1; probes <= kMostStableProbes; ++probes) {
-      StableShape other{.cells = 1e6, .probes = probes};
-      other.decrements = stable_decrements(other, fpr);
-      if (stable_fpr(other) > fpr) continue;
-      EXPECT_LE(stable_memory(other).mean_distance, stable_memory(best).mean_distance) << probes;
+  for (const double cells : {61.0, 64.0, 200.0, 3000.0, 1e6, 1e12})
+    for (const double fpr : {0.9, 0.1, 0.01, 1e-4, 1e-6, 1e-11, 1e-30, 9.2e-96}) {
+      const StableShape best = stable_shape(cells, 1, fpr);
+      for (unsigned probes = 1; probes <= kMostStableProbes; ++probes) {
+        StableShape other{.cells = cells, .probes = probes};
+        other.decrements = stable_decrements(other, fpr);
+        if (stable_fpr(other) > fpr) continue;
+        ASSERT_GT(best.probes, 0u) << cells << " cells, " << fpr;
+        EXPECT_LE(stable_memory(other).mean_distance, stable_memory(best).mean_distance)
+            << cells << " cells, " << fpr << ", " << probes;
+      }
+      if (best.probes > 0) {
+        EXPECT_LE(stable_fpr(best), fpr);
+      }
     }
-  }
+}
+
+TEST(StableModel, DistancesAndFalseNegativesAreInverse) {
+  for (const unsigned max : {1u, 3u})
+    for (const double fnr : {1e-9, 1e-3, 0.1, 0.7}) {
+      const StableShape shape{.cells = 1e6, .probes = 6, .decrements = 21, .max = max};
+      const double distance = stable_distance(shape, fnr);
+      EXPECT_NEAR((1 - stable_caught(shape, distance)) / fnr, 1, 1e-5) << max << ", " << fnr;
+    }
+  EXPECT_EQ(stable_distance({.cells = 1e6, .probes = 1, .decrements = 1}, 0.9999), INFINITY);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/share_range.hpp"
-#include "sluice/plan/sizing.hpp"
 
 namespace sluice::planning {
 namespace {
@@ -22,24 +21,6 @@ void for_each_family(const PlanRequest& request, See see) {
        : request.expect ? families_for(Role::set)
                         : families_for(Role::growing_set));
   if (request.fnr) look(families_for(Role::forgetting));
-}
-
-bool can_be_had(const PlanRequest& request, const Family& family) {
-  return Sizing(request).rough(family).feasible();
-}
-
-template <class See>
-void for_each_feasible(const PlanRequest& request, See see) {
-  for_each_family(request, [&](const Family& family) {
-    if (const Plan plan = Sizing(request).rough(family); plan.feasible()) see(plan);
-  });
-}
-
-bool can_be_had(const PlanRequest& request) {
-  bool found = false;
-  for_each_family(request,
-                  [&](const Family& family) { found = found || can_be_had(request, family); });
-  return found;
 }
 
 // 9.31MiB, as a person writes it: no less than `bytes`.
@@ -91,7 +72,8 @@ std::string given_size(std::uint64_t bytes) {
 
 class Search {
  public:
-  explicit Search(const PlanRequest& request) : request_(request) {}
+  Search(const PlanRequest& request, WindowForecasts& windows)
+      : request_(request), windows_(windows) {}
 
   std::vector<NearRequest> run() {
     more_memory();
@@ -106,8 +88,27 @@ class Search {
   }
 
  private:
+  bool can_be_had(const PlanRequest& request, const Family& family) {
+    return Sizing(request, windows_).rough(family).feasible();
+  }
+
+  template <class See>
+  void for_each_feasible(const PlanRequest& request, See see) {
+    for_each_family(request, [&](const Family& family) {
+      if (const Plan plan = Sizing(request, windows_).rough(family); plan.feasible()) see(plan);
+    });
+  }
+
+  bool can_be_had(const PlanRequest& request) {
+    bool found = false;
+    for_each_family(request,
+                    [&](const Family& family) { found = found || can_be_had(request, family); });
+    return found;
+  }
+
+  // A request that is known to be met.
   void add(const char* field, std::string value, PlanRequest request) {
-    if (can_be_had(request)) found_.push_back({field, std::move(value), std::move(request), {}});
+    found_.push_back({field, std::move(value), std::move(request), {}});
   }
 
   void more_memory() {
@@ -196,12 +197,13 @@ class Search {
 
   void more_lines() {
     if (!request_.lines) return;
+    constexpr double kAnyLines = 1e300;  // not none: then they would not be counted
     PlanRequest open = request_;
-    open.lines.reset();
-    double lines = 1e300;
+    open.lines = kAnyLines;
+    double lines = kAnyLines;
     for_each_feasible(open, [&](const Plan& plan) { lines = std::min(lines, plan.lines); });
     open.lines = lines;
-    if (lines < 1e300) add("lines", fmt::format("{:g}", lines), open);
+    if (lines < kAnyLines) add("lines", fmt::format("{:g}", lines), open);
   }
 
   // All limits but the error give way, as far as what takes the fewest bytes needs.
@@ -238,7 +240,8 @@ class Search {
     if (can_be_had(open)) found_.push_back({"memory", text, open, also});
   }
 
-  PlanRequest request_;
+  const PlanRequest& request_;
+  WindowForecasts& windows_;
   std::vector<NearRequest> found_;
 };
 
@@ -258,8 +261,8 @@ std::string in_fields(const PlanRequest& request) {
 
 }  // namespace
 
-std::vector<NearRequest> nearest_to(const PlanRequest& request) {
-  return Search(request).run();
+std::vector<NearRequest> nearest_to(const PlanRequest& request, WindowForecasts& windows) {
+  return Search(request, windows).run();
 }
 
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest) {

@@ -2,11 +2,11 @@
 // one thing.
 #pragma once
 
-#include "sluice/plan/plan.hpp"
+#include "sluice/plan/sizing.hpp"
 
 namespace sluice::planning {
 
-std::vector<NearRequest> nearest_to(const PlanRequest& request);
+std::vector<NearRequest> nearest_to(const PlanRequest& request, WindowForecasts& windows);
 // "`window` 1M at `fpr` 1e-06 does not fit into `memory` 9MiB; the nearest requests that can be met: …".
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest);
 

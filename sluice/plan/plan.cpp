@@ -17,6 +17,7 @@ namespace {
 
 using planning::Family;
 using planning::memory_alone;
+using planning::WindowForecasts;
 
 constexpr double kMostWindowKeys = 1e13;
 
@@ -78,9 +79,10 @@ bool error_is_open(const PlanRequest& request) {
   return request.memory && !request.fpr;
 }
 
-std::vector<Plan> sized(const PlanRequest& request, std::span<const Family> families) {
+std::vector<Plan> sized(const PlanRequest& request, std::span<const Family> families,
+                        WindowForecasts& windows) {
   std::vector<Plan> plans;
-  planning::Sizing sizing(request);
+  planning::Sizing sizing(request, windows);
   for (const Family& family : families) {
     Plan plan = sizing.best(family);
     // `bloom` is one of its layouts.
@@ -107,8 +109,9 @@ bool default_will_do(const PlanRequest& request, const Plan& plan) {
 }
 
 // Only what may be chosen.
-std::vector<Plan> worth_choosing(const PlanRequest& request, std::span<const Family> families) {
-  planning::Sizing sizing(request);
+std::vector<Plan> worth_choosing(const PlanRequest& request, std::span<const Family> families,
+                                 WindowForecasts& windows) {
+  planning::Sizing sizing(request, windows);
   std::vector<Plan> plans = {sizing.best(families.front())};
   if (default_will_do(request, plans[0])) return plans;
   double least = plans[0].feasible() ? plans[0].fpr : 1;
@@ -186,9 +189,9 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
 // What is sure against what is far: they are compared by the distance, in keys, at which a repeat
 // is still recognised: of a window its length, of what forgets at random the mean. Where repeats
 // lie far apart, the share of them that is caught is in proportion to it.
-void choose_for_memory(const PlanRequest& request, Planning& planning) {
+void choose_for_memory(const PlanRequest& request, Planning& planning, WindowForecasts& windows) {
   const std::size_t window = choose(fixed_error(request), planning.candidates);
-  std::vector<Plan> random = sized(request, planning::families_for(Role::forgetting));
+  std::vector<Plan> random = sized(request, planning::families_for(Role::forgetting), windows);
   const std::size_t farthest = static_cast<std::size_t>(
       std::ranges::max_element(random, {},
                                [](const Plan& plan) { return plan.feasible() ? plan.holds : 0; }) -
@@ -266,14 +269,16 @@ Planning plan(const PlanRequest& request, PlanScope scope) {
   check(request);
   Planning planning{.request = request, .assumed = assumed_in(request)};
   const std::span<const Family> families = families_of(request);
-  planning.candidates = scope == PlanScope::all ? sized(request, families)
-                        : memory_alone(request) ? worth_choosing(fixed_error(request), families)
-                                                : worth_choosing(request, families);
+  WindowForecasts windows;
+  planning.candidates = scope == PlanScope::all ? sized(request, families, windows)
+                        : memory_alone(request)
+                            ? worth_choosing(fixed_error(request), families, windows)
+                            : worth_choosing(request, families, windows);
   if (memory_alone(request)) {
-    choose_for_memory(request, planning);
+    choose_for_memory(request, planning, windows);
   } else {
     if (request.fnr)
-      std::ranges::move(sized(request, planning::families_for(Role::forgetting)),
+      std::ranges::move(sized(request, planning::families_for(Role::forgetting), windows),
                         std::back_inserter(planning.candidates));
     else if (scope == PlanScope::all)
       for (const Family& family : planning::families_for(Role::forgetting))
@@ -287,7 +292,7 @@ Planning plan(const PlanRequest& request, PlanScope scope) {
   }
   put_in_order(planning);
   if (planning.chosen) return planning;
-  planning.nearest = planning::nearest_to(request);
+  planning.nearest = planning::nearest_to(request, windows);
   planning.reason = planning::why_none(request, planning.nearest);
   return planning;
 }

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <vector>
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/model/bloom.hpp"
 #include "sluice/plan/sizing.hpp"
 
 namespace sluice {
@@ -194,6 +197,56 @@ TEST(Plan, NothingIsFeasibleThatHoldsLess) {
     EXPECT_TRUE(!candidate.feasible() || candidate.fnr <= 0.05) << candidate.filter;
 }
 
+// The table that a plan speaks of is the one that it makes, however small, and it errs as promised.
+TEST(Plan, WhatForgetsAtRandomIsMadeAsPlanned) {
+  for (const std::uint64_t keys : {1u, 4u, 30u, 1000u})
+    for (const double fpr : {0.1, 1.87e-4, 1e-9})
+      for (const double fnr : {0.001, 0.134, 0.6})
+        for (const Plan& candidate :
+             plan({.window = last(keys), .fpr = fpr, .fnr = fnr, .slack = 1e-300}).candidates) {
+          if (!candidate.feasible() || candidate.window) continue;
+          SCOPED_TRACE(fmt::format("{} of {} keys, {}, {}", candidate.filter, keys, fpr, fnr));
+          EXPECT_EQ(candidate.make().bytes(), candidate.bytes);
+          EXPECT_LE(candidate.fnr, fnr);
+          const Forecast made = forecast_filter(candidate.filter + "," + candidate.settings,
+                                                {.keys = keys, .fpr = candidate.target_fpr});
+          EXPECT_LE(made.fnr, fnr);
+          EXPECT_LE(made.fpr, fpr * (1 + 1e-9));
+        }
+}
+
+// A window that is cut finer for its slack is still made for the error that the plan names.
+TEST(Plan, WindowsThatAreCutAreMadeAsPlanned) {
+  const PlanRequest request{.window = WindowSpec{WindowSpec::Kind::time, 3'832'828'877},
+                            .expect = 1,
+                            .fpr = 0.312,
+                            .npws = 0.0782};
+  for (const Plan& candidate : plan(request).candidates) {
+    if (!candidate.feasible() || !candidate.window) continue;
+    EXPECT_EQ(Window::forecast(candidate.window_params()).bytes, candidate.bytes)
+        << candidate.filter;
+  }
+}
+
+// The planner knows from which error on eight probes are better than sixteen: so does the model.
+TEST(Plan, BlockedFiltersHaveTheBetterNumberOfProbes) {
+  for (const double fpr : {0.5, 0.01, 1e-3, 1.65e-4, 1.6456e-4, 1.6455e-4, 1.64e-4, 1e-5, 1e-9}) {
+    const Forecast made = forecast_filter("bloom,layout=blocked", {.keys = 1000, .fpr = fpr});
+    const bool eight =
+        model::blocked_bloom_keys(1, 8, fpr) >= model::blocked_bloom_keys(1, 16, fpr);
+    EXPECT_NE(made.settings.text().find(eight ? "probes=8" : "probes=16"), std::string::npos)
+        << fpr;
+  }
+}
+
+TEST(Plan, ProposesLines) {
+  const Planning none = plan({.window = last(83), .npws = 0.19, .lines = 1e-9});
+  ASSERT_FALSE(none.chosen);
+  ASSERT_EQ(none.nearest.size(), 1u);
+  EXPECT_EQ(none.nearest[0].field, "lines");
+  EXPECT_TRUE(plan(none.nearest[0].request).chosen);
+}
+
 // What a plan promises, and what it proposes instead, can be asked for.
 TEST(Plan, PromisesAndProposalsCanBePlanned) {
   for (const std::uint64_t size : {std::uint64_t{12}, std::uint64_t{600'000'000'000}}) {
@@ -274,6 +327,20 @@ TEST(PlanCache, IsBounded) {
   }
   EXPECT_EQ(planned({.expect = 2}), kept);
   EXPECT_NE(planned({.expect = 1}), first) << "the oldest makes room";
+}
+
+// tests/integration/instructions.bats counts what this function takes.
+[[gnu::noinline]] std::size_t count_plan_cache_hits(
+    const std::vector<std::shared_ptr<const Planning>>& kept) {
+  std::size_t hits = 0;
+  for (const auto& each : kept) hits += planned(each->request) == each;
+  return hits;
+}
+
+TEST(PlanCache, AllThatAreKeptAreFound) {
+  std::vector<std::shared_ptr<const Planning>> kept;
+  for (std::uint64_t i = 0; i < kPlansKept; ++i) kept.push_back(planned({.expect = 5000 + i}));
+  EXPECT_EQ(count_plan_cache_hits(kept), kPlansKept);
 }
 
 TEST(PlanCache, RefusesNonsenseEveryTime) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
@@ -20,6 +21,7 @@ namespace {
 // Errors that a search goes through: below, no filter tells them apart.
 constexpr double kLeastFpr = 1e-12;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 constexpr double kRounding = 1e-9;
 
 // Generations to try for a filter whose slack is several of them.
@@ -52,12 +54,12 @@ double rounded(double value, int digits, bool up) {
 constexpr double kDeviations = 3;
 constexpr double kLittle = 1.08;
 
+// `first` was made for `fpr`; `make` returns none where there is none.
 template <class Make>
-Forecast sure_of(double fpr, double& target, Make make, std::optional<Forecast> first = {}) {
+Forecast sure_of(double fpr, double& target, const Forecast& first, Make make) {
   constexpr int kMostRounds = 12;
   target = fpr;
-  if (!first) first = make(target);
-  Forecast made = *first;
+  Forecast made = first;
   for (int round = 0; round < kMostRounds; ++round) {
     const double sure = (made.fpr + kDeviations * made.fpr_spread) / kLittle;
     if (!(sure > fpr)) {
@@ -65,15 +67,13 @@ Forecast sure_of(double fpr, double& target, Make make, std::optional<Forecast> 
       return made;
     }
     target = floor3(target * std::clamp(fpr / sure, 0.2, 0.95));
-    try {
-      made = make(target);
-    } catch (const Error&) {
-      break;
-    }
+    std::optional<Forecast> next = make();
+    if (!next) break;
+    made = *std::move(next);
   }
   // A handful of keys: there is no telling.
   target = fpr;
-  return *first;
+  return first;
 }
 
 std::string without_fpr(const Settings& settings) {
@@ -168,6 +168,26 @@ double most_fpr(const PlanRequest& request) {
   return by_count && request.anchor == Anchor::delivered ? kMostDeliveredFpr : 0.5;
 }
 
+const WindowForecasts::Answer& WindowForecasts::of(const Family& family, const Plan& plan) {
+  constexpr std::size_t kPlaces = 256;
+  if (places_.empty()) places_.resize(kPlaces);
+  const Question question{family.text.data(), plan.window->size, plan.keys.value_or(0),
+                          plan.generations.value_or(0), plan.target_fpr};
+  std::uint64_t mixed = std::bit_cast<std::uintptr_t>(question.family);
+  for (const std::uint64_t part : {question.size, question.keys, question.generations,
+                                   std::bit_cast<std::uint64_t>(question.fpr)})
+    mixed = (mixed ^ part) * 0x9E37'79B9'7F4A'7C15;
+  Place& place = places_[(mixed >> 32) % kPlaces];
+  if (place.question == question) return place.answer;
+  place.question = question;
+  try {
+    place.answer = {Window::forecast(plan.window_params(), true), {}};
+  } catch (const Error& error) {
+    place.answer = {{}, error.what()};
+  }
+  return place.answer;
+}
+
 Plan Sizing::best(const Family& family) {
   if (memory_alone(request_)) return most_keys(family);
   const auto keys = keys_of(request_);
@@ -237,10 +257,15 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
     if (family.forgets()) return sized_forgetting(family, keys, fpr, words);
     if (request_.window || memory_alone(request_)) return sized_window(family, keys, fpr, words);
     plan.keys = keys;
-    judge(plan, family, fpr,
-          sure_of(fpr, plan.target_fpr,
-                  [&](double) { return forecast_filter(plan.filter, plan.wish()); }),
-          words);
+    const auto make = [&]() -> std::optional<Forecast> {
+      try {
+        return forecast_filter(plan.filter, plan.wish());
+      } catch (const Error&) {
+        return std::nullopt;
+      }
+    };
+    const Forecast first = forecast_filter(plan.filter, plan.wish());
+    judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, first, make), words);
     if (plan.feasible() && keys && plan.holds < *keys)
       plan.why_not = fmt::format("holds {} keys at most", format_count(plan.holds));
     // The error asked for stays what the filter is held to.
@@ -254,6 +279,12 @@ Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, doub
 
 Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> keys, double fpr,
                           Words words) {
+  const auto refused = [&, asked = fpr](std::string why_not) {
+    return Plan{.filter = std::string(family.text),
+                .anchor = request_.anchor,
+                .target_fpr = asked,
+                .why_not = std::move(why_not)};
+  };
   Plan plan{
       .filter = std::string(family.text),
       .window = request_.window.value_or(WindowSpec{WindowSpec::Kind::count, keys.value_or(1)}),
@@ -261,16 +292,19 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
       .target_fpr = std::min(fpr, most_fpr(request_))};
   if (plan.window->by_time()) plan.keys = keys;
   fpr = plan.target_fpr;
-  const bool brief = words == Words::no && !request_.lines;
-  const auto forecast = [&](const Plan& wanted) {
-    return Window::forecast(wanted.window_params(), brief);
+  Forecast made;
+  // The reason why not, or nothing.
+  const auto forecast = [&](const Plan& wanted) -> const std::string& {
+    const WindowForecasts::Answer& answer = windows_.of(family, wanted);
+    if (answer.why_not.empty()) made = answer.made;
+    return answer.why_not;
   };
-  Forecast made = forecast(plan);
+  if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
   // Segments fill up one by one.
   const bool apart = family.many_shapes && plan.window->by_time() && request_.rate;
   if (apart) {
     plan.keys = keys_of_rate(request_, *made.generations);
-    made = forecast(plan);
+    if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
   }
   const auto holds = [&] {
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
@@ -278,26 +312,29 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
   };
   // False: it cannot be had in so many, and stays as it was.
   const auto cut_into = [&](unsigned generations) {
-    Plan finer = plan;
-    finer.generations = generations;
-    if (apart) finer.keys = keys_of_rate(request_, generations);
-    try {
-      made = forecast(finer);
-    } catch (const Error&) {
-      return false;
-    }
-    plan = std::move(finer);
-    return true;
+    const Plan before = plan;
+    plan.generations = generations;
+    plan.target_fpr = fpr;
+    if (apart) plan.keys = keys_of_rate(request_, generations);
+    if (forecast(plan).empty()) return true;
+    plan.generations = before.generations;
+    plan.target_fpr = before.target_fpr;
+    plan.keys = before.keys;
+    return false;
   };
   const auto be_sure = [&] {
-    made = sure_of(
-        fpr, plan.target_fpr, [&](double) { return forecast(plan); }, made);
+    made = sure_of(fpr, plan.target_fpr, made, [&]() -> std::optional<Forecast> {
+      const WindowForecasts::Answer& answer = windows_.of(family, plan);
+      return answer.why_not.empty() ? std::optional(answer.made) : std::nullopt;
+    });
   };
   const bool cut = plan.window->kind != WindowSpec::Kind::landmark && !holds();
   std::size_t coarsest = std::size(kCuts);
   if (cut && !family.many_shapes) {
-    cut_into(generations_for(*plan.window,
-                             std::min(request_.slack.value_or(1), request_.npws.value_or(1))));
+    const auto generations = generations_for(
+        *plan.window, std::min(request_.slack.value_or(1), request_.npws.value_or(1)));
+    if (!generations) return refused(kTooFine);
+    cut_into(*generations);
   } else if (cut) {
     // The coarsest that holds. A finer cut has less slack, and may not reach the error.
     for (std::size_t low = 0; low < coarsest;) {
@@ -312,7 +349,16 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
   be_sure();
   // A smaller error may take more slack.
   while (cut && !holds() && ++coarsest < std::size(kCuts) && cut_into(kCuts[coarsest])) be_sure();
-  judge(plan, family, fpr, made, words);
+  // Settings, and the lines of what has many shapes, take most of the time: searches do without.
+  const auto judge_in_full = [&] {
+    Forecast full = Window::forecast(plan.window_params());
+    made.lines = full.lines;
+    made.settings = std::move(full.settings);
+    judge(plan, family, fpr, made, words);
+  };
+  if (words == Words::no) judge(plan, family, fpr, made, words);
+  const bool lines_count = request_.lines && family.many_shapes;
+  if (words == Words::yes || (lines_count && plan.feasible())) judge_in_full();
   return plan;
 }
 
@@ -323,17 +369,11 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
   constexpr double kStep = 1.02;
   constexpr int kMostSteps = 700;  // a million times
   constexpr int kMostBeyond = 16;  // past an estimate, which is off by one or two
+  const ForgettingInfo& filter = *filter_named(family.text).row->forgetting;
   Plan plan{.filter = std::string(family.text), .target_fpr = fpr};
   const std::uint64_t distance = keys.value_or(kStandardCapacity);
-  const auto forecast_now = [&] {
-    Forecast made = forecast_filter(plan.filter, plan.wish());
-    if (*plan.keys != distance) {
-      Settings sized;
-      sized.add("bytes", made.bytes);
-      made = forecast_filter(fmt::format("{},{}", plan.filter, sized.text()),
-                             {.keys = distance, .fpr = plan.target_fpr});
-    }
-    return made;
+  const auto wish = [&] {
+    return Wish{.keys = plan.keys, .fpr = plan.target_fpr, .brief = words == Words::no};
   };
   struct Known {
     int step;
@@ -345,33 +385,50 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
     const double mean = static_cast<double>(distance) * std::pow(kStep, step);
     plan.keys = std::min(kMostKeys, static_cast<std::uint64_t>(mean));
     std::optional<Known>& same = known[step % 2];
-    if (!same || same->step != step || same->target != plan.target_fpr)
-      same = {step, plan.target_fpr, forecast_now()};
+    if (!same || same->step != step || same->target != plan.target_fpr) {
+      check_wish(wish());
+      same = {step, plan.target_fpr, filter.forecast(wish(), static_cast<double>(distance))};
+    }
     return same->made;
   };
   const auto forgets_at = [&](int index) { return at(index).fnr > *request_.fnr; };
+  // Tables beyond the largest there is are all alike.
+  const double farthest = static_cast<double>(kMostKeys) / static_cast<double>(distance);
+  const int most =
+      std::clamp(1 + static_cast<int>(std::log(farthest) / std::log(kStep)), 1, kMostSteps);
   int step = 0;
   if (request_.fnr && !memory_alone(request_) && forgets_at(0)) {
-    // All distances grow alike: what one large table says of ever smaller ones tells which step it
-    // will be, or nearly.
+    // All distances grow alike: how far a large table reaches tells which step it will be, or
+    // nearly.
     constexpr std::uint64_t kFar = std::uint64_t{1} << 32;
     plan.keys = kFar;
-    const std::string large = fmt::format(
-        "{},{}", plan.filter, forecast_filter(plan.filter, plan.wish()).settings.text());
-    // Tables beyond the largest there is are all alike.
-    const double farthest = static_cast<double>(kMostKeys) / static_cast<double>(distance);
-    const int most =
-        std::clamp(1 + static_cast<int>(std::log(farthest) / std::log(kStep)), 1, kMostSteps);
-    step = 1 + greatest(0, most, [&](int index) {
-             const double nearer = static_cast<double>(kFar) * std::pow(kStep, -index);
-             const Wish wish{.keys = static_cast<std::uint64_t>(nearer)};
-             return forecast_filter(large, wish).fnr > *request_.fnr;
-           });
+    const double farther = static_cast<double>(kFar) / filter.distance(wish(), *request_.fnr);
+    step = static_cast<int>(std::clamp(std::ceil(std::log(farther) / std::log(kStep)), 1.0,
+                                       static_cast<double>(most + 1)));
     for (const int last = std::min(most, step + kMostBeyond); step <= last && forgets_at(step);)
       ++step;
     while (step > 1 && !forgets_at(step - 1)) --step;
   }
-  judge(plan, family, fpr, sure_of(fpr, plan.target_fpr, [&](double) { return at(step); }), words);
+  const int step_at_first = step;
+  const Forecast first = at(step);
+  // With less error it forgets sooner, and takes a larger table to remember as far.
+  const auto make = [&]() -> std::optional<Forecast> {
+    try {
+      const int last = std::min(most, step + kMostBeyond);
+      while (step > 0 && step < last && forgets_at(step)) ++step;
+      return at(step);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  };
+  judge(plan, family, fpr, first, words);
+  // What touches too many lines or takes too many bytes will not do so less with a smaller error.
+  const bool too_much = plan.lines > request_.lines.value_or(plan.lines) ||
+                        plan.bytes + request_.beside > request_.memory.value_or(kMostBytes);
+  if (words == Words::no && !plan.feasible() && too_much) return plan;
+  const Forecast made = sure_of(fpr, plan.target_fpr, first, make);
+  if (plan.target_fpr == fpr) at(step_at_first);  // came back to it
+  judge(plan, family, fpr, made, words);
   return plan;
 }
 

@@ -50,9 +50,35 @@ std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts);
 // nor is anything searched for above one half.
 double most_fpr(const PlanRequest& request);
 
+// Forecasts of windows, brief ones, that a planning asked for: its searches come back to the same
+// again and again. Each has one place, in which a later one takes over.
+class WindowForecasts {
+ public:
+  struct Answer {
+    Forecast made;
+    std::string why_not;  // empty if it can be made
+  };
+  // Of the window, keys, error and generations of a plan; until the next call.
+  const Answer& of(const Family& family, const Plan& plan);
+
+ private:
+  struct Question {
+    const char* family = nullptr;
+    std::uint64_t size = 0, keys = 0, generations = 0;
+    double fpr = 0;
+    friend bool operator==(const Question&, const Question&) = default;
+  };
+  struct Place {
+    Question question;
+    Answer answer;
+  };
+  std::vector<Place> places_;
+};
+
 class Sizing {
  public:
-  explicit Sizing(const PlanRequest& request) : request_(request) {}
+  Sizing(const PlanRequest& request, WindowForecasts& windows)
+      : request_(request), windows_(windows) {}
 
   // Sized for the request, feasible or not; with memory alone, for as many keys as fit.
   Plan best(const Family& family);
@@ -79,7 +105,8 @@ class Sizing {
   std::string what_is_amiss(const Plan& plan, double asked, const Forecast& made,
                             Words words) const;
 
-  PlanRequest request_;
+  const PlanRequest& request_;
+  WindowForecasts& windows_;
 };
 
 }  // namespace sluice::planning

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sluice/base/error.hpp"
-
 namespace sluice {
 
-unsigned generations_for(const WindowSpec& window, double share) {
+std::optional<unsigned> generations_for(const WindowSpec& window, double share) {
   constexpr double kMostGenerations = 1e6;
   double generations = std::ceil(1 / share);
-  if (!(generations <= kMostGenerations))
-    throw BadParameters("`slack` and `npws` cannot be that small: give 1.7 % or more");
+  if (!(generations <= kMostGenerations)) return std::nullopt;
   if (window.by_time()) return static_cast<unsigned>(generations);
   // A generation of a count window is a whole number of keys: rounding up makes a small window
   // longer, so that it may take a finer cut.

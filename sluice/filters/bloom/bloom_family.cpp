@@ -61,10 +61,15 @@ struct Load {
   unsigned probes;
   double keys;
 };
+// From this error on eight probes hold more keys, below it sixteen: where model::blocked_bloom_keys
+// is the same of both. The test compares them.
+constexpr double kEightProbesFrom = 1.6455986846435e-4;
+constexpr unsigned blocked_probes(double fpr) {
+  return fpr >= kEightProbesFrom ? 8 : 16;
+}
 Load blocked_load(double fpr) {
-  const double eight = model::blocked_bloom_keys(1, 8, fpr);
-  const double sixteen = model::blocked_bloom_keys(1, 16, fpr);
-  return eight >= sixteen ? Load{8, eight} : Load{16, sixteen};
+  const unsigned probes = blocked_probes(fpr);
+  return {probes, model::blocked_bloom_keys(1, probes, fpr)};
 }
 
 unsigned best_blocked_probes(const Asked& wish) {
@@ -76,7 +81,7 @@ unsigned best_blocked_probes(const Asked& wish) {
                ? 8
                : 16;
   }
-  return blocked_load(wish.fpr).probes;
+  return blocked_probes(wish.fpr);
 }
 
 BlockedBloom::Params blocked_for(const Asked& wish) {

@@ -60,6 +60,7 @@ class Cohort {
     static std::span<const ParameterInfo> known();
     Settings settings() const;
     Forecast forecast() const;
+    Forecast brief_forecast() const;    // without settings
     const char* what_is_wrong() const;  // a sentence, or nothing
     friend bool operator==(const Params&, const Params&) = default;
   };

@@ -127,7 +127,7 @@ Settings Cohort::Params::settings() const {
   return settings;
 }
 
-Forecast Cohort::Params::forecast() const {
+Forecast Cohort::Params::brief_forecast() const {
   if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
   const unsigned slots = kernels::cohort_slots(slot_bits);
   const double load = static_cast<double>(live_capacity()) / (static_cast<double>(buckets) * slots);
@@ -140,8 +140,13 @@ Forecast Cohort::Params::forecast() const {
           .lines = 2,
           .generations = generations,
           .slack = model::window_slack(generations),
-          .npws = model::window_slack(generations),
-          .settings = settings()};
+          .npws = model::window_slack(generations)};
+}
+
+Forecast Cohort::Params::forecast() const {
+  Forecast made = brief_forecast();
+  made.settings = settings();
+  return made;
 }
 
 }  // namespace sluice

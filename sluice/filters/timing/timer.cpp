@@ -121,7 +121,7 @@ Settings Timer::Params::settings() const {
   return settings;
 }
 
-Forecast Timer::Params::forecast() const {
+Forecast Timer::Params::brief_forecast() const {
   check(*this);
   const auto live = static_cast<double>(shape().live_capacity());
   return {.keys = capacity,
@@ -133,8 +133,13 @@ Forecast Timer::Params::forecast() const {
           .lines = static_cast<double>(probes),
           .generations = generations,
           .slack = model::window_slack(generations),
-          .npws = model::window_slack(generations),
-          .settings = settings()};
+          .npws = model::window_slack(generations)};
+}
+
+Forecast Timer::Params::forecast() const {
+  Forecast made = brief_forecast();
+  made.settings = settings();
+  return made;
 }
 
 const char* Timer::what_is_wrong(const Params& params) {

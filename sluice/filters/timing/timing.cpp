@@ -98,7 +98,7 @@ Timing::Params plan(unsigned probes, const Asked& asked) {
           StampedWindow::whole_timers(model::timing_timers_for(probes, live, asked.fpr));
     }
     cut(params, asked);
-    if (params == before) break;
+    if (asked.generations || params == before) break;
   }
   return params;
 }
@@ -154,13 +154,20 @@ Timing::Params Timing::Params::from(const Wish& wish, const Settings& settings) 
   if (asked.timers && asked.bytes)
     throw BadParameters("filter 'timing' takes timers or bytes, not both: give one");
   const auto probes = reader.count("probes", 1, kMostProbes);
-  Params best = plan(static_cast<unsigned>(probes.value_or(1)), asked);
-  for (unsigned more = 2; more <= kMostPlannedProbes && !probes; ++more) {
-    if (least_cost(more, asked) >= cost(best, asked)) continue;
-    const Params other = plan(more, asked);
-    if (cost(other, asked) < cost(best, asked)) best = other;
+  if (probes) return plan(static_cast<unsigned>(*probes), asked);
+  // Those that cannot cost less than a likely one are not planned.
+  constexpr double kLikelyProbesPerBit = 0.8;
+  const auto likely = static_cast<unsigned>(
+      std::clamp(-kLikelyProbesPerBit * std::log2(asked.fpr), 1.0, double{kMostPlannedProbes}));
+  const double enough = cost(plan(likely, asked), asked);
+  std::optional<Params> best;
+  for (unsigned each = 1; each <= kMostPlannedProbes; ++each) {
+    const double least = least_cost(each, asked);
+    if (least > enough || (best && least >= cost(*best, asked))) continue;
+    const Params other = plan(each, asked);
+    if (!best || cost(other, asked) < cost(*best, asked)) best = other;
   }
-  return best;
+  return best ? *best : plan(1, asked);
 }
 
 Settings Timing::Params::settings() const {
@@ -175,7 +182,7 @@ Settings Timing::Params::settings() const {
   return settings;
 }
 
-Forecast Timing::Params::forecast() const {
+Forecast Timing::Params::brief_forecast() const {
   check(*this);
   return {.keys = capacity,
           .bytes = bytes_of(shape()),
@@ -185,8 +192,13 @@ Forecast Timing::Params::forecast() const {
           .lines = static_cast<double>(probes),
           .generations = generations,
           .slack = model::window_slack(generations),
-          .npws = model::window_slack(generations),
-          .settings = settings()};
+          .npws = model::window_slack(generations)};
+}
+
+Forecast Timing::Params::forecast() const {
+  Forecast made = brief_forecast();
+  made.settings = settings();
+  return made;
 }
 
 const char* Timing::what_is_wrong(const Params& params) {

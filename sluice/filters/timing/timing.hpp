@@ -43,6 +43,7 @@ class Timing : public StampedWindow {
     static std::span<const ParameterInfo> known();
     Settings settings() const;
     Forecast forecast() const;
+    Forecast brief_forecast() const;  // without settings
     friend bool operator==(const Params&, const Params&) = default;
   };
 
