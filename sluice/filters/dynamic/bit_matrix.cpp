@@ -183,14 +183,24 @@ void MatrixGroup::widen(unsigned columns) {
 
 void MatrixGroup::widen_some(std::uint64_t rows) noexcept {
   const std::uint64_t until = moved_ + std::min(rows, rows_ - moved_);
-  with_words(now_.memory, [&](auto words) {
-    for (; moved_ < until; ++moved_) {
-      // From the byte in which the row begins it needs at most 7 + 48 bits.
-      const std::uint64_t bit = moved_ * now_.width;
-      const std::uint64_t bits = old_row(words, moved_);
+  // From the byte in which it begins a row needs at most 7 + 48 bits. What the loop needs stands in
+  // variables of its own: a store through words might change any member.
+  const auto move = [first = moved_, until, width = now_.width, old_width = old_.width,
+                     old_mask = old_.mask()](auto words, auto old_words) {
+    std::uint64_t bit = first * width, old_bit = first * old_width;
+    for (std::uint64_t at = first; at < until; ++at, bit += width, old_bit += old_width) {
+      const std::uint64_t bits = old_words.load(old_bit / 8) >> (old_bit % 8) & old_mask;
       if (bits != 0) words.store(bit / 8, words.load(bit / 8) | bits << (bit % 8));
     }
+  };
+  with_words(now_.memory, [&](auto words) {
+    // Where the wider table is one block, so is the narrower.
+    if constexpr (std::is_same_v<decltype(words), FlatWords>)
+      move(words, FlatWords::of(old_.memory));
+    else
+      with_words(old_.memory, [&](auto old_words) { move(words, old_words); });
   });
+  moved_ = until;
   if (moved_ < rows_) return;
   old_ = {};
   moved_ = kAll;

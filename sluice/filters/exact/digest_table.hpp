@@ -93,26 +93,40 @@ class DigestTable {
     set_only();
   }
   bool moving() const noexcept { return old_.slots != 0; }
+  // While moving(): whether the key is searched in the new table.
+  bool moved(const Digest& key) const noexcept {
+    return ((old_.home_of(key) - start_) & (old_.slots - 1)) < moved_;
+  }
   // Moves the next runs, and drops entries for which `keep` is false. Must be called before every
   // insertion while moving().
   template <class Keep>
   void step(Keep keep) noexcept {
     const std::uint64_t until = std::min(moved_ + kStep, old_.slots);
+    // What the loop needs stands in variables of its own: writing an entry might change any member.
+    const std::uint64_t start = start_, mask = old_.slots - 1, new_mask = now_.slots - 1;
+    const unsigned new_shift = now_.shift;
+    std::uint64_t moved = moved_, dropped = 0;
     old_.with([&](auto entries) {
       now_.with([&](auto to) {
-        for (bool was_free = false; moved_ < until || !was_free; ++moved_) {
-          const std::uint64_t slot = (start_ + moved_) & (old_.slots - 1);
+        for (bool was_free = false; moved < until || !was_free; ++moved) {
+          const std::uint64_t slot = (start + moved) & mask;
           const Entry entry = entries.get(slot);
           was_free = entry.free();
           if (was_free) continue;
-          if (keep(entry))
-            to.at(now_.search(to, entry.key)) = entry;
-          else
-            --used_;
           entries.at(slot) = {};
+          if (!keep(entry)) {
+            ++dropped;
+            continue;
+          }
+          // No key is in both: the first free slot is its own.
+          std::uint64_t at = entry.key.lo >> new_shift;
+          while (!to.get(at).free()) at = (at + 1) & new_mask;
+          to.at(at) = entry;
         }
       });
     });
+    moved_ = moved;
+    used_ -= dropped;
     if (moved_ >= old_.slots) {
       old_ = {};
       start_ = moved_ = 0;
@@ -178,9 +192,6 @@ class DigestTable {
 
   // The usual search: one branch finds that there is one table in one block.
   void set_only() noexcept { only_ = moving() ? nullptr : now_.flat(); }
-  bool moved(const Digest& key) const noexcept {
-    return ((old_.home_of(key) - start_) & (old_.slots - 1)) < moved_;
-  }
   const Part& part_of(const Digest& key) const noexcept {
     return moving() && !moved(key) ? old_ : now_;
   }

@@ -88,9 +88,14 @@ void Exact::make_room() {
 Verdict Exact::observe_slowly(const Digest key) {
   Entry* slot = table_.find_to_write(key);
   if (!slot->free()) return Verdict::duplicate;
-  if (table_.moving() || table_.used() >= keys_for(table_.slots())) {
+  const bool moving = table_.moving();
+  if (moving || table_.used() >= keys_for(table_.slots())) {
+    const bool was_moved = moving && table_.moved(key);
     make_room();
-    slot = table_.find_to_write(key);
+    // Most slots are found once: in the old table nothing is written, and in the new one a slot that
+    // is still free is still the first.
+    const bool stays = moving && (was_moved ? slot->free() : table_.moving() && !table_.moved(key));
+    if (!stays) slot = table_.find_to_write(key);
   }
   table_.fill(slot, {key});
   return Verdict::distinct;

@@ -202,6 +202,8 @@ class StampedWindow {
     return age_of_stamp(stamp, stamp_of_age(late)) + late;
   }
   void sweep_strip(std::uint64_t strip) noexcept;
+  void sweep_bytes(std::uint64_t begin, std::uint64_t end, std::uint32_t then,
+                   std::uint32_t oldest) noexcept;
 
   std::string_view name_;
   Shape shape_;
