@@ -5,8 +5,9 @@
 
 namespace sluice {
 
-// About the fewest with which a filter that keeps keys for one generation too long keeps none longer than
-// `share` of the window too long. Throws BadParameters when they would be more than a million.
+// About the fewest generations with which a key is kept at most `share` of the window too long, by
+// a filter that keeps keys up to one generation too long. Throws BadParameters when they would be
+// more than a million.
 unsigned generations_for(const WindowSpec& window, double share);
 
 }  // namespace sluice
