@@ -67,7 +67,7 @@ std::string experiment_of(const Done& done, bool figures) {
 
 std::string notes_of(const Paper& paper) {
   if (paper.notes.empty()) return "";
-  std::string text = "### Errata, readings and stand-ins\n\n";
+  std::string text = "### Errata, interpretations and replaced data\n\n";
   for (const std::string& note : paper.notes) text += "- " + note + "\n";
   return text + "\n";
 }

@@ -97,8 +97,8 @@ Result run_fig6(const Context& context) {
     return 100 * ones / trace.ones_most;
   };
   result.note = fmt::format(
-      "That the ones hardly change from look to look does not say that they have come to their "
-      "end: "
+      "The number of ones hardly changes between samples, but this does not mean that it has "
+      "converged: "
       "after a third of the stream, and at its end, {:.1f} and {:.1f} % of the table are set in "
       "reservoir of 4 KB, {:.1f} and {:.1f} % in stable.",
       percent(traces[3], 1.0 / 3), percent(traces[3], 1), percent(traces[2], 1.0 / 3),
