@@ -182,7 +182,7 @@ Result run_fig7c(const Context& context) {
   Result result{context.rows(), {}};
   Panel panel{"messages of a lookup, vertical slices",
               {"number of slices", false, 0.0},
-              {"slices accessed a lookup", false, 0.0},
+              {"slices accessed per lookup", false, 0.0},
               {}};
   Curve all{"without pipelining", Curve::Style::model, {}, 7u};
   std::vector<unsigned> counts(kCounts.begin(), kCounts.end());

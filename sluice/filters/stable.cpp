@@ -19,8 +19,7 @@ constexpr std::uint64_t kStandardBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr unsigned kMostMax = 15;
 
-// The fill wanders about its mean: so much room is left that it hardly ever takes the error past
-// its target.
+// The fill varies around its mean: this margin keeps the error below its target nearly always.
 constexpr double kRoom = 0.98;
 
 constexpr std::string_view kDraws[] = {"run", "independent"};
@@ -53,7 +52,7 @@ const char* what_is_wrong(const Stable::Params& params) {
   return nullptr;
 }
 
-// What was not named, of probes and decrements.
+// Chooses the numbers of probes and decrements that were not given.
 model::StableShape shape_for(const Stable::Params& params) {
   model::StableShape shape = params.shape();
   const double fpr = params.target_fpr * kRoom;
@@ -138,7 +137,7 @@ Forecast Stable::Params::forecast(double distance) const {
       .keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
       .bytes = bits / 8,
       .fpr = model::stable_fpr(shape()),
-      // The fill wanders about the stable point as a sum of so many cells does.
+      // The fill varies around the stable point like a sum of that many cells.
       .fpr_spread = model::stable_fpr(shape()) * probes *
                     std::sqrt(model::stable_zeros(shape()) / (1 - model::stable_zeros(shape())) /
                               static_cast<double>(cells())),

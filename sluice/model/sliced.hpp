@@ -115,7 +115,7 @@ double fairness(std::span<const double> loads);
 // What to expect when a key of share p sends its load in equal parts to `slices_per_key` slices of S
 // drawn for it: 1 / (1 + (S − 1)·Σp²/k₁). `concentration` is Σp².
 double expected_fairness(unsigned slices, unsigned slices_per_key, double concentration);
-// Σp² of Zipf's law with this exponent over so many keys.
+// Σp² of Zipf's law with this exponent over that many keys.
 double zipf_concentration(double keys, double exponent);
 // The share of the slice with the highest load on such a stream. It has no closed form: the most
 // frequent keys are placed one by one, the rest as a normal load, a few hundred times with a fixed
