@@ -2,7 +2,7 @@
 //
 // The paper takes the change of the number of ones from one look to the next for convergence. That
 // change has two parts: how far the fill still is from its end, and how many cells are turned over
-// a record, which goes on for ever in `stable`. So the fill itself is shown beside it.
+// a record, which never stops in `stable`. So the fill itself is shown beside it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -31,7 +31,7 @@ class Paced {
 
   AnyFilter& filter() { return filter_; }
 
-  // Judges and writes so many fresh keys.
+  // Judges and writes that many fresh keys.
   void write(std::uint64_t count) {
     while (count > 0) {
       draw(std::min<std::uint64_t>(kBatch, count));

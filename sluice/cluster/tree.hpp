@@ -78,7 +78,7 @@ class Tree {
   std::vector<Level> levels_;
   std::vector<std::uint64_t> climbs_;
 
-  // Of the present batch: keys that nobody has judged.
+  // Of the present batch: keys that are not judged yet.
   std::vector<Digest> open_;
   std::vector<std::uint32_t> whose_;
   std::vector<Verdict> found_;
