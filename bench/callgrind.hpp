@@ -1,4 +1,4 @@
-// The requests to callgrind, which do nothing where its header is missing.
+// Requests to callgrind; they do nothing if its header is missing.
 #pragma once
 
 #if __has_include(<valgrind/callgrind.h>)

@@ -1,5 +1,5 @@
-// The lines that one call touches, whatever came before it: windows of time with Poisson arrivals,
-// after idle ticks and windows, with few keys per tick, and through bursts; windows of keys.
+// The lines that one call touches, for any history: windows of time with Poisson arrivals, after
+// idle ticks and windows, with few keys per tick, and through bursts; windows of keys.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Stream {
       throw NoMemory("there is no memory for the keys of a call");
   }
   void pass(Nanoseconds time) { now_ += time; }
-  // Calls until so much time has passed.
+  // Makes calls until that much time has passed.
   void run(Nanoseconds time) {
     for (const Nanoseconds end = now_ + time; now_ < end;) call();
   }
@@ -155,7 +155,7 @@ void guard_idle_window(const std::string& filter) {
   check(filter, "after idle time", worst, median);
 }
 
-// Every so many calls are counted.
+// Counts one call in this many.
 void guard_count_window(const std::string& filter, std::uint64_t keys, std::uint64_t every) {
   LineCounter counter;
   Window window = Window::make({.spec = {WindowSpec::Kind::count, keys}, .filter = filter});

@@ -1,6 +1,5 @@
-// Candidates for the layout of a blocked Bloom filter, all written alike, so that only the layout
-// differs. The two that the filter uses are here again: their library form is measured by
-// `filters`.
+// Candidates for the layout of a blocked Bloom filter, all written the same way, so that only the
+// layout differs. The two that the filter uses are included; `filters` measures their library form.
 #pragma once
 
 #include <cstddef>

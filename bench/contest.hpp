@@ -16,17 +16,17 @@ struct Contestant {
   Samples seconds = {};
   Samples cpu_seconds = {};
   double peak_bytes = 0;
-  bool done = true;   // found, and ended well every time
-  bool again = true;  // may be asked once more
+  bool done = true;   // found, and ended without error every time
+  bool again = true;  // may run once more
 };
 
-// Each once per round, with the file as last argument, or as standard input; one that failed is not
-// asked again.
+// Runs each once per round, with the file as last argument, or as standard input; a command that
+// failed is not run again.
 void race(std::vector<Contestant>& contestants, int rounds, const std::string& file);
-// The same, each between two cats.
+// The same, each in a pipe between two `cat` processes.
 void race_in_pipe(std::vector<Contestant>& contestants, int rounds, const std::string& file);
 
-// How many times as fast `one` is as `other`. Only of those that are done.
+// How many times as fast `one` is as `other`. Both must be done.
 inline double times_as_fast(const Contestant& one, const Contestant& other) {
   return ratio(other.seconds, one.seconds);
 }

@@ -80,7 +80,7 @@ std::vector<std::string> cells(const char* name, std::uint64_t filters,
 void run_matrix(const Options& options, Report& report) {
   report.table("Dynamic: filter by filter against a matrix, ns per key",
                {"filters", "verb", "plain", "matrix", "plain / matrix"});
-  // As many keys in all whatever the number of filters: two tables of 170 MiB each (--short: 34),
+  // The same number of keys for any number of filters: two tables of 170 MiB each (--short: 34),
   // which take turns.
   const std::uint64_t all = options.quick ? 20'000'000 : 100'000'000;
   for (const std::uint64_t filters : {1, 2, 8, 32, 64}) {

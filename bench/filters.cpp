@@ -68,7 +68,7 @@ std::pair<double, double> measure(const Subject& subject, const Scale& scale,
   for (const Verb verb : {Verb::observe, Verb::may_contain, Verb::insert})
     for (const bool batched : {true, false})
       turns.push_back([&, verb, batched] { return kept.ns(scale.a_turn, 0, verb, batched); });
-  // Often enough to have its table in whatever cache will have it, as the six have theirs.
+  // Often enough to bring its table into cache, as the six have theirs.
   turns.push_back([&] { return probe.update_ns(6 * scale.a_turn); });
   const std::vector<Samples> samples = take_turns(options.quick ? 3 : 5, turns);
   if (scale.refill) kept.refill();

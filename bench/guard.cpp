@@ -1,6 +1,6 @@
-// What a key costs, in figures that no busy machine can move: the cache lines it touches, counted,
-// and the instructions it takes, counted by callgrind. `lines` shows the first; tests compare both
-// with those kept in guard.tsv.
+// The cost of a key, in figures that do not depend on the load of the machine: cache lines,
+// counted, and instructions, counted by callgrind. `lines` shows the first; tests compare both with
+// the figures in guard.tsv.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ namespace {
 using Subject = GuardSample;
 
 constexpr std::uint64_t kKeys = 1'000'000;
-// Of a window, which is counted for a whole generation: small, as each line counted is a page fault.
+// Keys of a window, which is counted for a whole generation: few, because each line counted is a
+// page fault.
 constexpr std::uint64_t kWindow = 12'000;
 constexpr double kDuplicates = 0.3;
 constexpr std::size_t kBatch = 1024;
@@ -88,7 +89,7 @@ struct CountedLines {
       : kept(made(subject, keys, memory)) {
     kept.resize(batch);
   }
-  // Of the batch that is drawn.
+  // For the batch that is drawn.
   void count() {
     lines.push_back(
         static_cast<double>(counter.lines_of([&] { kept.apply(Kept::Verb::observe); })));
@@ -109,9 +110,9 @@ double lines_per_key(const Subject& subject) {
          static_cast<double>(batches * batch);
 }
 
-// The worst batch against the median one, of so many that the present generation of a window ends
-// among them. A part of the window in batches of the same part is as uneven, and sooner
-// counted.
+// The worst batch compared with the median one, over enough batches that a generation of the window
+// ends among them. Counting a fraction of the window in batches of the same fraction is as uneven,
+// and faster.
 double worst_batch(const Subject& subject, unsigned divisor) {
   CountedLines counted(subject, kKeys / divisor, kBatch / divisor);
   each_batch(counted.kept, 64, [&] { counted.count(); });
@@ -122,7 +123,7 @@ double worst_batch(const Subject& subject, unsigned divisor) {
 
 void run_lines(const Options&, Report& report) {
   if (!LineCounter::works()) {
-    fmt::print("Lines are counted on x86-64 only\n");
+    fmt::print("Cache lines are only counted on x86-64\n");
     return;
   }
   report.table(
@@ -143,7 +144,8 @@ void run_lines(const Options&, Report& report) {
   });
 }
 
-// A row per subject and instruction set: name, level, lines per key. Throws when a batch stands out.
+// One row per subject and instruction set: name, level, lines per key. Throws when a batch is much
+// worse than the median.
 void guard_lines() {
   if (!LineCounter::works()) return;
   each_subject([](const Subject& subject, std::string_view level) {
@@ -157,8 +159,9 @@ void guard_lines() {
   });
 }
 
-// Filters that grow, from empty through several doublings, in batches of 100: a row per filter with
-// the lines of the median batch and of the worst. Throws when a batch stands out.
+// Filters that grow, from empty through several doublings, in batches of 100: one row per filter
+// with the lines of the median batch and of the worst. Throws when a batch is much worse than the
+// median.
 void guard_growth() {
   struct Growing {
     const char* settings;

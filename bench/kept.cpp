@@ -66,7 +66,7 @@ void Kept::draw(double duplicates) {
   }
 }
 
-// A set that has no room left for a batch starts anew.
+// A set that has no room left for a batch is cleared.
 void Kept::make_room(Verb verb) {
   if (!set_ || verb == Verb::may_contain) return;
   if (left_ < digests_.size()) {

@@ -1,6 +1,6 @@
-// A filter that is kept as full as it is planned to be, with a stream for it: what every
-// measurement of a filter times. Window filters are paced by count, as a window would; sets are
-// emptied before they hold more than they are for.
+// A filter that is kept at its planned load, with a stream for it: used by every measurement of a
+// filter. Window filters are rotated by count, as a Window would; sets are emptied before they hold
+// more than planned.
 #pragma once
 
 #include <string>
@@ -13,43 +13,43 @@
 
 namespace sluice::bench {
 
-// Key number n as a digest: a stream needs no memory to repeat itself.
+// Key number n as a digest: so a stream needs no memory for its repeats.
 inline Digest digest_of(std::uint64_t number) {
   SplitMix64 random(number * 2);
   return {random.next(), random.next()};
 }
 
-// Whether settings begin with the name of a filter that there is.
+// Whether settings begin with the name of an existing filter.
 bool in_catalogue(std::string_view settings);
 
 class Kept {
  public:
   enum class Verb { observe, may_contain, insert };
 
-  // Empty; a batch is kLap keys. `settings` as make_filter takes them. One that is not told how
-  // many keys will come starts small.
+  // Empty; a batch is kLap keys. `settings` as make_filter takes them. A filter that is not told
+  // the number of keys starts small.
   Kept(const std::string& settings, std::uint64_t keys, double fpr, bool told = true,
        MemoryResource& memory = default_memory());
 
-  // Distinct keys until it holds that share of what it is for: more than 1 lets a window's first
-  // keys leave again, so that it ages from then on.
+  // Inserts distinct keys until it holds that share of its planned keys. With more than 1, a
+  // window's first keys leave again, so that it is ageing from then on.
   void fill(double share);
-  // Brings a filter that forgets to where as many keys leave as come, and a set to `share`.
+  // Brings a filter that forgets to its steady state, and a set to `share` of its keys.
   void settle(double share = 0.85);
-  // Makes a set as full as it is planned to be; others are.
+  // Fills a set to its planned load; other filters are there already.
   void refill();
 
   void resize(std::size_t batch);
   // A batch of keys, of which a share repeats one of the last nine tenths of the window.
   void draw(double duplicates);
-  // Does it to the batch: at once, or with a call per key.
+  // Applies the operation to the batch: at once, or with one call per key.
   void apply(Verb verb, bool batched = true);
-  // Draws and applies batches, and returns the median batch's nanoseconds per key; only the verb is
-  // timed.
+  // Draws and applies batches, and returns the median batch's nanoseconds per key; only the
+  // operation is timed.
   double ns(std::uint64_t keys, double duplicates = 0, Verb verb = Verb::observe,
             bool batched = true);
 
-  // Share of keys never seen that are held duplicate.
+  // Share of keys never seen that are judged duplicate.
   double measured_fpr(std::uint64_t keys);
   // Cache lines that a new key touches.
   double lines_per_key() const { return lines_; }
@@ -70,7 +70,7 @@ class Kept {
   void make_room(Verb verb);
 
   AnyFilter filter_;
-  bool set_;  // neither ages nor forgets by itself
+  bool set_;  // a set: it neither ages nor forgets by itself
   std::uint64_t keys_;
   double lines_;
   std::uint64_t generation_ = 0;  // keys in one, of a window

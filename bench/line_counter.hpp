@@ -1,14 +1,14 @@
 // Counts the cache lines that code touches in the tables of filters, on any instruction set.
 //
-// The tables are taken away (PROT_NONE) while the code runs. Each access then faults; the handler
-// notes the line, gives the page back for that one instruction and takes it away again behind it
-// (the processor's trap flag). Prefetches do not fault and do not count. What is seen is what the
-// optimized code does, with no counter in it; it runs a thousand times slower.
+// The tables are protected (PROT_NONE) while the code runs, so each access faults. The handler
+// notes the line, allows access to the page for that one instruction, and protects it again after
+// it (with the processor's trap flag). Prefetches do not fault and do not count. So the optimized
+// code itself is measured, without counters in it; it runs a thousand times slower.
 //
-// Tables are what the library maps while it is watched: mmap and its kin are our own in this
-// program and tell. What filters keep on the heap (small tables, counts of generations) is counted
-// only from a page on, in filters made with a WatchedMemory. One instruction that touches several lines of
-// one page counts as one.
+// Tables are the blocks that the library maps while it is watched: this program replaces mmap and
+// related calls to see them. Memory on the heap (small tables, counts of generations) is counted
+// only in filters made with a WatchedMemory, and only blocks of a page or more. One instruction
+// that touches several lines of one page counts as one.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ namespace sluice::bench {
 
 class LineCounter {
  public:
-  // False where there is no trap flag, or where a sanitizer has the handlers.
+  // False if there is no trap flag, or if a sanitizer owns the handlers.
   static bool works() noexcept;
 
-  // What is mapped from here on is watched, as long as this lives. One at a time, one thread.
+  // Blocks mapped while this object lives are watched. Only one at a time, in one thread.
   LineCounter();
   LineCounter(const LineCounter&) = delete;
   LineCounter& operator=(const LineCounter&) = delete;
@@ -33,7 +33,8 @@ class LineCounter {
   std::size_t lines_of(const std::function<void()>& act);
 };
 
-// Maps every block from a page on, so that all tables of a filter are watched. There is room for 256.
+// Maps every block of a page or more, so that all tables of a filter are watched. At most 256
+// blocks.
 class WatchedMemory final : public MemoryResource {
  public:
   std::size_t usable(const void*, std::size_t bytes, std::size_t) const noexcept override {

@@ -1,4 +1,4 @@
-// What the figures were measured on, as far as it matters to them. Neither names nor places of it.
+// The machine that the figures were measured on, as far as it matters. No host names or paths.
 #pragma once
 
 #include <string>

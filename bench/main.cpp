@@ -22,11 +22,11 @@ struct Part {
   std::string_view name;
   std::string_view what;
   void (*run)(const Options&, Report&);
-  bool study = false;  // behind a choice that was made: run only when named
+  bool study = false;  // a study behind a past choice: runs only when named
 };
 
 // The limits come first; then the commands: the peak memory of a child is at least that of its
-// parent when it was started, so they are started while we are small.
+// parent at the start, so they are started while this process is small.
 constexpr Part kParts[] = {
     {"limits", "what the machine allows: lines of memory, hashing, copying, pipes", run_limits},
     {"cli", "the command against other tools, alone and in a pipe", run_cli},

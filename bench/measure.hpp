@@ -1,4 +1,4 @@
-// Timing on a machine that others use too: subjects take turns, and medians are compared.
+// Timing on a shared machine: subjects take turns, and medians are compared.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ inline double median(Samples samples) {
   return *middle;
 }
 
-// How many times `subject` takes of what `base` takes. Each round is compared with its own
-// neighbour, so that a slow minute of the machine falls on both.
+// The time of `subject` as a multiple of that of `base`. Each round is compared with the
+// neighbouring round, so that a slow period of the machine affects both.
 inline double ratio(const Samples& subject, const Samples& base) {
   Samples ratios;
   for (std::size_t i = 0; i < subject.size(); ++i) ratios.push_back(subject[i] / base[i]);
@@ -34,8 +34,8 @@ inline std::vector<Samples> take_turns(int rounds,
   return samples;
 }
 
-// Times many short laps of equal work. The median lap leaves out those in which the machine gave
-// the processor to somebody else.
+// Times many short laps of equal work. The median ignores laps in which another process had the
+// processor.
 class LapClock {
  public:
   void start() { started_ = Clock::now(); }

@@ -1,4 +1,4 @@
-// What every part of the benchmark is told.
+// Options of every part of the benchmark.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct Options {
   int rounds() const { return quick ? 3 : 7; }
 };
 
-// `sluice_bench probe-lines FILE` and `probe-json FILE`: what the command line is measured against.
+// `sluice_bench probe-lines FILE` and `probe-json FILE`: baselines for the command.
 void split_and_copy(const char* file);
 void parse_json(const char* file);
 
-// `guard-lines`, `guard-instructions` and their kin: what tests compare with guard.tsv.
+// `guard-lines`, `guard-instructions` and their kin: figures that tests compare with guard.tsv.
 void guard_lines();
 void guard_growth();
 void guard_calls();

@@ -26,7 +26,7 @@ std::string markdown(const std::vector<std::string>& columns,
                      const std::vector<std::vector<std::string>>& rows) {
   const auto line = [](const std::vector<std::string>& cells) {
     std::string out = "|";
-    // A dollar may begin a formula elsewhere than in code.
+    // Outside of code, a dollar sign may begin a formula.
     for (const std::string& cell : cells)
       out += cell.find('$') == std::string::npos ? " " + cell + " |" : " `" + cell + "` |";
     return out + "\n";
@@ -54,7 +54,7 @@ std::string item(const std::string& text) {
   return out + "\n";
 }
 
-// A label at a tic is a format, and one with a percent sign is cut off.
+// gnuplot reads the label of a tic as a format, and cuts it off at a percent sign.
 std::string tic_text(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '%' ? std::string("per cent") : std::string(1, c);
@@ -107,7 +107,7 @@ std::string script_of(const Chart& chart) {
   return out + "\n";
 }
 
-// Every bar as what it uses of what it may: beyond 1 it is missed.
+// Every bar as a share of its limit: above 1 it is missed.
 Chart chart_of_bars(const Report& report) {
   Chart chart{
       "bars", "Every bar: how much of it is used", "share (beyond 1 it is missed)", {"share"}};

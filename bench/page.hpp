@@ -1,4 +1,4 @@
-// The results as files: bench.json, performance.md, and a picture a chart.
+// The results as files: bench.json, performance.md, and one picture per chart.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sluice::bench {
 
-// Makes the directory. Throws IoError, and GnuplotFailed where there is no gnuplot.
+// Makes the directory. Throws IoError, and GnuplotFailed if gnuplot is missing.
 void write_results(const std::string& directory, const Report& report);
 
 }  // namespace sluice::bench

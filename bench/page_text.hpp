@@ -1,4 +1,4 @@
-// What the page says besides what was measured.
+// The fixed text of the page.
 #pragma once
 
 namespace sluice::bench {

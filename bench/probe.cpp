@@ -15,7 +15,7 @@ namespace {
 
 // Beyond this many lines ahead none of the machines tried got faster: see the table of limits.
 constexpr unsigned kProbeAhead = 32;
-// Below this size the bare loop is the faster one: the limit is whatever is fastest.
+// Below this size the bare loop is faster: the limit is the faster of the two.
 constexpr std::uint64_t kProbeAheadFromBytes = 16 << 20;
 
 thread_local volatile std::uint64_t sink;  // what was read goes here, or it would not be read

@@ -1,7 +1,7 @@
-// What the machine allows: random cache lines of a table, touched as fast as it can.
+// The limit of the machine: accesses to random cache lines of a table, as fast as possible.
 //
-// This is the measure of every filter: one that touches a line per key cannot be faster than the
-// probe over a table of the same bytes on the same kind of pages.
+// Every filter is compared with it: a filter that touches one line per key cannot be faster than
+// this probe over a table of the same size on the same kind of pages.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace sluice::bench {
 
-// Random lines of a piece of memory, for one thread. Each run goes on where the last one ended.
+// Random lines of a piece of memory, for one thread. Each run continues where the last one ended.
 class Lines {
  public:
   Lines(std::uint64_t* words, std::uint64_t lines, unsigned ahead)
@@ -22,7 +22,7 @@ class Lines {
   double read_ns(std::uint64_t lines, unsigned ahead);
   double update_ns(std::uint64_t lines, unsigned ahead);
 
-  // With what is fastest for the table: no prefetch in cache, a long way ahead out of it.
+  // With the fastest distance for the table: no prefetch in cache, far ahead out of cache.
   double read_ns(std::uint64_t lines) { return read_ns(lines, ahead_); }
   double update_ns(std::uint64_t lines) { return update_ns(lines, ahead_); }
 
@@ -42,7 +42,7 @@ enum class Pages { as_filters_get, small };
 
 class Probe {
  public:
-  // Every line is touched once before anything is timed: the first touch brings the page.
+  // Every line is touched once before anything is timed: the first access allocates the page.
   explicit Probe(std::uint64_t bytes, Pages pages = Pages::as_filters_get);
 
   Lines& lines() { return all_; }

@@ -1,4 +1,4 @@
-// Other programs, timed: by themselves, or between two cats.
+// Times other programs: alone, or in a pipe between two `cat` processes.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace sluice::bench {
 using Command = std::vector<std::string>;
 
 struct Run {
-  bool done = false;       // all were found and ended well
-  double seconds = 0;      // by the clock on the wall
-  double cpu_seconds = 0;  // of all threads of the one that matters
+  bool done = false;       // all were found and ended without error
+  double seconds = 0;      // wall-clock time
+  double cpu_seconds = 0;  // of all threads of the measured command
   double peak_bytes = 0;   // the same
 };
 
-// Runs it with standard output and errors to /dev/null, sorting and comparing by bytes; standard
-// input is the file, if there is one.
+// Runs it with standard output and errors to /dev/null, in the C locale; standard input is the
+// file, if there is one.
 Run run(const Command& command, const std::string& input = "/dev/null");
 // cat FILE | command | cat >/dev/null; CPU time and memory are the command's.
 Run run_in_pipe(const std::string& file, const Command& command);

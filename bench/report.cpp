@@ -11,7 +11,7 @@
 namespace sluice::bench {
 namespace {
 
-// Columns are aligned by characters, of which UTF-8 may take several bytes for one.
+// Columns are aligned by characters; in UTF-8 one character may have several bytes.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));

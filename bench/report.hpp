@@ -1,5 +1,5 @@
-// What the benchmark found: tables, charts, and bars that hold or are missed. Printed as it comes;
-// kept for the JSON and for the page.
+// The results of the benchmark: tables, charts, and bars (limits that hold or are missed). Printed
+// at once, and kept for the JSON file and the page.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct Table {
 
 // A picture of numbers by name, one horizontal bar for each series.
 struct Chart {
-  std::string file;  // its name, without what comes before and after
+  std::string file;  // its name, without folder and extension
   std::string title;
   std::string axis;
   std::vector<std::string> series;  // one or more
   struct Row {
     std::string name;
-    std::vector<double> values;  // one a series
+    std::vector<double> values;  // one per series
   };
   std::vector<Row> rows = {};
   bool logarithmic = false;
@@ -42,7 +42,7 @@ struct Bar {
 
 class Report {
  public:
-  // What follows belongs to this part.
+  // The results that follow belong to this part.
   void part(std::string name) { part_ = std::move(name); }
   // Starts a table. Its rows follow.
   void table(std::string title, std::vector<std::string> columns);
@@ -52,16 +52,16 @@ class Report {
 
   void chart(Chart chart) { charts_.push_back(std::move(chart)); }
 
-  // A bar to clear: `value` must be at most, or at least, `limit`.
+  // A bar: `value` must be at most, or at least, `limit`.
   void at_most(std::string name, double value, double limit);
   void at_least(std::string name, double value, double limit);
 
-  // A sentence for those who read no further: in Markdown, with figures of this run.
+  // A sentence for the summary: in Markdown, with figures of this run.
   void claim(std::string sentence) { claims_.push_back(std::move(sentence)); }
 
-  // Counts were short: the bars are not meant for them, and it is said.
+  // Counts were short: the report says that the bars are not meant for them.
   void is_short() { short_ = true; }
-  // Prints what is left, and the claims, the one table of all bars.
+  // Prints the last table, the claims and the table of all bars.
   void finish();
 
   const std::vector<Table>& tables() const { return tables_; }
@@ -79,7 +79,7 @@ class Report {
   bool short_ = false;
 };
 
-// "100 M", "50 k": how names say a round number.
+// "100 M", "50 k": a round number in a name.
 std::string in_short(std::uint64_t count);
 
 // The columns of the table of all bars, here and on the page.

@@ -16,7 +16,7 @@ constexpr double kNarrow = 390;
 constexpr double kLeft = 98, kRight = 26, kAbove = 42, kBelow = 62, kTitleHeight = 34;
 constexpr double kLegendLetter = 7.4;  // the width of a letter, on average
 constexpr double kLegendLine = 19, kLegendSample = 62;
-constexpr std::size_t kManyPoints = 60;  // more have a mark here and there only
+constexpr std::size_t kManyPoints = 60;  // longer curves have only some marks
 
 constexpr const char* kHead =
     R"(set terminal svg size {0:.0f},{1:.0f} font 'sans-serif,13' background '#ffffff'
@@ -66,7 +66,7 @@ bool within(const Axis& axis, double value) {
   return value >= axis.from.value_or(-HUGE_VAL) && value <= axis.to.value_or(HUGE_VAL);
 }
 
-// Nothing of it can be seen. gnuplot refuses to draw a panel of such curves.
+// Whether nothing of it is visible. gnuplot refuses to draw a panel of such curves only.
 bool empty(const Panel& panel, const Curve& curve) {
   return std::ranges::none_of(curve.points, [&](const Point& p) {
     return drawable(panel, p) && within(panel.x, p.x) && within(panel.y, p.y);
@@ -153,7 +153,7 @@ std::string style_of(const Curve& curve, std::size_t colour, bool drawn = true) 
   return "";
 }
 
-// What is drawn over what: the paper's points over all.
+// The drawing order: the paper's points last.
 int layer(Curve::Style style) {
   using enum Curve::Style;
   return style == bars ? 0 : style == points ? 3 : style == model ? 2 : 1;
@@ -163,7 +163,7 @@ std::size_t colour_of(const Panel& panel, std::size_t curve) {
   return panel.curves[curve].colour.value_or(static_cast<unsigned>(curve));
 }
 
-// Bars of one class stand beside each other, and points of a bar's colour over it.
+// Bars of one class are side by side, and points of a bar's colour are above it.
 class BarShifts {
  public:
   explicit BarShifts(const Panel& panel) {
@@ -184,7 +184,7 @@ class BarShifts {
   std::vector<std::size_t> colours_;
 };
 
-// What stands for a curve in the legend.
+// The legend entry of a curve.
 struct Entry {
   std::string name, style;
   bool operator==(const Entry&) const = default;
@@ -206,8 +206,8 @@ double legend_width(const Legend& legend) {
   return legend.empty() ? 0 : kLegendSample + kLegendLetter * static_cast<double>(longest);
 }
 
-// One for all panels, where none has a name for two things. Below each other, panels share one
-// only if they are all alike.
+// One legend for all panels, if no name means two things. Panels below each other share one only if
+// all their legends are equal.
 std::optional<Legend> shared_legend(const std::vector<Legend>& legends, bool one_column) {
   Legend all = legends.front();
   for (const Legend& legend : legends) {

@@ -1,4 +1,4 @@
-// A figure in the manner of a paper's: panels of curves, drawn by gnuplot.
+// A figure in the style of a paper: panels of curves, drawn by gnuplot.
 #pragma once
 
 #include <optional>
@@ -25,9 +25,9 @@ struct Curve {
   Style style = Style::line;
   std::vector<Point> points;
   // Curves of one colour belong together: a measurement, its model and the paper's points, which
-  // stand over the bar of their colour. Without one, each has its own.
+  // are drawn over the bar of their colour. Without a colour, each curve has its own.
   std::optional<unsigned> colour = {};
-  bool follows = false;  // points that go with the parameters: a formula of the paper's
+  bool follows = false;  // points computed from the parameters by a formula of the paper
 };
 
 struct Axis {
@@ -51,13 +51,13 @@ struct Figure {
   unsigned columns = 1;
 };
 
-// Without the paper's values, which are not those of other parameters or data.
+// Removes the paper's values, which do not apply to other parameters or data.
 void remove_published(Figure& figure);
 
 // For gnuplot, which then writes an SVG.
 std::string script_of(const Figure& figure);
 
-// panel,curve,x,y: one line a point.
+// panel,curve,x,y: one line per point.
 std::string csv_of(const Figure& figure);
 
 // A field of CSV, in quotes where it needs them.

@@ -67,7 +67,7 @@ std::string experiment_of(const Done& done, bool figures) {
 
 std::string notes_of(const Paper& paper) {
   if (paper.notes.empty()) return "";
-  std::string text = "### Errata, readings and stand-ins\n\n";
+  std::string text = "### Errata, interpretations and replaced data\n\n";
   for (const std::string& note : paper.notes) text += "- " + note + "\n";
   return text + "\n";
 }
@@ -77,10 +77,11 @@ std::string notes_of(const Paper& paper) {
 std::string page_of(const std::vector<Done>& done, bool figures) {
   std::string text(kHead);
   const Score score = score_of(done);
-  text += fmt::format("{} rows are within tolerance, {} are not and say why", score.within,
+  text += fmt::format("Rows within tolerance: {}; outside, with the reason: {}", score.within,
                       score.explained);
-  text += score.unexplained == 0 ? "" : fmt::format(", {} are not", score.unexplained);
-  text += score.shown == 0 ? ".\n\n" : fmt::format("; {} are not judged.\n\n", score.shown);
+  if (score.unexplained > 0)
+    text += fmt::format("; outside, without a reason: {}", score.unexplained);
+  text += score.shown == 0 ? ".\n\n" : fmt::format("; not judged: {}.\n\n", score.shown);
   for (const Paper& paper : papers()) {
     std::vector<const Row*> claims;
     std::string experiments;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kColumns = 7;
 constexpr const char* kChanceOrModel =
-    "chance, if it goes away with another --seed or a larger --scale; otherwise our model is off";
+    "chance, if it disappears with another --seed or a larger --scale; otherwise our model is "
+    "wrong";
 constexpr const char* kOtherRun = "this run has other parameters or data than the paper's";
 
 [[noreturn]] void refuse(std::size_t line, std::string_view what) {
@@ -164,7 +165,7 @@ void Rows::value(std::string_view id, double ours, const std::string& why) {
                 : as_corrected ? Row::Verdict::corrected
                                : Row::Verdict::outside;
   if (!as_printed && (value.kind != PublishedValue::Kind::none || !as_corrected)) row.why = why;
-  // Of other parameters or data the paper says nothing.
+  // The paper says nothing about other parameters or data.
   if (!judged_) row.verdict = Row::Verdict::shown, row.difference = "", row.why = kOtherRun;
   add(std::move(row));
 }

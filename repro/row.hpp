@@ -1,4 +1,4 @@
-// One line of the page: what the paper says, what we find, and whether that is the same.
+// One line of the page: the paper's value, ours, and whether they agree.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ struct PublishedValue {
 
 class Published {
  public:
-  // Throws BadParameters, naming the line: the text is ours, so a test reads all of them.
+  // Throws BadParameters, naming the line: a test reads all these files.
   static Published parse(std::string_view csv);
   // Throws BadParameters when there is none.
   const PublishedValue& operator[](std::string_view id) const;
@@ -43,11 +43,11 @@ class Published {
 
 struct Row {
   enum class Verdict {
-    within,     // of what is printed
-    corrected,  // not of what is printed, or nothing is: of what it must be
-    predicted,  // nothing is published: of what our model says
+    within,     // of the printed value
+    corrected,  // of the corrected value, not of a printed one
+    predicted,  // nothing is published: of our model's value
     outside,    // of all of them
-    shown,      // not to be judged: parameters or data are not the paper's
+    shown,      // not judged: parameters or data are not the paper's
   };
   std::string id, where, what;
   std::string paper, ours, difference;
@@ -58,26 +58,26 @@ std::string_view name_of(Row::Verdict verdict);
 
 class Rows {
  public:
-  // `judged`: the run has the paper's parameters. `excuse`: why any row may be outside in
-  // this run.
+  // `judged`: the run has the paper's parameters. `excuse`: a reason why any row of this run may be
+  // outside.
   Rows(const Published& published, bool judged, std::string excuse = "")
       : published_(&published), judged_(judged), excuse_(std::move(excuse)) {}
 
-  // Ours beside what is published under this id.
+  // Our value beside the published one with this id.
   void value(std::string_view id, double ours);
-  // The same with a reason of this run's own, for when it is outside.
+  // The same with a reason of this run, in case it is outside.
   void value(std::string_view id, double ours, const std::string& why);
   // Whether a statement of the paper's holds here, with the numbers that show it. Its `printed` is
   // the statement.
   void claim(std::string_view id, bool holds, const std::string& numbers);
   // A statement that no run can show; its `why` says so.
   void remark(std::string_view id);
-  // A measurement beside what our model says of these parameters; judged in every run. Without a
-  // `why` it says how to tell chance from a wrong model.
+  // A measurement beside our model's value for these parameters; judged in every run. Without a
+  // `why`, the row says how to tell chance from a wrong model.
   void predicted(std::string_view where, std::string_view what, double model, double ours,
                  Tolerance tolerance, const std::string& why = "");
 
-  // A measurement that nothing is known of.
+  // A measurement without a value to compare with.
   void measured(std::string_view where, std::string_view what, double ours);
 
   // Whether the run has the paper's parameters and data.

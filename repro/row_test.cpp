@@ -73,7 +73,7 @@ TEST(Rows, ClaimsAndPredictions) {
   EXPECT_NE(rows.all()[4].why.find("--seed"), std::string::npos);
 }
 
-// Of other parameters the paper says nothing; our models do.
+// The paper says nothing about other parameters; our models do.
 TEST(Rows, AreNotJudgedByThePaperWithOtherParameters) {
   const Published published = Published::parse(kText);
   Rows rows(published, false);

@@ -22,7 +22,7 @@
 namespace sluice::repro {
 namespace {
 
-// FNV-1a: what an experiment is called decides its randomness, not when it runs.
+// FNV-1a: an experiment's name decides its randomness, not when it runs.
 std::uint64_t seed_of(std::uint64_t seed, const Paper& paper, const Experiment& experiment) {
   std::uint64_t hash = 0xCBF29CE484222325ULL;
   for (const char c : paper.name + "/" + experiment.name)
@@ -50,7 +50,7 @@ std::string plain_name(const std::string& text) {
   return name.starts_with("figure") ? "fig" + name.substr(6) : name;
 }
 
-// Whether one is the other and a letter: fig5 and fig5a.
+// Whether one is the other plus a letter: fig5 and fig5a.
 bool is_part(std::string_view part, std::string_view whole) {
   return part.size() == whole.size() + 1 && part.starts_with(whole) &&
          std::isalpha(static_cast<unsigned char>(part.back())) != 0;
@@ -60,7 +60,7 @@ bool has_experiment(const Paper& paper, const std::string& name) {
   return std::ranges::find(paper.experiments, name, &Experiment::name) != paper.experiments.end();
 }
 
-// Whether a name of Wish::only means this experiment, first of all one of that very name.
+// Whether a name of Wish::only means this experiment; an exact match comes first.
 bool is_meant(const Paper& paper, const Experiment& experiment, const std::string& name) {
   if (name == experiment.name) return true;
   if (has_experiment(paper, name)) return false;

@@ -1,4 +1,4 @@
-// Runs experiments on a few threads and writes what they found.
+// Runs experiments on a few threads and writes their results.
 #pragma once
 
 #include <string>
@@ -24,11 +24,11 @@ struct Task {
   const Paper* paper;
   const Experiment* experiment;
   Context::Settings settings;
-  std::string asked_as = {};  // the name in Wish::only, where it is not the experiment's own
+  std::string asked_as = {};  // the name in Wish::only, if it differs from the experiment's
 };
 
-// What there is to do, in the order of the page. Throws BadParameters: a paper, experiment or
-// parameter that there is not, or an --input that none of them reads.
+// The tasks, in the order of the page. Throws BadParameters for an unknown paper, experiment or
+// parameter, or an --input that none of them reads.
 std::vector<Task> tasks_of(const Wish& wish);
 
 struct Done {
@@ -36,17 +36,17 @@ struct Done {
   Result result;
 };
 
-// What is told of a run while it goes on, from any thread but never from two at once.
+// Progress of a run; called from any thread, but never from two at once.
 struct Progress {
   std::function<void(double share, std::size_t finished)> moved = {};
   std::function<void(const Task& task, double seconds)> finished = {};
 };
 
-// In the order of the tasks. The first error that an experiment throws is thrown here, when the
-// others have stopped.
+// Returns results in the order of the tasks. If an experiment throws, the others are stopped and
+// its error is thrown here.
 std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Progress& progress);
 
-// With those above it. Throws IoError: before a long run, not after it.
+// Makes the folder and its parents. Throws IoError before a long run, not after it.
 void make_folder(const std::string& folder);
 
 // DIR/PAPER/EXPERIMENT.csv, .svg (if `figures`), and DIR/reproduction.md. Throws IoError.

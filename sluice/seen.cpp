@@ -58,7 +58,7 @@ PlanRequest request_of(const Seen::Options& options) {
   return request;
 }
 
-// Nobody plans where the filter is named: it is made of what was said, and its table is there from
+// If the filter is named there is no planning: it is made from the options, and has its table from
 // the start.
 AnyFilter named(const Seen::Options& options) {
   MemoryResource& memory = or_default(options.resource);
@@ -73,7 +73,7 @@ AnyFilter named(const Seen::Options& options) {
                           "' is for windows, and cannot hold keys for good: give a `window`");
     return filter;
   }
-  // What remembers every key exactly goes by another name where it also forgets.
+  // With a window, the filter that remembers keys exactly has another name.
   std::string filter = options.filter;
   if (filter == "exact" || filter.starts_with("exact,")) filter.replace(0, 5, "exact-window");
   return AnyFilter(Window::make({.spec = options.window->spec(),
@@ -125,7 +125,7 @@ AnyFilter made(const Seen::Options& options, const Planning* planning) {
   throw NoMemory("there is no memory for one key more");
 }
 
-// What keeps a state from being used, as an error of the file.
+// Turns the reason why a state cannot be used into an error that names the file.
 [[noreturn]] void refuse_file(const std::filesystem::path& file, const char* verb) {
   std::error_code ignored;
   const auto found = std::filesystem::status(file, ignored);

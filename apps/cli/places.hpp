@@ -1,4 +1,4 @@
-// Where files are, whatever their names: what is read must not be written over.
+// Compares files independent of their names: an input must not be overwritten.
 #pragma once
 
 #include <filesystem>

@@ -11,11 +11,11 @@
 namespace sluice {
 namespace {
 
-// A pipe holds 64 KiB unless asked: more means fewer switches between its two ends. Refused for
-// unprivileged users over the limit, which is no matter.
+// A pipe holds 64 KiB by default: a larger one means fewer switches between its two ends. The
+// system refuses this to unprivileged users over the limit, which does no harm.
 constexpr int kPipeBytes = 1 << 20;
 
-// How long an idle stream goes unattended: its checkpoints come this much late at most.
+// The longest wait for input: checkpoints of an idle stream are at most this late.
 constexpr int kWaitMilliseconds = 1000;
 
 void widen_if_pipe([[maybe_unused]] int descriptor) {
@@ -49,8 +49,8 @@ Descriptor::~Descriptor() {
 
 FileSource FileSource::open(const std::string& path, int wake, const char* what) {
   if (path == "-") return {Descriptor(STDIN_FILENO, false), "standard input", wake};
-  // O_NONBLOCK for the opening only: a named pipe without a writer must not be waited for here,
-  // where a request to stop would not be heard; the first read waits for it.
+  // O_NONBLOCK for the opening only: waiting here for the writer of a named pipe would miss a
+  // request to stop. The first read waits instead.
   const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (number < 0) throw IoError(std::string("cannot open ") + what + " '" + path + "'", errno);
   fcntl(number, F_SETFL, fcntl(number, F_GETFL) & ~O_NONBLOCK);
@@ -73,8 +73,8 @@ FileSource::FileSource(Descriptor descriptor, std::string name, int wake)
 std::size_t FileSource::read(std::span<char> into) {
   for (;;) {
     if (!regular_) {
-      // A read alone would sleep through a signal that came just before it, and would take a named
-      // pipe that nobody has opened yet for one that has ended. A wake_ of -1 is passed over.
+      // A read alone would miss a signal that came just before it, and would take a named pipe
+      // without a writer for one that has ended. poll ignores a wake_ of -1.
       pollfd waiting[2] = {{descriptor_.number(), POLLIN, 0}, {wake_, POLLIN, 0}};
       if (::poll(waiting, 2, -1) < 0 && errno != EINTR)
         throw IoError("cannot wait for input '" + name_ + "'", errno);
@@ -98,7 +98,7 @@ bool FileSource::wait() {
   pollfd waiting[2] = {{descriptor_.number(), POLLIN, 0}, {wake_, POLLIN, 0}};
   if (regular_) return true;
   const int ready = ::poll(waiting, 2, kWaitMilliseconds);
-  // A signal may be a question to the caller, who is asked again.
+  // The signal may be for the caller, so return to it.
   return ready > 0 || (ready < 0 && errno != EINTR);
 }
 

@@ -20,10 +20,10 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept;
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor();
-  // False when it was made of the -1 of a call that failed.
+  // False if it was made from -1, the result of a failed call.
   explicit operator bool() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
-  // It is the caller's to close from now on.
+  // The caller must close it from now on.
   int release() noexcept { return std::exchange(owned_, false) ? number_ : -1; }
 
  private:
@@ -31,7 +31,7 @@ class Descriptor {
   bool owned_;
 };
 
-// Which file this is, whatever its name: to see that an output is not also an input.
+// Identifies a file independent of its name: to check that an output is not also an input.
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -42,8 +42,8 @@ struct FileIdentity {
 class FileSource final : public ByteSource {
  public:
   // "-" is standard input. Throws IoError, also for a directory.
-  // `wake`: a descriptor that becomes readable when the run should stop, or -1; waiting reads then
-  // end.
+  // `wake`: a descriptor that becomes readable when the run should stop, or -1; it ends a read that
+  // waits.
   static FileSource open(const std::string& path, int wake, const char* what = "input");
 
   std::size_t read(std::span<char> into) override;
@@ -52,7 +52,7 @@ class FileSource final : public ByteSource {
   const std::string& name() const override { return name_; }
 
   FileIdentity identity() const;
-  // Of a regular file, from the present position; 0 for anything else.
+  // Bytes left in a regular file; 0 for anything else.
   std::uint64_t bytes_left() const;
 
  private:
@@ -64,14 +64,16 @@ class FileSource final : public ByteSource {
   bool regular_ = false;
 };
 
-// Whoever read our standard output has gone, as in `| head`: the end of a run, and no failure.
+// The reader of our standard output has closed it, as in `| head`: the run ends, but this is no
+// failure.
 class OutputClosed : public IoError {
  public:
   using IoError::IoError;
 };
 
-// A run may still be refused after its outputs are opened. So what a file held stays until the
-// first write, sync or finish, and a file that was created and saw none of them is removed again.
+// A run may still be refused after its outputs are opened. So the old contents of a file stay until
+// the first write, sync or finish, and a file that was created without any of these is removed
+// again.
 class FileSink final : public ByteSink {
  public:
   // Creates the file if there is none. Throws IoError.
@@ -80,11 +82,11 @@ class FileSink final : public ByteSink {
   FileSink(FileSink&& other) noexcept;
   ~FileSink() override;
 
-  // Throws IoError; OutputClosed if it is standard output that nobody reads any more.
+  // Throws IoError; OutputClosed if it is standard output and its reader has closed it.
   void write(std::string_view bytes) override;
-  // The bytes are on the disk when this returns. Pipes and terminals have none: a no-op there.
+  // The bytes are on the disk when this returns. For pipes and terminals it does nothing.
   void sync();
-  // The file holds what was written and nothing else, be it nothing at all.
+  // Afterwards the file holds exactly what was written, even if that is nothing.
   void finish();
 
   const std::string& name() const { return name_; }
@@ -96,7 +98,7 @@ class FileSink final : public ByteSink {
 
   Descriptor descriptor_;
   std::string name_;
-  Before before_;  // what is still to be made way with
+  Before before_;  // old contents still to be removed
 };
 
 }  // namespace sluice

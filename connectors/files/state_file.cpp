@@ -129,7 +129,7 @@ const char* type_of(mode_t mode) {
   return "a device";
 }
 
-// False when there is nothing of that name; any other trouble must not pass for "nothing there".
+// False if nothing has that name; any other error must not count as "nothing there".
 bool is_there(const fs::path& path) {
   struct stat found;
   if (::stat(path.c_str(), &found) == 0) return true;
@@ -144,7 +144,7 @@ void remove_if_there(const fs::path& path) {
 void sync_directory(const fs::path& directory) {
   const Descriptor opened = open_file(directory, O_RDONLY | O_DIRECTORY);
   if (!opened) fail("open the state's directory", directory);
-  // EINVAL: this file system has no such thing as syncing a directory.
+  // EINVAL: this file system cannot sync directories.
   if (::fsync(opened.number()) != 0 && errno != EINVAL)
     fail("sync the state's directory", directory);
 }
@@ -199,7 +199,8 @@ StateFile::StateFile(const fs::path& file) : given_(file), target_(link_target(f
 }
 
 StateFile::~StateFile() {
-  // Removed while it is held: whoever opened it meanwhile finds out that it is gone (see lock).
+  // Removed while it is held: a run that has opened it meanwhile notices that it is gone (see
+  // lock).
   ::unlink(beside(".lock").c_str());
   ::close(lock_);
 }
@@ -293,7 +294,7 @@ void StateFile::replace(const Write& write) {
 }
 
 void StateFile::save(const Write& write) {
-  // Renaming would put a file where a device or pipe was, for everybody.
+  // Renaming would replace a device or pipe by a file, for all users.
   struct stat found {};
   if (::stat(target_.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
     throw StateRefused(quoted(given_) + " is " + type_of(found.st_mode) +
@@ -312,7 +313,7 @@ void StateFile::save(const Write& write) {
 
 void StateFile::write_temporary(const Write& write) const {
   const fs::path path = beside(".tmp");
-  // Leftovers of a run that was killed: the lock says that nobody is writing them.
+  // Leftovers of a run that was killed: we hold the lock, so no other run is writing them.
   remove_if_there(path);
   remove_if_there(beside(".previous.tmp"));
   Descriptor file = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -333,15 +334,14 @@ void StateFile::install_temporary() const {
     install_without_links();
     return;
   }
-  // The old state got its second name before the new one takes its first, and takes the place of
-  // the one before it only afterwards: a failure in between costs neither.
+  // The old state gets its second name before the new state replaces it, and replaces the previous
+  // state only afterwards: a failure in between loses neither.
   if (::rename(temporary.c_str(), target_.c_str()) != 0) fail("replace the state file", target_);
   if (keep_old && ::rename(old.c_str(), previous().c_str()) != 0)
     fail("keep the previous state as", previous());
 }
 
-// For a moment there is only the previous state, and `load` says so to whoever comes after a crash
-// in that moment.
+// For a moment there is only the previous state. After a crash in that moment, `load` says so.
 void StateFile::install_without_links() const {
   const fs::path temporary = beside(".tmp");
   if (::rename(target_.c_str(), previous().c_str()) != 0)

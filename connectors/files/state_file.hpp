@@ -1,11 +1,11 @@
 // A snapshot in a file that survives crashes, full disks and power cuts.
 //
-// Saving writes FILE.tmp beside, syncs it, renames it over FILE and syncs the directory; the state
-// before that stays as FILE.previous. At every moment FILE is a whole state, the old one or the new
-// one. A state holds its hash's secret, so its files are readable by their owner only (0600).
+// Saving writes FILE.tmp, syncs it, renames it to FILE and syncs the directory; the previous state
+// stays as FILE.previous. At every moment FILE is a complete state, the old one or the new one. A
+// state holds its hash's secret, so its files are readable by their owner only (0600).
 //
-// A run owns its state through a lock on FILE.lock, which vanishes with the run, however it ends.
-// When FILE is a symbolic link, all of this happens beside the file that it leads to.
+// A run owns its state through a lock on FILE.lock, which ends with the run in any case. If FILE is
+// a symbolic link, all of this happens beside the file that it points to.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@
 
 namespace sluice {
 
-// There is no state that this run may use: missing, used by another run, or not a regular file. A
-// damaged or foreign one is a CorruptSnapshot.
+// There is no state that this run may use: missing, used by another run, or not a regular file. For
+// a damaged or foreign file CorruptSnapshot is thrown instead.
 class StateRefused : public Error {
  public:
   using Error::Error;
@@ -38,31 +38,31 @@ std::vector<std::filesystem::path> files_of_state(const std::filesystem::path& f
 
 class StateFile {
  public:
-  // Takes the lock. Throws StateRefused when another run has it, IoError when there can be none.
+  // Takes the lock. Throws StateRefused when another run has it, IoError when it cannot be made.
   explicit StateFile(const std::filesystem::path& file);
   ~StateFile();
   StateFile(const StateFile&) = delete;
   StateFile& operator=(const StateFile&) = delete;
 
-  // Whether there is a state, be it only the previous one. When not, a run starts empty; when yes,
-  // it must load: `load` then says what to do about a state of which only the previous one is left.
+  // Whether there is a state, even if only the previous one. If not, a run starts empty. If so, it
+  // must call load, whose error says what to do if only the previous state is left.
   bool exists() const;
 
-  // Throws CorruptSnapshot or StateRefused; the message names the previous state where there is
-  // one, and the flag --state-previous that uses it.
+  // Throws CorruptSnapshot or StateRefused; the message names the previous state, if there is one,
+  // and the flag --state-previous that uses it.
   Snapshot load(const Understands& understands = understands_nothing) const;
   // The next save then replaces FILE and keeps the previous state. Throws StateRefused when FILE is
-  // whole: it would be lost.
+  // intact: it would be lost.
   Snapshot load_previous(const Understands& understands = understands_nothing);
 
-  // Writes a snapshot. Whatever it throws leaves FILE as it was.
+  // Writes a snapshot. If it throws, FILE is unchanged.
   using Write = std::function<void(Encoder& to)>;
 
   // Throws IoError with the file and the step that failed; FILE and FILE.previous are then still
-  // whole, and nothing else is left behind.
+  // intact, and nothing else is left behind.
   void save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels);
   void save(const Write& write);
-  // The same for a file that is no state: none before it is kept.
+  // The same for a file that is not a state: the previous one is not kept.
   void replace(const Write& write);
 
   std::filesystem::path previous() const;
@@ -75,8 +75,8 @@ class StateFile {
   void install_without_links() const;
   void lock();
 
-  std::filesystem::path given_;   // what the user calls it
-  std::filesystem::path target_;  // where it is
+  std::filesystem::path given_;   // the name that the user gave
+  std::filesystem::path target_;  // the file itself, links followed
   int lock_ = -1;
   bool keep_previous_ = false;
 };

@@ -1,4 +1,4 @@
-// A file whose bytes are read at any place: what deltas are made of and applied to.
+// A file with random access, for making and applying deltas.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace sluice {
 
 class StoredFile final : public StoredBytes {
  public:
-  // Throws IoError, and StateRefused when it is missing or no regular file.
+  // Throws IoError, and StateRefused when it is missing or not a regular file.
   explicit StoredFile(const std::string& path);
   ~StoredFile() override;
   StoredFile(const StoredFile&) = delete;

@@ -27,7 +27,8 @@ TEST(StoredFile, ReadsAtAnyPlaceAndNotBeyond) {
   EXPECT_THROW(StoredFile{testing::TempDir()}, StateRefused);
 }
 
-// What is no state has no state before it, and a writer that fails leaves the file as it was.
+// A file that is not a state has no previous one, and a writer that fails leaves the file
+// unchanged.
 TEST(StoredFile, ReplacedWithoutAPreviousOne) {
   const std::string path = testing::TempDir() + "replaced_file_test";
   const auto text = [](const char* written) {

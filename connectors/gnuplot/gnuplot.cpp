@@ -22,9 +22,9 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 
 void need_gnuplot(std::string_view who, std::string_view otherwise) {
   if (std::system("command -v gnuplot >/dev/null 2>&1") != 0)
-    throw GnuplotFailed(
-        fmt::format("{} needs gnuplot, which is not there: install the package gnuplot-nox, or {}",
-                    who, otherwise));
+    throw GnuplotFailed(fmt::format(
+        "{} needs gnuplot, which is not installed: install the package gnuplot-nox, or {}", who,
+        otherwise));
 }
 
 std::string run_gnuplot(const std::string& script) {
@@ -47,7 +47,7 @@ std::string run_gnuplot(const std::string& script) {
 }
 
 std::string gnuplot_text(std::string_view text) {
-  // It ends a text in single quotes at one, and reads two as one.
+  // In a text in single quotes gnuplot reads two single quotes as one.
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
   return out + "'";

@@ -1,4 +1,4 @@
-// gnuplot, as a program that is given a script and writes a picture.
+// Runs gnuplot: a script in, a picture out.
 #pragma once
 
 #include <string>
@@ -14,18 +14,19 @@ class GnuplotFailed : public Error {
   using Error::Error;
 };
 
-// Throws GnuplotFailed, naming the package, who needs it and what else can be done: "leave --plot
-// out".
+// Throws GnuplotFailed if gnuplot is missing. The message names the package, `who` needs it and the
+// alternative, such as "leave --plot out".
 void need_gnuplot(std::string_view who, std::string_view otherwise);
 
-// What gnuplot writes for a script. Throws GnuplotFailed, and IoError when it cannot be started.
+// Returns what gnuplot writes for a script. Throws GnuplotFailed, and IoError when it cannot be
+// started.
 std::string run_gnuplot(const std::string& script);
 
 // A text as gnuplot reads it: in single quotes.
 std::string gnuplot_text(std::string_view text);
 
-// The colour of curve i as '#rrggbb'; they come round after eight. Apart for most who see colours
-// differently.
+// The colour of curve i as '#rrggbb'; they repeat after eight. Most colour-blind readers can tell
+// them apart.
 const char* gnuplot_colour(std::size_t curve);
 
 }  // namespace sluice

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kKeys = 1u << 16, kWindow = 1u << 16;
 constexpr double kBits = 8;
-constexpr unsigned kProbes = 3;  // the best at so many bits (Figure 7)
+constexpr unsigned kProbes = 3;  // the best at these bits (Figure 7)
 
 InferredWindow<Timing> timing_window(const Stream& stream) {
   const Timing::Params params = timing_of(kWindow, kBits, kProbes);

@@ -89,7 +89,7 @@ Paper dautrich_paper() {
               "**Values.** The paper draws its results and prints few numbers. Values in "
               "parentheses "
               "are those of an independent simulation of its set-up at full size (2^22 queries), "
-              "and carry their own chance where errors are few.",
+              "and have random errors of their own where errors are few.",
               "**Parameters** that give the paper's curves: max(k, 3) bits per timer, ⌊w · bits / "
               "bits "
               "a timer⌋ timers, the smallest block B with ⌈w/B⌉ + 1 + P + 2 ≤ 2^bits, padding P = "
@@ -102,31 +102,30 @@ Paper dautrich_paper() {
               "|U|·H): "
               "eq. 15 is summed instead.",
               "**Our count.** The paper takes all D(B) keys of a block for possible owners of "
-              "timers of its age; those that came again have newer ones. Dashed lines count only "
-              "the keys that came last in that block: lower posterior errors, lower penalties "
-              "(`.printed = false`, which is how Sluice does it).",
-              "**Scale** is that of the streams' length. Universe and windows stay: they are what "
-              "the curves depend on. So few errors are left at many bits per item, and tolerances "
-              "there are what chance allows.",
-              "**Source addresses.** The CAIDA trace is not free to pass on. A generated stream "
-              "stands in: 70,000 senders active at a time, some quicker than others, each for "
-              "forty "
-              "packets on average, drawn by a Zipf law. Its numbers were chosen so that Table 3 "
-              "fits, "
-              "and, as many do, so that what §5.3.2 says of the trace can be seen. Priors and D(j) "
-              "are learnt from the stream as §5.3.2 does; so what counts is how far the pace of a "
-              "sender in a burst is from its mean over the stream. With ten packets of each it is "
-              "four times as far, and inference costs more in half of the trials; in a stream of a "
-              "quarter of the length it pays at every size. So the rows of §5.3.2 show that bursts "
-              "can do this, not that those of the trace did. `--input` reads a trace of your own, "
-              "one "
-              "address a line, up to warm + n of them.",
+              "timers of its age; keys that have come again have newer timers. Dashed lines count "
+              "only the keys that last came in that block, which gives lower posterior errors and "
+              "penalties (`.printed = false`, as Sluice does).",
+              "**Scale** applies to the length of the streams. Universe and windows stay, because "
+              "the curves depend on them. So few errors are left at many bits per item, and the "
+              "tolerances there allow for chance.",
+              "**Source addresses.** The CAIDA trace may not be redistributed. A generated stream "
+              "replaces it: 70,000 senders are active at a time, some faster than others, each for "
+              "forty packets on average, drawn by a Zipf law. Its numbers were chosen so that "
+              "Table 3 fits (many choices do), and so that the effects of §5.3.2 can be seen. "
+              "Priors and D(j) "
+              "are learnt from the stream as §5.3.2 does; so the result depends on how far a "
+              "sender's rate in a burst is from its mean over the stream. With ten packets per "
+              "sender it is four times as far, and inference raises the cost in half of the "
+              "trials; in a stream of a quarter of the length it lowers the cost at every size. So "
+              "the rows of §5.3.2 show that bursts "
+              "can do this, not that those of the trace did. `--input` reads your own trace, one "
+              "address per line, up to warm + n of them.",
               "**Full size.** Table 3 and Figures 11 and 12 have it by default. --scale 1 takes "
               "three "
               "minutes on two cores for Figures 7 to 10, all of whose rows are within their "
               "tolerances there, in 65 MB.",
-              "**Renewals.** All of this is for filters into which every arrival is inserted. "
-              "Where only delivered events are, which is our default, ages are renewal ages "
+              "**Renewals.** All of this is for filters into which every arrival is inserted. If "
+              "only delivered events are inserted, as by default, ages are renewal ages "
               "(docs/inference.md).",
           },
   };

@@ -33,10 +33,10 @@ Stream uniform_stream(std::uint64_t keys, const Length& length, std::uint64_t se
 // p_x = 1/(x H), x from 1 to `keys` (§5.3.1).
 Stream power_stream(std::uint64_t keys, const Length& length, std::uint64_t seed);
 
-// Stands in for the addresses of packets: so many senders are active at a time, some quicker than
-// others by a Zipf law, and each has so many packets on average before another takes its place, who
-// is drawn by a Zipf law, too. So a sender's chance is not the same all the time, which is what the
-// paper says of its trace.
+// Replaces the addresses of packets: a fixed number of senders is active at a time, some faster
+// than others by a Zipf law, and each has a given number of packets on average before another takes
+// its place, who is drawn by a Zipf law, too. So a sender's chance is not the same all the time,
+// which is what the paper says of its trace.
 struct Senders {
   unsigned active = 0;
   double pace = 0;  // skew of the first law

@@ -51,7 +51,7 @@ struct Trial {
   double most = 10;    // of the penalties
 };
 // `printed`: posteriors as in the paper; otherwise with our count of keys (docs/inference.md).
-// `asked`: so many of the queries, or all of them.
+// `asked`: how many of the queries, or all of them.
 Outcome run_trial(const Trial& trial, unsigned probes, bool printed, std::uint64_t asked);
 
 // The best number of probes for each of the two, of 1 to `most`. Costs fall with it and then rise:

@@ -2,7 +2,7 @@
 //
 // The paper takes the change of the number of ones from one look to the next for convergence. That
 // change has two parts: how far the fill still is from its end, and how many cells are turned over
-// a record, which goes on for ever in `stable`. So the fill itself is shown beside it.
+// a record, which never stops in `stable`. So the fill itself is shown beside it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,8 +97,8 @@ Result run_fig6(const Context& context) {
     return 100 * ones / trace.ones_most;
   };
   result.note = fmt::format(
-      "That the ones hardly change from look to look does not say that they have come to their "
-      "end: "
+      "The number of ones hardly changes between samples, but this does not mean that it has "
+      "converged: "
       "after a third of the stream, and at its end, {:.1f} and {:.1f} % of the table are set in "
       "reservoir of 4 KB, {:.1f} and {:.1f} % in stable.",
       percent(traces[3], 1.0 / 3), percent(traces[3], 1), percent(traces[2], 1.0 / 3),

@@ -84,40 +84,42 @@ Paper dutta_paper() {
           },
       .notes =
           {
-              "The algorithm is read so: with i the number of the record and s the bits of a "
+              "We read the algorithm as follows: with i the number of the record and s the bits of "
+              "a "
               "filter, "
               "a record is written when i ≤ s or with chance s/i, and then a random bit is reset "
               "in "
-              "each filter first; otherwise, once s/i ≤ p*, a record that is judged distinct takes "
-              "the place of a random bit that is set, in each filter that lacks its own. The "
+              "each filter first; otherwise, once s/i ≤ p*, a record that is judged distinct "
+              "replaces a random set bit in each filter in which its own bit is not set. The "
               "stable "
               "filter has K = 2, P = 4 and Max = 1. FNR is the share of repeats that are let "
               "through, FPR the share of distinct records that are held back.",
-              "Tables 4 and 5, but for the first line of 4, are met with k = 2 filters, although "
+              "Tables 4 and 5, except the first line of Table 4, are reproduced with k = 2 "
+              "filters, although "
               "the "
               "paper's rule gives 3 for its target of .1 (--set k=3 shows the difference).",
-              "FNR is held to one point and FPR to 5 %, or to three standard errors where the "
-              "scale "
-              "leaves some hundred events: the last lines of Tables 4 and 5 at a hundredth, and of "
+              "The tolerance is one percentage point for FNR and 5 % for FPR, or three standard "
+              "errors where the scale leaves only some hundred events: the last lines of Tables 4 "
+              "and 5 at a hundredth, and of "
               "Table 2.",
-              "The click stream of Figures 2, 4 and 6 (KDD Cup 2000) is not to be had. A generated "
-              "one of 3 M records stands in for it, which draws from 3000 keys by a power law of "
-              "skew 1.2: chosen so that the false negatives of stable come near to those printed. "
-              "--input FILE takes a real one, a key per line. §6.1 has its memory labels swapped: "
+              "The click stream of Figures 2, 4 and 6 (KDD Cup 2000) is not available. A generated "
+              "stream of 3 M records replaces it, drawn from 3000 keys by a power law of skew 1.2, "
+              "chosen so that the false negatives of stable are close to the printed ones. --input "
+              "FILE reads a real one, one key per line. §6.1 has its memory labels swapped: "
               "more "
               "memory cannot have more false negatives.",
               "Full size: Tables 2 and 3 and Figures 2, 4, 6 and 8 have it by default. At --scale "
               "1 "
               "Figure 7 takes 80 seconds and 16 MB. Tables 4 and 5, Figures 3 and 5 and the other "
-              "rules take about half an hour each: at --scale 0.1 Table 4 and Figure 3 beside each "
-              "other take two and a half minutes and 250 MB, and all their rows but the two that "
-              "are explained are within their tolerances. What is held is the tables, of 512 MB at "
-              "most and two (Tables), four (Figures) or five of them (rules) at a time, and the "
-              "truth, a bit for each key: at most 3 GB.",
+              "rules take about half an hour each: at --scale 0.1 Table 4 and Figure 3 in parallel "
+              "take two and a half minutes and 250 MB, and all their rows except the two that are "
+              "explained are within their tolerances. Memory holds the tables, of at most 512 MB "
+              "each and two (Tables), four (Figures) or five of them (rules) at a time, and the "
+              "truth, one bit per key: at most 3 GB.",
               "The gain over stable is a matter of parameters: on these streams reservoir with k "
-              "filters errs as stable with K = P = k does. What the tables show is two resets "
-              "instead of four.",
-              "Eqs. 5.7 and 5.14 to 5.17 are no bounds: they rest on eq. 5.12 (s·e^{−…} ≤ 1), "
+              "filters has the same errors as stable with K = P = k. The tables show the effect of "
+              "two resets instead of four.",
+              "Eqs. 5.7 and 5.14 to 5.17 are not bounds: they rely on eq. 5.12 (s·e^{−…} ≤ 1), "
               "which "
               "is false, and add joint probabilities.",
           },

@@ -32,7 +32,7 @@ struct Measured {
   model::ReservoirShape reservoir_shape;
 };
 
-// --set bits: one line of that size instead of the table's; --set k: so many filters everywhere.
+// --set bits: one line of that size instead of the table's; --set k: that many filters everywhere.
 std::vector<Line> lines_of(const Context& context, const Spec& spec) {
   std::vector<Line> lines = spec.lines;
   if (const double bits = context.number("bits"); bits > 0) lines = {{bits, lines.back().filters}};

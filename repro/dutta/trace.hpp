@@ -41,7 +41,7 @@ StreamPlan clicks_plan(const Context& context);   // records, keys, skew
 inline constexpr std::size_t kMostMoments = 100;
 std::vector<Trace> follow(const Context& context, const Follow& how, std::vector<Subject> subjects);
 
-// `stable` and the paper's `reservoir` in so many bits; `size` is for their names: "2 KB".
+// `stable` and the paper's `reservoir` in that many bits; `size` is for their names: "2 KB".
 std::vector<Subject> both(const Context& context, double bits, const std::string& size);
 
 }  // namespace sluice::repro::dutta

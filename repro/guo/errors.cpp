@@ -17,7 +17,7 @@ double standard_fpr(const DynamicShape& shape, double keys) {
   return model::bloom_fpr_limit(shape.bits, shape.probes, keys);
 }
 
-// A filter of so many times the bits and the keys.
+// A filter of `factor` times the bits and the keys.
 DynamicShape times(const DynamicShape& shape, double factor) {
   return {shape.bits * factor, shape.probes, shape.capacity * factor};
 }

@@ -84,7 +84,7 @@ Paper guo_paper() {
                0.1},
               {"rebuild",
                "§4.3",
-               "when a filter must be built anew",
+               "when a filter must be rebuilt",
                run_rebuild,
                {m, k, c, measured.back(), beta},
                1,
@@ -105,26 +105,24 @@ Paper guo_paper() {
           {
               "The filters are the paper's own size, so that --scale changes nothing here; --set "
               "rounds does.",
-              "Table 1's figures cannot be read in the text at hand. Values in parentheses are of "
-              "an "
-              "independent simulation of its experiment; tolerances are three standard errors of "
-              "100 "
-              "rounds of it, as many as the paper ran.",
-              "The paper's double hashing (eq. 11) errs 15 % more at n = c than its formulas, "
+              "Table 1's figures cannot be read in the text at hand. Values in parentheses are "
+              "from an independent simulation of its experiment; tolerances are three standard "
+              "errors of 100 rounds, as many as the paper ran.",
+              "The paper's double hashing (eq. 11) has an error 15 % above its formulas at n = c, "
               "since "
               "g₂ may be 0 or share a factor with m; our positions are independent bits of a "
               "digest.",
               ".61285 is a misprint of .6185. The variance of 20 in Figure 10 is a deviation of "
               "20: "
-              "the printed saving of 20 % is met with that.",
-              "Eq. 9 breaks where c divides n: the last filter is full then, not empty. Two "
+              "the printed saving of 20 % follows from that.",
+              "Eq. 9 is wrong if c divides n: the last filter is then full, not empty. Two "
               "filters "
               "are merged when together they hold at most c keys, as the text says; the paper's "
               "code "
               "has fewer than c.",
-              "Our filter does not forget what it did not ask for before writing, so Table 1's "
-              "series are unions of filters that were filled each by itself: the paper's Algorithm "
-              "1, which asks nobody.",
+              "Our filter can only forget keys that it asked for before it wrote them, so the "
+              "series of Table 1 are unions of filters that were filled separately. That is the "
+              "paper's Algorithm 1, which does not ask.",
           },
   };
   for (Experiment& each : paper.experiments) each.scales = false;

@@ -24,7 +24,7 @@ double limit_of(const Context& context, double target) {
   return limit;
 }
 
-// How often a standard filter is built anew until it holds `most` keys: by the rule that
+// How often a standard filter is rebuilt until it holds `most` keys: by the rule that
 // DynamicConfiguration has for dynamic ones, at least double the keys.
 unsigned standard_rebuilds(double capacity, double target, double limit, double most) {
   unsigned rebuilds = 0;

@@ -18,7 +18,7 @@ unsigned rounds_of(const Context& context);
 // Empty. Without `forget` it writes without asking first, as the paper's Algorithm 1 does, until
 // the rule of §3.5.1 says otherwise; ten filters at .0098 stay below that. One that forgets asks.
 Dynamic dynamic_of(const model::DynamicShape& shape, bool forget);
-// A standard filter of so many bits.
+// A standard filter of that many bits.
 Bloom standard_of(double bits, unsigned probes, double keys);
 
 // How far a mean over rounds may be from a formula that takes all filters for equally full: 5 %, or

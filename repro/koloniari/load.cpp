@@ -182,7 +182,7 @@ Result run_fig7c(const Context& context) {
   Result result{context.rows(), {}};
   Panel panel{"messages of a lookup, vertical slices",
               {"number of slices", false, 0.0},
-              {"slices accessed a lookup", false, 0.0},
+              {"slices accessed per lookup", false, 0.0},
               {}};
   Curve all{"without pipelining", Curve::Style::model, {}, 7u};
   std::vector<unsigned> counts(kCounts.begin(), kCounts.end());
@@ -221,7 +221,7 @@ Result run_fig7c(const Context& context) {
                                          1};
         result.rows.predicted(
             "Fig. 7(c)",
-            fmt::format("messages a lookup, {} % distinct, {} slices", percent, slices),
+            fmt::format("messages per lookup, {} % distinct, {} slices", percent, slices),
             std::lerp(model::sites_of_key(filter), model::pipelined_sites_filling(filter),
                       percent / 100.0),
             messages, {0.03, true}, "chance: one draw of the hash functions");
@@ -238,7 +238,7 @@ Result run_fig7c(const Context& context) {
                     fmt::format("{:.2f}, {:.2f}, {:.2f} at 80, 50, 20 % distinct; {:.2f} without",
                                 saved[0], saved[1], saved[2], without));
   result.rows.claim("claim.messages", without > 1,
-                    fmt::format("{:.2f} slices a lookup, {:.2f} pipelined at 50 % distinct; "
+                    fmt::format("{:.2f} slices per lookup, {:.2f} pipelined at 50 % distinct; "
                                 "horizontal 1",
                                 without, saved[1]));
   panel.curves.push_back(all);

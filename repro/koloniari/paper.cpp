@@ -173,15 +173,13 @@ std::vector<Experiment> with_input(std::vector<Experiment> all) {
 std::vector<std::string> notes() {
   return {
       "The figures' curves are not printed as numbers. Values in parentheses are recomputed: from "
-      "the "
-      "paper's formulas where it states them, otherwise from a simulation of what the text "
-      "describes.",
-      "The web log and the flow log are not to be had. Streams of 100,000 events stand in for "
-      "them, "
-      "keys drawn by Zipf's law with exponent 1 from a universe that gives the stated number of "
-      "distinct ones, and producers drawn by the same law apart from the keys, so that a tree "
-      "finds "
-      "only the locality that skew brings. `--input` takes a file of one event per line: a key, or "
+      "the paper's formulas if it states them, otherwise from a simulation of the text's "
+      "description.",
+      "The web log and the flow log are not available. Streams of 100,000 events replace them: "
+      "keys are drawn by Zipf's law with exponent 1 from a universe that gives the stated number "
+      "of distinct keys, and producers are drawn by the same law, independently of the keys, so "
+      "that a tree finds only the locality that comes from skew. `--input` takes a file of one "
+      "event per line: a key, or "
       "a "
       "source, a tab and a key (`awk '{print $1 \"\\t\" $7}' access.log`).",
       "The web log's \"4300 distinct URLs\" and \"14300 bits\" contradict its other two sizes: "
@@ -194,26 +192,23 @@ std::vector<std::string> notes() {
       "figures have both.",
       "Eq. 4 gives every horizontal slice n/S keys. Slices fill unevenly, and the error is the "
       "mean over "
-      "a binomial load: that is what makes horizontal slices worse, and not the shorter range of "
-      "the "
-      "hash functions.",
-      "The hybrid rule is read as \"all bits that can be read are set, and at least x can be "
+      "a binomial load: this makes horizontal slices worse, not the shorter range of the hash "
+      "functions.",
+      "We read the hybrid rule as \"all bits that can be read are set, and at least x can be "
       "read\". As "
       "worded, \"at least x bits set\", it would hold back 84 % of the distinct at x = 3.",
       "The printed error of equal timers, (1 − e^(−k/m))^k, is that of one live event; any of n "
-      "may be "
-      "the one that set them.",
-      "§5 says that growth keeps the error below its target. It does for one filter; several live "
-      "ones "
-      "add theirs up. Sluice's own growth shares the budget among them.",
+      "events may have set them.",
+      "§5 says that growth keeps the error below its target. It does for one filter; the errors of "
+      "several live filters add up. Sluice's own growth divides the budget among them.",
       "Top-down testing that ends at a refuted hit lets duplicates through from d = 2 on: the "
       "event may "
-      "be known elsewhere, above. Going on with the climb has none, at nearly the same false "
-      "positives.",
-      "Windows and streams of figures 9 to 11 have one event a time unit, and so many more in a "
-      "burst.",
-      "Full size: all of this is the paper's own by default; --scale 1 is the same run, of half a "
-      "minute.",
+      "be known elsewhere, above. If the climb continues there are none, with nearly the same "
+      "false positives.",
+      "Windows and streams of figures 9 to 11 have one event per time unit, and a multiple of that "
+      "in a burst.",
+      "Full size: this is the default for all experiments of this paper; --scale 1 is the same run "
+      "and takes half a minute.",
   };
 }
 

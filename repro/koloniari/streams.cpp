@@ -13,7 +13,7 @@ namespace {
 constexpr double kRecords = 100'000;
 constexpr std::uint64_t kSources = 4096;
 
-// From how many keys `records` draws by Zipf's law give so many distinct ones.
+// The universe from which `records` draws by Zipf's law give that many distinct keys.
 std::uint64_t universe_for(std::uint64_t records, double distinct) {
   std::uint64_t low = static_cast<std::uint64_t>(distinct), high = low * 64 + 64;
   while (low < high) {

@@ -126,7 +126,7 @@ struct Duplicates {
   }
 };
 
-// The universe with which a window has so many duplicates.
+// The universe that gives a window that share of duplicates.
 Duplicates universe_of(bool zipf, double share, double window) {
   Duplicates result{zipf, 0};
   if (share <= 0) return result;

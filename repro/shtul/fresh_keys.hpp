@@ -56,7 +56,7 @@ class FreshKeys {
     return static_cast<std::uint64_t>(std::ranges::count(verdicts_, Verdict::duplicate));
   }
 
-  // Of so many keys never written.
+  // For that many keys never written.
   std::uint64_t false_positives(std::uint64_t probes) {
     std::uint64_t sum = 0;
     for (std::uint64_t done = 0; done < probes;) {

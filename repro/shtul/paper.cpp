@@ -44,7 +44,7 @@ std::vector<Experiment> experiments() {
       {"table4", "Table 4", "memory beside SWAMP's", run_table4, {}, 1, 0.2},
       {"fig9",
        "Figure 9",
-       "several slices a segment",
+       "several slices per segment",
        run_fig9,
        {{"l_over_k", 2, "generations of a window, over k", 1, 50}},
        1,
@@ -70,7 +70,8 @@ Paper shtul_paper() {
       .experiments = experiments(),
       .notes =
           {
-              "**Fills.** Section 5.3 takes slice i for (i+1)/2k full just before a shift. That is "
+              "**Fills.** Section 5.3 assumes that slice i is (i+1)/2k full just before a shift. "
+              "That is "
               "a lower bound: a slice that kg keys fill to one half is 1 − 2^(−(i+1)/k) full after "
               "(i+1)g. Printed errors are therefore up to a quarter too low, which our "
               "measurements show; both are in `model::apbf_fpr`.",
@@ -80,24 +81,24 @@ Paper shtul_paper() {
               "**Table 3** follows from a block model that the paper does not print: lanes of L = "
               "B/b bits, a block half full with ln 2 / −ln(1 − 1/L) keys, a Poisson load of "
               "min(i+1, k)/k of that in segment i.",
-              "**Hashing.** Every slice has a hash of its own over the whole digest, not the "
-              "double "
-              "hashing that the paper allows; its row among the claims says why.",
-              "**Figures 6 to 8.** Slices are whole cache lines, and generations as long as they "
-              "allow: a window of 1,000 keys is one of 1,010 to 1,239 in Figures 6 and 7, and of "
-              "up "
-              "to 2,464 in Figure 8, where the slices of (8,56) are of one line. Errors are those "
-              "of "
-              "k and l, whatever the window. A rate of duplicates is reached by drawing from a "
+              "**Hashing.** Every slice has its own hash over the whole digest, not the double "
+              "hashing that the paper allows; the row among the claims says why.",
+              "**Figures 6 to 8.** Slices are whole cache lines, and generations as long as these "
+              "allow: a window of 1,000 keys becomes one of 1,010 to 1,239 keys in Figures 6 and "
+              "7, and of up to 2,464 in Figure 8, where the slices of (8,56) are one line. Errors "
+              "depend on k and l, not on the window. A rate of duplicates is reached by drawing "
+              "from a "
               "universe of the right size, uniformly or by a Zipf law, and every arrival is "
               "inserted, duplicate or not.",
-              "**Scale.** Of Figure 6 it scales the keys asked for at each point (the paper's "
-              "10^4 times the inverse of the error), of Figures 7 and 8 and Tables 2 and 3 ours.",
-              "**Full size.** All but Figure 6 have it by default. Figure 6 at --scale 1 asks for "
-              "10^9 keys at every point of (17,13), some fifty points: half an hour of one core by "
-              "what a twentieth of it takes (90 seconds, 8 MB; all rows within their tolerances).",
-              "**SWAMP** was not run: its bits are those that Table 4 takes from that paper's "
-              "figure.",
+              "**Scale.** In Figure 6 it scales the number of keys probed at each point (in the "
+              "paper 10^4 times the inverse of the error), in Figures 7 and 8 and Tables 2 and 3 "
+              "our own number.",
+              "**Full size.** All but Figure 6 have it by default. Figure 6 at --scale 1 probes "
+              "10^9 keys at every point of (17,13), at about fifty points. A twentieth of it takes "
+              "90 seconds and 8 MB, with all rows within their tolerances, so the whole takes half "
+              "an hour of one core.",
+              "**SWAMP** was not run: its bits per key are those that Table 4 takes from a figure "
+              "of the SWAMP paper.",
           },
   };
 }

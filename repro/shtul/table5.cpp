@@ -31,7 +31,7 @@ class Paced {
 
   AnyFilter& filter() { return filter_; }
 
-  // Judges and writes so many fresh keys.
+  // Judges and writes that many fresh keys.
   void write(std::uint64_t count) {
     while (count > 0) {
       draw(std::min<std::uint64_t>(kBatch, count));
@@ -223,8 +223,8 @@ Result run_table5(const Context& context) {
                      {"cache lines that a new key touches", false, 0.0},
                      {cohort_lines, apbbf_lines}}}};
   result.note =
-      "Table 5 is ours. Times are compared in turns within the run, and differ from one to the "
-      "next: the row says only roughly what they are; `--set speed=1` shows the ratios.";
+      "Table 5 is ours. Times are compared in turns within a run, and differ between runs, so the "
+      "row gives them only roughly; `--set speed=1` shows the ratios.";
   return result;
 }
 

@@ -63,7 +63,8 @@ Audit::Audit(const Params& params, const AnyFilter& filter)
   look_at_slack();
 }
 
-// It may change when a window grows. Rounded up: what is surely outside is counted, the rest not.
+// It may change when a window grows. Rounded up, so that only keys surely outside are counted as
+// such.
 void Audit::look_at_slack() {
   if (window_ == nullptr) return;
   const double age = std::ceil(static_cast<double>(size_) * (1 + window_->slack())) + 1;
@@ -119,7 +120,7 @@ void Audit::judge(const Digest& digest, Verdict verdict, std::int64_t time, std:
   if (entry == nullptr) {
     remember(digest, time, now, lost);
   } else {
-    // What is not known is less than any time, and a lost event is no delivery.
+    // Unknown is less than any time, and a lost event is not a delivery.
     const bool delivers_lost = entry->lost() && !held;
     entry->set(delivers_lost ? time : std::max(entry->last, time), lost);
   }
@@ -140,8 +141,8 @@ void Audit::forget(const Digest& digest, bool found) {
     remember(digest, last, now_, false);
 }
 
-// Keys that left the window go first, then the table grows, and when it may not, the sample is
-// halved. While it is rebuilt there are two tables, and both are counted.
+// Keys that have left the window are dropped first; then the table grows; if it may not, the sample
+// is halved. While it is rebuilt there are two tables, and both are counted.
 void Audit::make_room(std::int64_t now) {
   const bool all = knows_all(now);
   const auto alive = [&](const Shadow::Entry& entry) {
@@ -166,7 +167,7 @@ void Audit::halve() {
     *number /= 2;
 }
 
-// A clock was set back: keys are as old as they were, but by another reckoning.
+// A clock was set back: keys keep their ages, so their times move with the clock.
 void Audit::lose_track(std::int64_t now) {
   shadow_ = Shadow();
   knows_all_ = false;
@@ -251,7 +252,7 @@ void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdi
       judge(digests[i], verdicts[i], time, clock_.now());
       continue;
     }
-    // Let through whatever the filter thought, and written at a time that may yet change.
+    // It was let through in any case, and written at a time that may still change.
     ++counts_.undecided;
     if (Shadow::Entry* entry = shadow_.find(digests[i]))
       entry->set(Shadow::kUnknown, false);

@@ -1,4 +1,4 @@
-// An audit as bytes, and back: so that it goes on after a restart with what it has counted.
+// An audit as bytes, and back, so that it continues its counts after a restart.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Rate decode_rate(Decoder& from) {
 
 }  // namespace
 
-// Keys in their own order: equal audits have equal bytes, whatever their tables look like.
+// Keys in their own order: equal audits have equal bytes, even if their tables differ.
 void Audit::encode(Encoder& to) const {
   to.u8(kVersion);
   to.u8(knows_all_);

@@ -19,13 +19,13 @@ namespace {
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // a multiple of every page size in use
 // From here on huge pages, and only whole ones: a page that is not all ours when it is first
-// touched is given in small ones. The last is in part unused, at most a quarter of the block, and
-// one more may be on its way.
+// touched is given as small pages. The last one is partly unused, at most a quarter of the block,
+// and one more may be being fetched.
 constexpr std::size_t kHugeFromBytes = std::size_t{8} << 20;
 constexpr std::size_t kFirstPageBytes = std::size_t{4} << 10;
 constexpr std::size_t kFirstReservation = std::size_t{4} << 20;
-// Times what is needed. Addresses cost nothing, and a move of many small pages takes as long as
-// dozens of batches of keys.
+// Reserve this many times what is needed. Addresses cost nothing, and moving many small pages takes
+// as long as dozens of batches of keys.
 constexpr std::size_t kReserveAhead = 16;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) {
@@ -52,13 +52,14 @@ std::size_t with_margin(std::size_t bytes) {
                  " bytes of memory for a table that grows");
 }
 
-// To reserved addresses; the old ones are free afterwards. Page tables only, where the system can.
+// Moves to reserved addresses and frees the old ones. Only page tables change, if the system can do
+// that.
 bool move_pages(std::byte* from, std::size_t bytes, std::byte* to) {
   if (bytes == 0) return true;
 #ifdef MREMAP_FIXED
   if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) return true;
 #endif
-  // Mapped anew: a failed mremap may have left a hole.
+  // Mapped again: a failed mremap may have left a hole.
   if (mmap(to, bytes, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != to)
     return false;
@@ -97,8 +98,8 @@ void GrowableMemory::grow(std::uint64_t wanted) {
     }
   }
   if (bytes >= kHugeFromBytes) {
-    // A step is small enough to come in small pages, and the next one is asked for in time; what is
-    // taken at once is touched all over anyway.
+    // A step is small enough for small pages, and the next one is requested in time; a larger block
+    // is touched completely anyway.
     const bool step = bytes_ >= kHugeFromBytes && bytes - bytes_ <= 2 * kHugePageBytes;
     advise_huge(0, step ? taken_ : bytes);
     taken_ = std::max(taken_, bytes);
@@ -192,9 +193,8 @@ void GrowableMemory::advise_huge(std::size_t from, std::size_t until) noexcept {
 #endif
 }
 
-// Has the system clear the huge page behind what is taken, on a thread of its own: that takes it up
-// to milliseconds, as long as a hundred batches of keys. Where any of this fails, the page comes
-// when it is touched.
+// Lets the system clear the next huge page, on a separate thread: this may take milliseconds, as
+// long as a hundred batches of keys. If any of this fails, the page comes when it is touched.
 void GrowableMemory::fetch_page() noexcept {
 #ifdef MADV_POPULATE_WRITE
   if (reserved_ - taken_ < kHugePageBytes) return;
@@ -220,8 +220,8 @@ void GrowableMemory::wait_for_page() noexcept {
   if (fetching_.joinable()) fetching_.join();
 }
 
-// A larger reservation, and what we have at its front. Where the address space is limited, less
-// ahead will do.
+// Makes a larger reservation with the present pages at its front. If address space is limited, it
+// reserves less.
 void GrowableMemory::reserve(std::size_t bytes) {
   std::size_t want = std::max(kFirstReservation, round_up(kReserveAhead * bytes, kHugePageBytes));
   void* mapping = MAP_FAILED;
@@ -242,7 +242,7 @@ void GrowableMemory::reserve(std::size_t bytes) {
     munmap(mapping, mapping_bytes);
     refuse(bytes);
   }
-  // Only what lies around the pages that moved: their old place may be somebody else's by now.
+  // Only what is around the moved pages: their old addresses may be in use by others now.
   auto* const front = static_cast<std::byte*>(mapping_);
   if (front != nullptr) {
     if (front < data_) munmap(front, static_cast<std::size_t>(data_ - front));
@@ -276,11 +276,11 @@ void GrowableMemory::reset(std::uint64_t bytes) noexcept {
       *this = std::move(small);
       return;
     } catch (const NoMemory&) {
-      // The front of what is mapped does.
+      // Then the front of the mapped block is used.
     }
   }
   if (madvise(data_, taken_, MADV_DONTNEED) != 0) std::memset(data_, 0, taken_);
-  // Should the system refuse, the rest stays ours, and zero.
+  // If the system refuses, we keep the rest, zeroed.
   if (keep < taken_ && mprotect(data_ + keep, taken_ - keep, PROT_NONE) == 0) {
     resource_->discharge(taken_ - keep, 0);
     bytes_ = taken_ = keep;

@@ -34,8 +34,8 @@ Memory::Memory(std::uint64_t bytes, MemoryResource& resource) : resource_(&resou
   }
 }
 
-// A table larger than the machine would be given, page by page, until the kernel kills the process
-// in mid-stream: the resource refuses it by its budget.
+// The kernel would grant a table larger than memory, page by page, and kill the process later: the
+// resource's budget refuses it at once.
 void Memory::map(std::size_t bytes) {
   const bool huge = bytes >= kHugePageBytes;
   const std::size_t alignment = huge ? kHugePageBytes : kCacheLineBytes;

@@ -12,8 +12,8 @@ namespace {
 // What every allocator of a host aligns to.
 constexpr std::size_t kHostAlignment = 8;
 
-// A block that must be aligned to more than the host does is asked for with so much more. The
-// address to give back stands right before it.
+// A block that needs more alignment than the host gives is allocated larger by that much. The
+// address to free is stored right before it.
 std::size_t padding_of(std::size_t alignment) {
   return alignment > kHostAlignment ? alignment : 0;
 }
@@ -51,7 +51,7 @@ void MemoryResource::discharge(std::uint64_t bytes, std::uint64_t blocks) noexce
 }
 
 void* MemoryResource::do_allocate(std::size_t bytes, std::size_t alignment) {
-  // Before the allocator sees it: it may promise what the budget does not allow.
+  // Checked before the allocator is called: it may promise what the budget does not allow.
   if (bytes > largest_block() || bytes > budget_) refuse(bytes, *this);
   void* const block = get(bytes, alignment);
   if (block == nullptr) refuse(bytes, *this);

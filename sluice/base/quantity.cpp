@@ -51,7 +51,7 @@ constexpr std::string_view kSizeAdvice = "give a size in bytes, such as 4096, 51
 constexpr std::string_view kDurationAdvice =
     "give a number and its unit (ns, us, ms, s, m for minutes, h or d), such as 500ms, 10m or 24h";
 
-// Why a text is no quantity: the middle of the sentence `refuse` makes.
+// Why a text is not a quantity: the middle of the sentence that `refuse` makes.
 enum class Flaw { none, form, fraction, range };
 
 struct Reading {
@@ -77,7 +77,7 @@ Reading read_quantity(std::string_view text, std::span<const Unit> units, std::u
   bool too_long = false;  // more digits than 64 bits hold, or finer than anything can be
   const auto take_digits = [&](bool fraction) {
     const std::size_t start = at;
-    // Zeros that end a fraction say nothing and must not count as fineness.
+    // Trailing zeros of a fraction mean nothing and must not count as digits.
     std::size_t end = at;
     while (end < text.size() && is_digit(text[end])) ++end;
     std::size_t significant = end;
@@ -175,7 +175,7 @@ std::uint64_t parse_size(std::string_view flag, std::string_view text) {
   const Reading reading =
       read_quantity(text, kSizeUnits, std::numeric_limits<std::uint64_t>::max());
   if (reading.flaw == Flaw::form && text.size() > 1) {
-    // A number with a bare prefix deserves to hear which two units it might mean.
+    // For a number with a bare prefix, name the two units that it might mean.
     const char prefix = text.back();
     const std::string_view number = text.substr(0, text.size() - 1);
     const bool is_prefix = std::string_view("kKMGT").find(prefix) != std::string_view::npos;

@@ -10,10 +10,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a worker looks before it sleeps. Between two batches their caller reads and hashes for
-// tens or hundreds of microseconds. To wake a sleeper takes tens on a virtual machine, and far
-// longer where no processor is idle: it is then put in line behind the very thread that woke it.
-// But if work comes more seldom than that, looking for it is in vain.
+// How long a worker polls before it sleeps. Between two batches the caller reads and hashes for
+// tens or hundreds of microseconds. Waking a thread takes tens of microseconds on a virtual
+// machine, and far longer if no processor is idle: it then queues behind the thread that woke it.
+// If work comes less often than that, polling is useless.
 constexpr std::chrono::microseconds kPatience{1000};
 constexpr std::chrono::microseconds kLittlePatience{50};
 // A pause takes 40 to 140 cycles: some of them between two looks at the clock.
@@ -87,8 +87,9 @@ void WorkerPool::serve() noexcept {
   }
 }
 
-// Nobody can take a task of a run that is over: the state has changed then, if only by the number
-// of the run. And while a task is taken its run is not over, so what belongs to it stays.
+// No thread can take a task of a run that is over: the state has changed by then, at least by the
+// number of the run. And while a task is in progress its run is not over, so the run's data stay
+// valid.
 bool WorkerPool::take(std::uint64_t& state) noexcept {
   while (next_of(state) < tasks_of(state)) {
     if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,

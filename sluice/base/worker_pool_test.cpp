@@ -51,8 +51,8 @@ TEST(WorkerPool, ARunSeesTheOneBefore) {
   }
 }
 
-// Long enough apart for the worker to fall asleep, whatever the machine does: it must wake up, or
-// the two tasks would wait for each other for ever.
+// Long enough apart for the worker to fall asleep on any machine: it must wake up, or the two tasks
+// would wait for each other forever.
 TEST(WorkerPool, WakesSleepers) {
   WorkerPool pool(2);
   for (int run = 0; run < 20; ++run) {

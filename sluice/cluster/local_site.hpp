@@ -11,23 +11,23 @@
 
 namespace sluice::cluster {
 
-// What the producers share. Any thread may use it.
+// The state that producers share. Any thread may use it.
 class LocalMemory {
  public:
   explicit LocalMemory(std::uint64_t bits) : bits_(bits), words_((bits + 63) / 64) {}
 
   std::uint64_t bits() const noexcept { return bits_; }
-  // `producer` is who asks: claims are its own.
+  // `producer` is the caller: claims belong to it.
   Reply carry_out(Verb verb, std::span<const std::uint64_t> positions,
                   std::span<std::uint8_t> answers, const void* producer);
 
-  // Out of reach from now on, with or without what it holds.
+  // Makes it unreachable from now on, with or without losing its contents.
   void fail();
   void come_back();
   void come_back_empty();
-  // Does what it is asked, and nobody waits long enough to hear of it.
+  // Makes it carry out requests, but too late for the caller to get the answer.
   void be_late(bool late);
-  // Claims whose producers are gone. Servers let them expire.
+  // Drops the claims of producers that are gone. Servers let them expire.
   void drop_claims();
 
   std::uint64_t set_bits() const;

@@ -22,7 +22,7 @@ constexpr unsigned kThreads = 4;
 constexpr std::size_t kKeys = 2000;
 
 // Every thread brings every key, in an order of its own, and counts those it was let through with.
-// `observe` is made by the thread itself: connections are nobody else's.
+// The thread makes `observe` itself: connections belong to one thread.
 using Observe = std::function<Verdict(const Digest&)>;
 std::vector<unsigned> race(const std::function<Observe(unsigned thread)>& make) {
   std::vector<std::atomic<unsigned>> wins(kKeys);
@@ -48,7 +48,7 @@ void expect_once(const std::vector<unsigned>& wins) {
   EXPECT_EQ(std::ranges::count(wins, 1u), static_cast<std::ptrdiff_t>(kKeys));
 }
 
-// 600 bits per key: a false positive would be a key that nobody wins, and there is none.
+// 600 bits per key: a false positive would be a key that no producer wins, and there is none.
 constexpr std::uint64_t kBits = kKeys * 600;
 
 Memories memories_for(const SliceParams& params) {
@@ -135,7 +135,7 @@ int winners(bool claims) {
   Slices first(options, std::move(sites));
   wins += first.observe(digest_of(1)) == Verdict::distinct;
   EXPECT_TRUE(came);
-  // Both are done: the key is known, and nobody holds it.
+  // Both are done: the key is known, and no claim is left.
   EXPECT_EQ(second.observe(digest_of(1)), Verdict::duplicate);
   EXPECT_EQ(second.observe(digest_of(2)), Verdict::distinct);
   return wins;
@@ -156,7 +156,7 @@ TEST(Races, AClaimOfAProducerThatIsGoneHoldsUntilItIsDropped) {
   gone.ask(Verb::claim, {&name, 1}, {&held, 1});
   Slices slices({.slices = params, .claims = true}, connect(memories));
   EXPECT_EQ(slices.observe(digest_of(1)), Verdict::duplicate);
-  // Nobody else can give it up.
+  // No other producer can release it.
   LocalSite other(memories[map.claim_site(digest_of(1))]);
   other.ask(Verb::release, {&name, 1}, {});
   EXPECT_EQ(slices.observe(digest_of(1)), Verdict::duplicate);

@@ -1,12 +1,12 @@
-// A site: where a slice of a filter lives. Slices and trees know sites by these verbs only, so they
-// run alike on sites of this process (local_site.hpp) and on servers.
+// A site: where a slice of a filter lives. Slices and trees use only these operations, so they work
+// the same on sites of this process (local_site.hpp) and on servers.
 //
-// A site holds bits, numbered from 0. A request is one verb on many positions; a site carries the
-// positions out in their order and does nothing else in between, so what concerns one site is
-// atomic. Requests are sent first and received later: a caller that needs many sites sends to all
-// of them before it waits for any.
+// A site holds bits, numbered from 0. A request is one verb on many positions; a site processes the
+// positions in order and does nothing else in between, so a request to one site is atomic. Requests
+// are sent first and received later: a caller that needs many sites sends to all of them before it
+// waits for any.
 //
-// A site object is one producer's connection and is used by one thread. Producers share what lies
+// A site object is one producer's connection and is used by one thread. Producers share the site
 // behind it.
 #pragma once
 
@@ -25,13 +25,13 @@ enum class Verb : std::uint8_t {
 
 enum class Outcome : std::uint8_t {
   answered,
-  late,    // no answer in time: what was asked for may have been done, or will be
+  late,    // no answer in time: the request may have been done, or may be done later
   failed,  // not reached: nothing was done
 };
 
 struct Reply {
   Outcome outcome = Outcome::failed;
-  // Another number means that the site has lost what it held, and came back empty.
+  // If the number changes, the site has lost its contents and came back empty.
   std::uint64_t incarnation = 0;
   bool answered() const noexcept { return outcome == Outcome::answered; }
 };
@@ -42,8 +42,8 @@ class Site {
 
   virtual std::uint64_t bits() const = 0;
 
-  // Asks and does not wait. `positions` stay as they are until the reply is received. One request
-  // at a time: send, receive, send, receive.
+  // Sends a request and does not wait. `positions` must not change until the reply is received. One
+  // request at a time: send, receive, send, receive.
   virtual void send(Verb verb, std::span<const std::uint64_t> positions) = 0;
 
   // Waits for the reply. answers[i] is 1 or 0 for position i of the request, where the verb has

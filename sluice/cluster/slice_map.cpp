@@ -17,8 +17,8 @@ namespace {
 constexpr unsigned kRowWord = 1u << 10;
 constexpr unsigned kSliceWords = 1u << 11;
 
-// Which site a probe falls on are a word's highest bits alone, and these rise evenly from probe to
-// probe for some keys: all their bits would be on few sites. Mixed once more they do not.
+// The site of a probe is chosen by a word's highest bits, and for some keys these rise evenly from
+// probe to probe, so that all their bits would be on few sites. Mixing once more prevents this.
 std::uint64_t mixed_word(const Digest& digest, unsigned probe) {
   return SplitMix64(probe_word(digest, probe)).next();
 }
@@ -101,7 +101,7 @@ Place SliceMap::place(const Digest& digest, unsigned probe) const noexcept {
 void SliceMap::general_places(const Digest& digest, std::span<Place> out) const noexcept {
   const unsigned k1 = params_.slices_per_key;
   const unsigned k2 = params_.probes / k1;
-  // Different ones: the i-th is drawn from what the ones before it have left.
+  // All different: the i-th is drawn from those that are left.
   std::array<std::uint32_t, kMostProbes> chosen;
   for (unsigned i = 0; i < k1; ++i) {
     auto slice = static_cast<std::uint32_t>(

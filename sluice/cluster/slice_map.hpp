@@ -1,5 +1,5 @@
-// How a Bloom filter is cut into slices, each at a site of its own: which bits of which sites a key
-// has. Pure arithmetic; the same on every producer.
+// How a Bloom filter is cut into slices, one per site: which bits of which sites a key has. Pure
+// arithmetic; the same on every producer.
 //
 // Source   Koloniari et al. 2011, §3: horizontal and vertical slices, h-v and v-h diced ones, and
 //          the general slicing of Proposition 2.
@@ -49,9 +49,9 @@ class SliceMap {
 
   // One per probe.
   void places(const Digest& digest, std::span<Place> out) const noexcept;
-  // All of a key's bits are at one site, whatever the key.
+  // True if every key has all its bits at one site.
   bool one_site_per_key() const noexcept;
-  // Where a key is claimed: always one and the same, and one of its own.
+  // The site where a key is claimed: always the same one, and one that has bits of the key.
   std::uint32_t claim_site(const Digest& digest) const noexcept;
 
  private:

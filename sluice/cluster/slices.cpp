@@ -16,8 +16,8 @@ std::uint64_t packed(const Place& place) {
   return std::uint64_t{place.site} << kPositionBits | place.position;
 }
 
-// What a key is called where it is claimed: two keys of one name hold each other back, once in 2^64
-// pairs that race.
+// The name of a key in a claim: two racing keys with the same name hold each other back, with a
+// chance of 1 in 2^64.
 std::uint64_t claim_name(const Digest& digest) {
   return digest.lo;
 }
@@ -48,7 +48,7 @@ Slices::Slices(const Options& options, std::vector<std::unique_ptr<Site>> sites)
     throw BadParameters(
         "slices: pipelining stops at the first bit that is not set, test-and-set goes to all of "
         "them; choose one");
-  // Nothing asked: whether they are the same again later.
+  // An empty request: only checks whether the site is still the same.
   for (const auto& site : sites_)
     incarnations_.push_back(site->ask(Verb::test, {}, {}).incarnation);
 }
@@ -71,7 +71,7 @@ void Slices::Requests::add(std::uint32_t site, std::uint64_t position, std::size
   request.whose.push_back(static_cast<std::uint32_t>(whose));
 }
 
-// All are sent to before any is waited for. `take` is told of each reply.
+// Sends to all sites before it waits for any. Calls `take` for each reply.
 template <class Take>
 void Slices::exchange(Requests& requests, Verb verb, const Take& take) {
   for (const std::uint32_t at : requests.busy) sites_[at]->send(verb, requests.of[at].positions);
@@ -105,7 +105,7 @@ void Slices::send_sets() {
 void Slices::note(std::uint32_t site, const Reply& reply, Verb verb) {
   if (!reply.answered()) {
     ++traffic_.unanswered;
-    // What was late may never be done.
+    // A late request may never be carried out.
     if (verb == Verb::set || verb == Verb::test_and_set) behind_[site] = true;
   } else if (reply.incarnation != incarnations_[site]) {
     // One that was out of reach when this began is met for the first time.
@@ -195,7 +195,7 @@ void Slices::add_sets(std::size_t key, Verdict verdict) {
   const std::size_t k = map_.probes();
   bool any = false;
   for (std::size_t i = key * k; i < (key + 1) * k; ++i) {
-    // A duplicate is set again where a site has forgotten it.
+    // A duplicate is set again at sites that have forgotten it.
     if (verdict == Verdict::duplicate && states_[i] != State::doubted) continue;
     any = true;
     sets_.add(places_[i].site, places_[i].position, i);

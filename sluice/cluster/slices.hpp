@@ -2,11 +2,11 @@
 //
 // Source   Koloniari et al. 2011, §3: slicings, first-test-then-set and test-and-set, pipelining,
 //          what a failed site counts for; §6, concurrency.
-// Differs  The hybrid rule wants at least x bits that can be read, all of them set: the paper's "at
-//          least x set" holds nearly everything back. A site that came back empty, or missed what
-//          it was to set, answers no "not set" any more: its set bits count, the others are out of
-//          reach until trust() says that it is whole again. Keys judged duplicates are set there
-//          again. Claims let one of several racing producers win.
+// Differs  The hybrid rule needs at least x readable bits, all of them set: the paper's "at least x
+//          set" holds nearly everything back. The answer "not set" of a site that came back empty,
+//          or missed a set, is no longer believed: its set bits count, the others count as
+//          unreachable until trust() says that it is complete again. Keys judged duplicates are set
+//          there again. Claims let one of several racing producers win.
 // Cost     observe: two round trips of all sites in parallel (test, set), one with test_and_set;
 //          pipelined: up to k, and fewer messages. A batch shares them.
 // Errors   `duplicate` may be wrong (model::sliced_fpr); with failed sites both verdicts
@@ -26,8 +26,7 @@
 
 namespace sluice::cluster {
 
-// What went to and fro. A message is one key's contact with one site; keys of a batch share
-// requests.
+// Traffic. A message is one key's contact with one site; keys of a batch share requests.
 struct Traffic {
   std::uint64_t keys = 0;      // observed or asked for
   std::uint64_t lookups = 0;   // messages that tested
@@ -42,13 +41,14 @@ class Slices {
  public:
   struct Options {
     SliceParams slices;
-    model::FaultRule rule = {};  // for bits that are out of reach; by default they count as set
+    model::FaultRule rule = {};  // for unreachable bits; by default they count as set
     // Sites are asked in turn, until one has a bit that is not set.
     bool pipelined = false;
     // Bits are set as they are asked for: atomic where all of a key's bits are at one site.
     bool test_and_set = false;
-    // A key is claimed at one site of its own before it is judged, and whoever finds it claimed
-    // judges it a duplicate: of producers racing for a key one wins, where bits are on many sites.
+    // A key is claimed at one of its sites before it is judged, and a producer that finds it
+    // claimed judges it a duplicate. So of several producers that race for a key one wins, even if
+    // its bits are on many sites.
     bool claims = false;
   };
 
@@ -72,7 +72,7 @@ class Slices {
   std::span<const std::uint64_t> load() const noexcept { return load_; }
   // Whether a site's "not set" is believed; it is not after it came back empty or missed a set.
   bool trusted(unsigned site) const { return !behind_[site]; }
-  // It is whole again: a window has passed, or it was filled from elsewhere.
+  // The site is complete again: a window has passed, or it was filled from elsewhere.
   void trust(unsigned site) { behind_[site] = false; }
 
  private:
@@ -126,7 +126,7 @@ class Slices {
   Traffic traffic_;
 
   // Of the present batch.
-  std::vector<Place> places_;  // k a key, as states_
+  std::vector<Place> places_;  // k per key, as states_
   std::vector<State> states_;
   Requests asks_, sets_;
   std::vector<std::uint8_t> held_;           // keys that another holds the claim of

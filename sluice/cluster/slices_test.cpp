@@ -167,7 +167,7 @@ TEST(Slices, ASiteThatCameBackEmptyLosesNothing) {
   memories[3]->come_back_empty();
   EXPECT_EQ(duplicates(slices, seen), 200u);
   EXPECT_FALSE(slices.trusted(3));
-  // Duplicates fill it again, and it is as it was.
+  // Duplicates fill it again, and it is complete.
   std::vector<Verdict> verdicts(seen.size());
   slices.observe(seen, verdicts);
   slices.trust(3);

@@ -65,8 +65,9 @@ Tree::Tree(TreeShape shape, const Options& options, std::vector<std::unique_ptr<
         throw BadParameters("tree: the nodes of a dense tree are asked by test-and-set");
 }
 
-// Whether a hit at `node` is believed: some path below it, other than by `from`, where the key came
-// from and was not, hits down to the level that is checked to. A leaf has nothing below it.
+// Whether a hit at `node` is believed: some path below it must hit down to the level of the check.
+// The child `from` is left out: the key came from there and was not found. A leaf has nothing below
+// it.
 bool Tree::confirmed(unsigned node, unsigned from, const Digest& digest) {
   if (depths_[node] >= options_.check_to || children_[node].empty()) return true;
   for (const unsigned child : children_[node]) {
@@ -132,7 +133,8 @@ void Tree::climb(unsigned leaf, std::span<const Digest> digests, std::span<Verdi
     if (at_root) break;
   }
   if (options_.kind == Kind::dense) return;
-  // The way back, for what is new. The root has it, except where it was refuted, or never asked.
+  // The way back down, for new keys. The root has them already, unless it was refuted or never
+  // asked.
   for (std::size_t i = 0; i < digests.size(); ++i)
     if (verdicts[i] == Verdict::distinct) open_.push_back(digests[i]);
   if (open_.empty()) return;

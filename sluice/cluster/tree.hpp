@@ -2,13 +2,14 @@
 //
 // Source   Koloniari et al. 2011, §6: sparse trees (first test all the way up, then set), dense
 //          ones (test and set on the way up), top-down testing.
-// Differs  A hit that top-down testing refutes does not end the climb: the paper's stops there, and
-//          lets duplicates through. stop_when_refuted does as the paper does. A sparse tree's root
-//          may be asked by test-and-set: producers that race for a key meet there, and one wins.
+// Differs  A hit that top-down testing refutes does not end the climb: the paper stops there, and
+//          lets duplicates through. stop_when_refuted selects the paper's behaviour. A sparse
+//          tree's root may be asked by test-and-set: producers that race for a key meet there, and
+//          one wins.
 // Cost     A hit near the leaf contacts few nodes. A key that is new contacts every node on its
 //          path, in a sparse tree twice.
 // Errors   Those of one filter of the root's size over all keys: a sparse tree, a dense tree and
-//          that filter judge alike, as long as all nodes are of one size.
+//          that filter give the same verdicts, as long as all nodes have the same size.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@ namespace sluice::cluster {
 // Node 0 is the root; every other has its parent before it.
 struct TreeShape {
   std::vector<unsigned> parents = {0};  // of the root: 0
-  // `levels` of them, the root's included, each node of all but the last with so many children.
+  // A tree of `levels` levels, the root's included; each node above the last level has `children`
+  // children.
   static TreeShape even(unsigned levels, unsigned children);
 
   std::size_t size() const noexcept { return parents.size(); }
@@ -35,7 +37,7 @@ class Tree {
   struct Options {
     Kind kind = Kind::dense;
     // d: a hit on a level above this one (the root's is 0) is checked in the subtree below it, down
-    // to level d. 0: no hit is.
+    // to level d. 0: no hit is checked.
     unsigned check_to = 0;
     bool stop_when_refuted = false;
   };
@@ -60,7 +62,7 @@ class Tree {
   // The root's first.
   std::span<const Level> levels() const noexcept { return levels_; }
   unsigned level_of(unsigned node) const { return depths_[node]; }
-  // Keys judged after so many nodes on the way up: [0] at the leaf.
+  // Keys judged by the number of nodes passed on the way up: [0] at the leaf.
   std::span<const std::uint64_t> climbs() const noexcept { return climbs_; }
   Slices& node(unsigned at) { return *nodes_[at]; }
 
@@ -76,7 +78,7 @@ class Tree {
   std::vector<Level> levels_;
   std::vector<std::uint64_t> climbs_;
 
-  // Of the present batch: keys that nobody has judged.
+  // Of the present batch: keys that are not judged yet.
   std::vector<Digest> open_;
   std::vector<std::uint32_t> whose_;
   std::vector<Verdict> found_;

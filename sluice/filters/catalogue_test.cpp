@@ -75,7 +75,7 @@ TEST(Catalogue, ErrorsSayWhatWouldBeRight) {
   EXPECT_EQ(error_of("none,keys=1"), "filter 'none' has no parameter 'keys': it has none");
 }
 
-// Before any filter sees it: some would search for a size for ever, or divide by nothing.
+// Refused before any filter sees it: some would search for a size forever, or divide by zero.
 TEST(Catalogue, AWishThatNoFilterCanMeetIsRefusedByItsField) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

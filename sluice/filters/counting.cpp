@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
-constexpr std::uint64_t kWord = 16;  // counters a word
+constexpr std::uint64_t kWord = 16;  // counters per word
 
 // As in bloom.cpp: each key brings a line per probe.
 constexpr std::size_t kKeysAhead = 3;
@@ -204,8 +204,7 @@ void Counting::encode_payload(Encoder& to) const {
   table_.encode(to);
 }
 
-// Each key adds one for each of its probes and takes no more with it, but where counters are stuck:
-// those have lost count, and stay.
+// Each key adds one per probe and removes as much again, except for stuck counters, which stay.
 bool Counting::can_hold(std::uint64_t keys) const noexcept {
   return with_words(table_, [&](auto words) {
     std::uint64_t sum = 0;

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-// Whatever the size, the forecast is what the filter says of itself.
+// For every size, the forecast equals what the filter says about itself.
 TEST(Forecast, IsWhatIsMade) {
   for (const FilterInfo& info : catalogue()) {
     if (info.name == "none") continue;
@@ -50,7 +50,7 @@ TEST(Forecast, RefusesWhatCannotBeMade) {
     EXPECT_THROW(forecast_filter(filter, {.keys = 1000, .fpr = 0.01}), BadParameters) << filter;
 }
 
-// A single timer a key: its error is a number, and the filter can be asked for it.
+// A single timer per key: its error is finite, and the filter can be asked for it.
 TEST(Forecast, OfOneProbeIsANumber) {
   for (const char* filter :
        {"timer,fpr=0.5", "timer,probes=1", "timing,fpr=0.5", "timing,probes=1"}) {

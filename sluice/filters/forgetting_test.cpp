@@ -62,7 +62,7 @@ TEST(Stable, ACellIsSetToMaxAndReducedByOne) {
 }
 
 TEST(Stable, ARunGoesRoundTheEndOfTheTable) {
-  // 63 of 64 cells are emptied before a key's own is set: one or two are left whatever the start.
+  // 63 of 64 cells are emptied before a key's own is set: one or two are left from any start.
   Stable filter = stable("bytes=8,probes=1,decrements=63");
   for (std::uint64_t number = 0; number < 500; ++number) {
     filter.insert(key(number));

@@ -22,8 +22,7 @@ constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 // Filters are half full but for streams of very few keys: at 1/4 all draws miss in 1 of 10⁸ cases.
 constexpr int kMostDraws = 64;
 
-// The fill wanders about its mean: so much room is left that it hardly ever takes the error past
-// its target.
+// The fill varies around its mean: this margin keeps the error below its target nearly always.
 constexpr double kRoom = 0.98;
 
 using Variant = Reservoir::Variant;
@@ -83,7 +82,7 @@ unsigned filters_for(std::string_view aim, double fpr) {
   return model::reservoir_mean_filters(fpr);
 }
 
-// What was not named, of filters and resets.
+// Chooses the numbers of filters and resets that were not given.
 void choose_shape(Reservoir::Params& params, std::string_view aim) {
   const double fpr = params.target_fpr * kRoom;
   if (params.filters == 0 && params.resets == 0 && aim == "fpr") {
@@ -184,7 +183,7 @@ Settings Reservoir::Params::settings() const {
 
 namespace {
 
-// The fill of each filter wanders about its mean as a sum of so many bits does.
+// The fill of each filter varies around its mean like a sum of that many bits.
 double wander(const model::ReservoirShape& shape) {
   const double fill = model::reservoir_fill(shape);
   return model::reservoir_fpr(shape) *
@@ -299,7 +298,7 @@ Verdict Reservoir::observe(Words words, const Digest& digest) noexcept {
   }
   ++records_;
   if (params_.variant == Variant::biased) {
-    // Drawn for what is not written as well: so what will be drawn can be told ahead.
+    // Drawn also for records that are not written, so that future draws are known ahead.
     const std::uint64_t first = scale_to(random_.next(), size_);
     if (!known) {
       reset_run(words, first);

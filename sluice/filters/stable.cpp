@@ -20,8 +20,7 @@ constexpr std::uint64_t kStandardBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr unsigned kMostMax = 15;
 
-// The fill wanders about its mean: so much room is left that it hardly ever takes the error past
-// its target.
+// The fill varies around its mean: this margin keeps the error below its target nearly always.
 constexpr double kRoom = 0.98;
 
 constexpr std::string_view kDraws[] = {"run", "independent"};
@@ -54,7 +53,7 @@ const char* what_is_wrong(const Stable::Params& params) {
   return nullptr;
 }
 
-// What was not named, of probes and decrements.
+// Chooses the numbers of probes and decrements that were not given.
 model::StableShape shape_for(const Stable::Params& params) {
   model::StableShape shape = params.shape();
   const double fpr = params.target_fpr * kRoom;
@@ -140,7 +139,7 @@ Forecast Stable::Params::brief_forecast(double distance) const {
       .keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
       .bytes = bits / 8,
       .fpr = fpr,
-      // The fill wanders about the stable point as a sum of so many cells does.
+      // The fill varies around the stable point like a sum of that many cells.
       .fpr_spread = fpr * probes * std::sqrt(zeros / (1 - zeros) / static_cast<double>(cells())),
       .fnr = 1 - model::stable_caught(shape(), distance),
       .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements};

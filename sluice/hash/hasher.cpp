@@ -54,7 +54,7 @@ class BatchXxh3 {
   }
 
  private:
-  // Long keys take the secret that is made already; of a seed alone XXH3 makes it anew for each.
+  // Long keys use the prepared secret; from a seed alone XXH3 would derive it again for each key.
   Digest other(std::string_view key) const noexcept {
     if (key.size() <= XXH3_MIDSIZE_MAX) return xxh3(seed_, key);
     const XXH128_hash_t hash =

@@ -103,8 +103,8 @@ Pace pace_of(const Window& window, Nanoseconds time) {
 
 }  // namespace
 
-// The older is in a stage of its own: were the key as old as that, nothing else would be needed to
-// explain it. The mass of those ages is spread over all that lie behind the younger.
+// The older trace is in another stage: if the key had that age, nothing else would be needed to
+// explain it. The weight of those ages is spread over all ages beyond the younger one.
 model::AgeEvidence both(const model::AgeEvidence& a, const model::AgeEvidence& b, Anchor anchor,
                         double hold) {
   model::AgeEvidence young = a.from <= b.from ? a : b;
@@ -144,7 +144,8 @@ void WindowEvidence::look_up_stages() {
 Pace WindowEvidence::pace(Nanoseconds time, double keys_a_tick) {
   if (changes_ != window_.growth().changes()) look_up_stages();
   Pace pace = pace_of(window_, time);
-  // Of keys that are stamped anew, how many bear this generation is not in proportion to its time.
+  // If keys are stamped again at each arrival, the number that carry this generation is not
+  // proportional to its length.
   if (!window_.params().spec.by_time() || window_.params().anchor == Anchor::refreshed) return pace;
   std::uint64_t keys = 0;
   for (const AnyStage& stage : stages_)

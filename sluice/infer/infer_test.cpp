@@ -260,7 +260,8 @@ TEST(LearntPriors, KeepToTheirMemory) {
   EXPECT_THROW(LearntPriors({.window = 10, .bytes = 100}), BadParameters);
   LearntPriors priors({.window = 100'000, .anchor = Anchor::refreshed, .bytes = 20'000});
   EXPECT_LE(priors.bytes(), 20'000u);
-  // While nothing is known, so much that only a trace which is itself too old is passed.
+  // While nothing is known, the prior is so high that only a key whose trace is itself too old is
+  // passed.
   EXPECT_GT(priors.of(digest_of(1)).chance, 0.999);
   EXPECT_EQ(priors.sample(), 1u);
   SplitMix64 random(1);

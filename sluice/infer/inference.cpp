@@ -22,7 +22,7 @@ bool by_time(const Window* window) {
 }
 
 Anchor anchor_of(const Window* window) {
-  // Of a set: an arrival is in it from then on, whatever became of it.
+  // For a set: a key that has arrived is in it from then on, delivered or not.
   return window == nullptr ? Anchor::refreshed : window->params().anchor;
 }
 
@@ -63,7 +63,7 @@ Inference::Inference(AnyFilter& filter, const PriorTable* table, bool learn)
   posteriors_.emplace(static_cast<double>(window_->params().spec.size), block,
                       window_->generations(), window_->params().anchor);
   until_measured_ = block;
-  // A tick of a count window is a key written, so that there is an arrival a tick at least.
+  // A tick of a count window is a key written, so there is at least one arrival per tick.
   if (!by_time(window_)) writes_a_tick_ = 1;
 }
 
@@ -146,7 +146,7 @@ Verdict Inference::weigh(std::size_t i) {
   const Prior prior = learnt_ ? learnt_->of(digest) : given_prior(i);
   const Verdict verdict = weigh_known(i, prior);
   Verdict inferred = verdict;
-  // While priors are withheld, what they would have said is still to be known.
+  // While priors are not used, what they would have said must still be recorded.
   if (learnt_ && !prior.known())
     if (const Prior estimate = learnt_->estimate(digest); estimate.known())
       inferred = least_cost(posterior_of(estimate), costs_of(i));
@@ -239,7 +239,7 @@ void Inference::measure_now() {
 double Inference::time_passed(Nanoseconds time) {
   const Nanoseconds now = std::min(time, window_->clock().now());
   if (!std::exchange(started_, true)) start_ = now_ = now;
-  // The first clock was wrong and is set back: begin anew.
+  // The first clock was wrong and is set back: start again.
   if (now < start_) start_ = now_ = now;
   if (now <= now_) return 0;
   const double passed = static_cast<double>(now - now_);

@@ -44,8 +44,7 @@ void InferredWindow<F>::advance(std::uint64_t ticks) {
   position_ += ticks;
   if (position_ < params_.block) return;
   filter_.rotate();
-  // What was passed beyond the end belongs to the next: the filter has room for so many and no
-  // more.
+  // Keys passed beyond the end belong to the next generation: the filter has no room for more.
   position_ -= params_.block;
   if (params_.anchor == Anchor::refreshed) return;
   if (outside_ > 0) writes_a_tick_ = arrivals_ / ticks_ * (outside_passed_ / outside_);
@@ -58,7 +57,7 @@ void InferredWindow<F>::refuse_full() {
   throw BadParameters("the filter is full before its generation ends: plan it for more keys");
 }
 
-// Whatever the filter thinks of it.
+// Regardless of the filter's verdict.
 template <class F>
 void InferredWindow<F>::write_now(const Digest& digest) {
   Verdict unread;
@@ -95,7 +94,7 @@ Judgement InferredWindow<F>::judge(const std::optional<model::AgeEvidence>& evid
                                 .filter = static_cast<Verdict>(evidence.has_value()),
                                 .inferred = judgement.verdict,
                                 .costs = costs};
-  // While priors are withheld, what they would have said is still to be known.
+  // While priors are not used, what they would have said must still be recorded.
   if (evidence && !prior.known())
     if (const Prior estimate = priors.estimate(digest); estimate.known())
       outcome.inferred = least_cost(posterior_of(*evidence, estimate), costs);

@@ -60,7 +60,7 @@ template <class F>
 std::size_t InferredWindow<F>::gather(std::span<const Digest> digests, const Verdict* verdicts,
                                       std::span<Judgement> judgements) noexcept {
   std::size_t found = 0;
-  // Without a branch that nobody could foretell.
+  // Without an unpredictable branch.
   for (std::size_t i = 0; i < digests.size(); ++i) {
     scratch_->at[found] = static_cast<std::uint16_t>(i);
     scratch_->duplicates[found] = digests[i];
@@ -174,7 +174,7 @@ void InferredWindow<F>::account_by_age(std::span<const std::uint16_t> keys,
   }
 }
 
-// Each of the filter's duplicates by whatever the filter shows of it.
+// Each of the filter's duplicates, by the filter's evidence about it.
 template <class F>
 template <class PriorOf>
 void InferredWindow<F>::look_again(std::size_t found, std::span<Judgement> judgements,

@@ -31,7 +31,7 @@ LearntPriors::LearntPriors(const Params& params) : params_(params) {
   if (params.bytes < (4u << 10) || params.bytes > (std::size_t{1} << 40))
     throw BadParameters("learning priors takes 4 KiB to 1 TiB of memory");
   const std::size_t half = std::bit_floor(params.bytes) / 2;
-  // More than a few counters an arrival of the window tell nothing more, and are to be halved.
+  // More than a few counters per arrival of a window bring no gain, and all must be halved.
   const std::uint64_t enough = std::bit_ceil(std::min<std::uint64_t>(params.window, half)) * 4;
   counters_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(half, enough)));
   // The spare takes part in every thinning, so it is memory like the other.
@@ -97,7 +97,7 @@ void LearntPriors::Share::add(bool inside) noexcept {
 }
 
 // The most frequent keys are few, and the sample may miss them all. With a prior near 1 only an age
-// beyond the window speaks against the filter: that is safe whatever the key.
+// beyond the window can overrule the filter: that is safe for any key.
 Prior LearntPriors::estimate(const Digest& digest) const noexcept {
   const double chance = shares_[class_of(mix(digest))].chance;
   return Prior::in_window(chance == 0 ? kMostChance : chance);
@@ -147,7 +147,8 @@ void LearntPriors::thin() noexcept {
   }
 }
 
-// Both costs are halved before they grow old; a rule that is as cheap as the filter is let be.
+// Both costs are halved from time to time, so that recent ones count more; priors that cost no more
+// than the filter are kept.
 void LearntPriors::account(const Outcome& outcome, bool in_window) noexcept {
   const auto cost = [&](Verdict verdict) {
     if ((verdict == Verdict::duplicate) == in_window) return 0.0;

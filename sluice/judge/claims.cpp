@@ -36,7 +36,7 @@ void free_pages(MemoryResource& memory, Vector<T*>& pages, std::size_t each) {
   pages.clear();
 }
 
-// Odd, and known to nobody outside: whoever can choose digests cannot choose their slots.
+// Odd and secret: someone who can choose digests cannot choose their slots.
 std::uint64_t random_salt() {
   std::uint64_t salt = 0;
   system_entropy(std::as_writable_bytes(std::span(&salt, 1)));
@@ -203,7 +203,7 @@ ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
   }
   if (memory.remembers(request.key, when_of(request))) return ClaimAnswer::duplicate;
   if (entry != nullptr) remove(*entry);
-  // Two for one, so that what has ended does not pile up; and more only where there is no room.
+  // Two per claim, so that expired claims do not pile up; more only if there is no room.
   tend(memory, now, 2);
   bool has_memory = true;
   while (size_ >= most_ && retire_first(memory, now, has_memory)) {

@@ -378,7 +378,7 @@ TEST(Claims, HostileBytesAreRefused) {
   EXPECT_THROW(decoded(forged.written(), 1), CorruptSnapshot);
 }
 
-// Whoever knows the hash can choose digests that are alike: what was taken can be read again.
+// Someone who knows the hash can choose similar digests: a claim must still be readable.
 TEST(Claims, KeysThatAreAlikeAreReadAgain) {
   for (const unsigned shift : {0u, 20u, 40u}) {
     PlainMemory memory;

@@ -3,8 +3,9 @@
 namespace sluice {
 namespace {
 
-// Between two looks the error is taken to change in a straight line. That of a Bloom filter goes with
-// the eighth power of its keys or so: a sixteenth of them is short enough for an error of 2 %.
+// Between two looks the error is assumed to change linearly. The error of a Bloom filter grows with
+// about the eighth power of its keys: steps of a sixteenth of them are short enough for an accuracy
+// of 2 %.
 constexpr std::uint64_t kLooksPerFill = 16;
 constexpr std::uint64_t kLookEveryAtLeast = 64, kLookEveryAtMost = 16384;
 
@@ -19,8 +20,8 @@ double loss_odds(double fpr) noexcept {
   return fpr < kMost / (kMost + 1) ? fpr / (1 - fpr) : kMost;
 }
 
-// The lost ones are not among those let through. Where most new keys are lost, few are left to tell
-// by: what they say is held against how many were held back then.
+// The lost ones are not among those let through. If most new keys are lost, few are left to
+// estimate from: the estimate is then limited by the number held back.
 void ErrorMeter::Losses::add(double fpr, std::uint64_t distinct,
                              std::uint64_t duplicates) noexcept {
   constexpr double kMostAreLost = 0.5;

@@ -128,7 +128,7 @@ std::size_t Judge::judge_free(const Batch& batch) {
 // No longer than the meter allows.
 std::size_t Judge::judge_part(const Batch& batch) {
   const bool timed = window_ != nullptr && !batch.times.empty();
-  // Our own clock is right, whatever it says, and nothing that arrives is late.
+  // The caller's own clock is always believed, and nothing that arrives now is late.
   if (by_arrival_ && !timed) window_->arrive(batch.now);
   if (!timed) std::ranges::fill(batch.late, false);
   const std::size_t judged =

@@ -100,7 +100,7 @@ TEST(Judge, ATimeWindowRunsByEventTimeWhereThereIsOne) {
   EXPECT_TRUE(std::ranges::equal(late, std::vector{false, false, false, true, false}));
 }
 
-// Whatever the batches, and with keys or their digests.
+// For all sizes of batches, with keys or their digests.
 TEST(Judge, KeysAreJudgedAsTheFilterJudgesTheirDigests) {
   const std::vector<std::string> texts = some_keys(5000, 1, 3000);
   const std::vector<std::string_view> keys(texts.begin(), texts.end());
@@ -236,7 +236,7 @@ TEST(Judge, AWindowByEventTimeRunsFromTheEvent) {
     return judge.claim(request(judge, key, 1, now, event_time));
   };
   EXPECT_EQ(claim("a", 100 * kSecond), ClaimAnswer::claimed);
-  // The event time came with the claim: whoever confirms need not repeat it.
+  // The event time came with the claim: a confirmation need not repeat it.
   EXPECT_EQ(judge.confirm(request(judge, "a", 1, now)), ConfirmAnswer::confirmed);
   EXPECT_EQ(claim("a", 109 * kSecond), ClaimAnswer::duplicate);
   EXPECT_EQ(claim("a", 95 * kSecond), ClaimAnswer::duplicate);

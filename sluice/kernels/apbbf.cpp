@@ -127,7 +127,7 @@ struct LineProbe {
 constexpr std::size_t kLinesAhead = 40;
 
 // Straight code: verdicts and stale lines are as good as random, and a wrong guess costs more than
-// the work it saves. A line that is met is fresh from then on, whatever the verdict.
+// the work it saves. A line that is touched is fresh from then on, for either verdict.
 template <unsigned kSegments, unsigned kSteps, bool kRefresh>
 HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* digests,
                                        std::size_t count, Verdict* verdicts) {
@@ -155,8 +155,7 @@ HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* di
   return written;
 }
 
-// Judges until the room is used up. A key takes at most one, so as many keys as there is room need
-// no watching.
+// Judges until the room is used up. A key takes at most one place, so this many keys need no check.
 template <class Run>
 std::size_t admit_runs(AgeBatch& batch, Run run) {
   std::size_t judged = 0;

@@ -61,7 +61,7 @@ std::size_t apbbf_admit_paged(const ApbbfTable& table, AgeBatch& batch) noexcept
     const std::uint64_t matches = matches_of(table, lanes, digest);
     const bool duplicate = lanes.has_run<5>(matches, table.ring.segments());
     batch.verdicts[judged] = static_cast<Verdict>(duplicate);
-    // A line that is met is fresh from then on, whatever the verdict.
+    // A line that is touched is fresh from then on, for either verdict.
     refresh_line(table, line_of(table, digest));
     if (batch.refresh ? lanes.holds(matches) : duplicate) continue;
     write_line(table, lanes, digest);

@@ -139,7 +139,7 @@ HWY_INLINE std::uint64_t choose(std::uint64_t which, std::uint64_t yes, std::uin
   return no ^ ((yes ^ no) & which);
 }
 
-// Writes a new key's slot to the first free one of the bucket; a duplicate's to where nobody looks.
+// Writes a new key's slot to the first free one of the bucket; a duplicate's to a spare place.
 template <class F>
 HWY_INLINE void write(const GrowingRing<F>& ring, std::size_t at, std::uint64_t free,
                       std::uint64_t duplicate, std::byte* unused) {

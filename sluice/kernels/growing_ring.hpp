@@ -1,5 +1,5 @@
-// How the loops over a growing table see it: slot formats, where hashes go, and the keys to come.
-// For kernels/growing.cpp only.
+// Helpers of the loops over a growing table: slot formats, where hashes go, and the keys ahead. For
+// kernels/growing.cpp only.
 #pragma once
 
 #include <algorithm>

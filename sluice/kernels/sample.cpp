@@ -24,8 +24,8 @@ std::size_t next_sampled(std::span<const Digest> digests, std::size_t from,
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As many keys as a vector has 32-bit lanes are asked at once, in whatever order, whether one may
-// be in the sample; where one may, they are asked one by one.
+// Tests as many keys as a vector has 32-bit lanes at once, in any order; if one may be in the
+// sample, they are tested one by one.
 std::size_t next_sampled(std::span<const Digest> digests, std::size_t from,
                          std::uint64_t threshold) {
   const hn::ScalableTag<std::uint32_t> d;

@@ -12,7 +12,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::HWY_NAMESPACE {
-// What is really running, as compiled in: not what the processor claims.
+// The compiled-in name of the code that really runs, not what the processor claims.
 std::int64_t running_target() {
   return HWY_TARGET;
 }
@@ -33,7 +33,7 @@ constexpr Level kLevels[] = {{HWY_AVX3, "avx512"}, {HWY_AVX2, "avx2"}, {HWY_NEON
 constexpr std::int64_t kPortableTargets = HWY_SCALAR | HWY_EMU128;
 
 std::int64_t built_and_supported() {
-  // What the processor has, whatever was forced before.
+  // What the processor has, regardless of what was forced before.
   static const std::int64_t supported = hwy::SupportedTargets();
   return supported & HWY_TARGETS;
 }

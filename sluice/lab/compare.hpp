@@ -1,21 +1,21 @@
-// Filters side by side over one stream, with the exact truth beside them.
+// Runs filters side by side over one stream and compares them with the exact truth.
 //
 // The truth is that of the stream itself when every distinct record is delivered: without a window,
 // whether the key came before; with one, whether it was delivered within it. A filter that errs
-// delivers other records than that, and is measured by the truth all the same.
+// delivers other records, but is still measured by this truth.
 //
 // A window filter may hold a key up to its slack too long, by its contract, and its window runs
-// from its own deliveries. Where it differs from the truth and its own deliveries, so read, make it
-// right, the record is counted as `by_slack` and not as an error.
+// from its own deliveries. If it differs from the truth but is right by its own deliveries and its
+// slack, the record is counted as `by_slack` and not as an error.
 //
 // With a window of time, records that come a window or more after their time are late, and a time
 // too far ahead is not believed (window/clock.hpp): both are left out and counted.
 //
-// Digests are collected to chunks of kChunk, and each filter judges a whole chunk in batches of
-// kBatch before the next filter does: its time is that of `observe` alone, with its table as warm
-// as a chunk makes it. The truth takes 48 to 96 bytes per key, and so do the deliveries of each
-// window filter; the points double their distance whenever there are too many: no other memory
-// grows with the stream.
+// Digests are collected in chunks of kChunk, and each filter judges a whole chunk in batches of
+// kBatch before the next filter does: its time is that of `observe` alone, with its table in cache
+// as far as a chunk brings it there. The truth takes 48 to 96 bytes per key, and so do the
+// deliveries of each window filter. When there are too many points, their distance is doubled. No
+// other memory grows with the stream.
 #pragma once
 
 #include <cstddef>
@@ -58,12 +58,12 @@ struct CompareResult {
                                       // but for the last
 };
 
-// What was compared with.
+// The truth.
 struct CompareTruth {
   CompareCounts counts = {};      // without any error
   std::uint64_t late = 0;         // left out: a window or more behind
   std::uint64_t disbelieved = 0;  // left out: clocks too far ahead
-  std::uint64_t most_keys = 0;    // to remember at any one time
+  std::uint64_t most_keys = 0;    // that must be remembered at any one time
   std::uint64_t bytes = 0;        // that it took, for all filters together
 };
 
@@ -76,9 +76,9 @@ class Comparison {
   explicit Comparison(std::optional<WindowSpec> window);
   void add(std::string name, AnyFilter filter);  // before the first digest
 
-  // `times`: of each record, where the window is one of time; otherwise not looked at.
+  // `times`: of each record, for a time window; otherwise ignored.
   void feed(std::span<const Digest> digests, std::span<const Nanoseconds> times = {});
-  // What is collected is judged. Then the results are whole, in the order of add().
+  // Judges what is collected. Then the results are complete, in the order of add().
   std::vector<CompareResult> finish();
   CompareTruth truth() const;
 
@@ -117,7 +117,7 @@ class Comparison {
   std::vector<char> distinct_;  // by the truth
   std::vector<Verdict> verdicts_;
   std::unique_ptr<bool[]> late_;
-  std::uint64_t stride_ = kBatch;  // records a point
+  std::uint64_t stride_ = kBatch;  // records per point
   std::uint64_t judged_ = 0;
 };
 

@@ -29,7 +29,7 @@ struct Named {
 Named named(std::string_view name_and_settings, const CompareWish& wish) {
   const std::size_t comma = std::min(name_and_settings.find(','), name_and_settings.size());
   Named filter{.name = std::string(name_and_settings.substr(0, comma)), .text = {}};
-  // What remembers every key exactly goes by another name where it also forgets.
+  // With a window, the filter that remembers keys exactly has another name.
   if (wish.window && filter.name == "exact") filter.name = "exact-window";
   filter.text = filter.name + std::string(name_and_settings.substr(comma));
   const std::size_t begin = std::min(comma + 1, name_and_settings.size());

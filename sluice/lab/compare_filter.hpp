@@ -1,4 +1,4 @@
-// The filters of a comparison: at equal memory, each as good as it can be in it.
+// The filters of a comparison: each gets the same memory, and the best parameters for it.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace sluice {
 
-// What all filters of a comparison have in common.
+// What all filters of a comparison share.
 struct CompareWish {
   Wish wish = {};
   std::optional<WindowSpec> window = {};
-  // Of a window of time: how many keys to plan for; without it, it grows as they come.
+  // For a time window: keys to plan for; without it, the window grows.
   std::optional<std::uint64_t> window_keys = {};
   std::optional<std::uint64_t> memory = {};  // bytes
 };
 
-// The filter that `name_and_settings` says, within a window if it is a window filter and there is
-// one. With `memory`, one of a fixed size has at most that many bytes, all counted, and as near to
-// them as its layout permits, unless its settings say another size. A window is then planned for
-// the least error that its filter can have in them, unless the settings say which. A window of time
-// may grow beyond when more keys come than were planned for. Throws BadParameters.
+// Makes the filter of `name_and_settings`; a window filter gets the window, if there is one. With
+// `memory`, a filter of fixed size has at most that many bytes in all, and as close to it as its
+// layout permits, unless its settings give another size. A window is then planned for the smallest
+// error that its filter can have in that memory, unless the settings give one. A time window may
+// grow beyond it if more keys come than planned. Throws BadParameters.
 AnyFilter make_compared(std::string_view name_and_settings, const CompareWish& wish);
 
-// Whether --memory decides about its size.
+// Whether --memory decides its size.
 bool memory_decides(std::string_view name_and_settings, const CompareWish& wish);
 
 }  // namespace sluice

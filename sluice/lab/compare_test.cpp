@@ -133,7 +133,7 @@ TEST(Comparison, CountsWindowsWhatASearchFinds) {
     EXPECT_EQ(result.counts, counts_by_search(std::move(filter), stream, kWindow, most_age))
         << result.name;
     if (result.name != "growing") continue;
-    // It forgets nothing: whatever comes again after its window is taken for a duplicate.
+    // It forgets nothing: a key that comes again after its window is taken for a duplicate.
     EXPECT_GT(result.counts.false_positives, 1000u);
   }
 }

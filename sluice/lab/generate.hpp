@@ -16,10 +16,10 @@ namespace sluice {
 // Clicks on advertisements as NDJSON:
 //   {"user":"u48213","ad":"a173","time":1700000000123,"value":0.37}
 // The key is (user, ad). A repeat has the user, ad and value of an earlier record and a later time;
-// it repeats one of the last kClickMemory distinct pairs, more likely a recent one (the chance
-// falls as one over the age). Ads that many users see are frequent, as users are: each user's n-th
-// new ad has a number of the size of n.
-// Memory: 8 bytes a user (touched ones only) and 16 bytes for each of kClickMemory pairs.
+// it repeats one of the last kClickMemory distinct pairs, more likely a recent one (the chance is
+// proportional to one over the age). Some ads are seen by many users: each user's n-th new ad has a
+// number of about n. Memory: 8 bytes per user (touched ones only) and 16 bytes for each of
+// kClickMemory pairs.
 inline constexpr std::size_t kClickMemory = std::size_t{1} << 18;
 
 struct ClickOptions {

@@ -1,7 +1,6 @@
-// What a stream's duplicates really are: when each key was last delivered, for as many keys as
-// come.
+// The true duplicates of a stream: when each key was last delivered, for any number of keys.
 //
-// 24 bytes per slot, of which at most half are taken: 48 to 96 bytes per key.
+// 24 bytes per slot, at most half of them in use: 48 to 96 bytes per key.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +13,21 @@
 
 namespace sluice {
 
-// Which deliveries count. Moments are nanoseconds; of a window of records, how many were delivered
-// before.
+// Which deliveries count. Times are nanoseconds, or, for a window of records, the number of
+// deliveries before.
 class WindowRule {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
-  // Nothing: every delivery counts for ever.
+  // None: every delivery counts forever.
   explicit WindowRule(std::optional<WindowSpec> spec) noexcept;
 
-  // It is to be remembered.
+  // Whether it must be remembered.
   bool inside(std::int64_t last, std::int64_t now) const noexcept;
-  // It may be: with a slack, as a share of the window. Never true of what was never delivered.
+  // Whether it may be remembered, with a slack given as a share of the window. Never true for a key
+  // that was never delivered.
   bool perhaps(std::int64_t last, std::int64_t now, double slack) const noexcept;
-  // A record of `time` starts a stretch of its own that is over already.
+  // Whether a record of `time` belongs to an hour or day that has already ended.
   bool over(std::int64_t time, std::int64_t now) const noexcept;
 
  private:
@@ -41,14 +41,14 @@ class StreamTruth {
 
   // Whether a record that comes `now`, with a time of its own, is distinct; if so it is delivered.
   bool observe(const Digest& digest, std::int64_t time, std::int64_t now);
-  // The same in two steps, for deliveries that another decides about.
+  // The same in two steps, if the caller decides about the delivery.
   std::int64_t last_of(const Digest& digest) const noexcept;
   void deliver(const Digest& digest, std::int64_t time);
   const WindowRule& rule() const noexcept { return rule_; }
 
   // Deliveries so far: what `now` and `time` are in a window of records.
   std::int64_t deliveries() const noexcept { return deliveries_; }
-  // A clock was set back: what seems to lie ahead happened now.
+  // A clock was set back: times that seem to be ahead count as now.
   void set_back(std::int64_t now) noexcept;
   std::uint64_t bytes() const noexcept { return slots_.size() * sizeof(Slot); }
 

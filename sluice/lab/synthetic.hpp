@@ -1,13 +1,13 @@
 // Synthetic streams of digests: keys without text, for comparisons of filters.
 //
-// Each stream has an exact number of distinct keys. Whether the next record is a new one is drawn
-// from what is left of both kinds; which earlier key a repeat has is what the shapes differ in:
+// Each stream has an exact number of distinct keys. Whether the next record is new is drawn from
+// the remaining numbers of both kinds. The shapes differ in which earlier key a repeat has:
 //
-//   uniform  any earlier one alike
+//   uniform  any earlier key, with equal chance
 //   zipf     the key that came r-th in proportion to 1 / r: few keys make most repeats
 //   power    the key that came a keys ago in proportion to 1 / a: recent keys are repeated most
-//   bursty   stretches of up to kLongestBurst keys that came one behind the other are replayed, as
-//            after a failed delivery; they begin among the last kBurstReach keys
+//   bursty   stretches of up to kLongestBurst consecutive keys are replayed, as after a failed
+//            delivery; they begin among the last kBurstReach keys
 //
 // The same options give the same digests on every platform, as in generate.hpp. No memory that
 // grows with the stream.

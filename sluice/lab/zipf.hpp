@@ -1,9 +1,10 @@
 // Ranks drawn by a power law, from integers and square roots only.
 //
 // Rank r of 1 to n comes up in proportion to 1 / r^skew. The sampler keeps a table of octaves and
-// one of the power within an octave, and rejects; it needs about two draws a rank and no memory
-// that grows with n. Within an octave the power is a staircase of 64 steps: exact up to rank 127,
-// within skew / 64 of the law beyond. Skewed test streams need no more; a statistics library does.
+// one of the power within an octave, and rejects; it needs about two draws per rank, and its memory
+// does not grow with n. Within an octave the power is approximated by 64 steps: exact up to rank
+// 127, within skew / 64 of the law beyond. That is enough for skewed test streams, though not for a
+// statistics library.
 #pragma once
 
 #include <array>

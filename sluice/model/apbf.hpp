@@ -89,12 +89,12 @@ double apbbf_bits(unsigned k, unsigned l, const BlockShape& shape);
 
 // --- any fill -----------------------------------------------------------------------------------
 
-// From the keys written in each generation, youngest first (one a segment): how many each segment
-// holds, its own generation's and those of the k − 1 before it.
+// From the keys written in each generation, youngest first (one number per segment): how many keys
+// each segment holds, of its own generation and of the k − 1 before it.
 std::vector<double> keys_in_segments(std::span<const double> generations, unsigned k);
 
-// The error where all segments' blocks of a key stand side by side in one column: a crowded column
-// is crowded in every segment, so matches are not independent. `generations` are the mean keys a
+// The error if a key's blocks in all segments are adjacent in one column: a crowded column is
+// crowded in every segment, so matches are not independent. `generations` are the mean keys per
 // column of each generation, youngest first. There is no closed form: the mean over `samples`
 // columns drawn from a fixed seed, with a relative standard error of about 2 % at 10⁻⁴ for 65536.
 double column_fpr(std::span<const double> generations, unsigned k, const BlockShape& shape,

@@ -116,7 +116,7 @@ TEST(ApbfOracle, WorstErrorAtAnyParameters) {
   }
 }
 
-// What a query reads, followed forwards: how likely it stands where after so many accesses. Every
+// What a query reads, computed forwards: the distribution of its position after each access. Every
 // access is of a segment not read before, so each matches by its own chance; those from `age` on
 // that hold the key match always.
 Counted followed(const std::vector<double>& matches, unsigned k, int age = -1) {

@@ -14,13 +14,13 @@ double bloom_fpr(double bits, unsigned probes, double keys);
 double bloom_fpr_limit(double bits, unsigned probes, double keys);
 double bloom_keys_limit(double bits, unsigned probes, double fpr);
 
-// The same without the one shortcut that bloom_fpr takes, which puts the mean share of set bits in
-// place of a share that differs from filter to filter: the mean of the k-th power is more than the
-// power of the mean, by half a percent for 1280 bits and 7 probes. Exact up to 24 probes and
-// where it is above 10⁻¹² · 2^k, elsewhere to the second order.
+// The same without the approximation in bloom_fpr, which uses the mean share of set bits instead of
+// the share in each filter: the mean of the k-th power exceeds the power of the mean, by half a
+// percent for 1280 bits and 7 probes. Exact up to 24 probes and where it is above 10⁻¹² · 2^k,
+// elsewhere to the second order.
 double bloom_fpr_exact(double bits, unsigned probes, double keys);
 
-// The number of probes with the least error at `bits` a key: the whole number nearest m/n · ln 2,
+// The number of probes with the least error at `bits` per key: the whole number nearest m/n · ln 2,
 // at least 1 and at most `kMostProbes`.
 unsigned bloom_probes(double bits, double keys);
 inline constexpr unsigned kMostProbes = 64;
@@ -34,14 +34,14 @@ double bloom_bits(unsigned probes, double keys, double fpr);
 double uneven_fpr(double mean, double lane, unsigned bits);
 
 // The same for the blocked layout: blocks of 512 bits in `probes` lanes of 512/probes bits, one bit
-// a lane. The number of keys X in a block is Poisson of mean keys/blocks, and the error is E[(1 −
+// per lane. The number of keys X in a block is Poisson of mean keys/blocks, and the error is E[(1 −
 // (1 − 1/lane)^X)^probes]: uneven blocks cost more than a classical filter's even bits.
 double blocked_bloom_fpr(double blocks, unsigned probes, double keys);
 double blocked_bloom_blocks(unsigned probes, double keys, double fpr);
 
-// How far the error of one filter is from the mean of all that are made alike, which is what the
-// functions above give: its standard deviation. Chance spreads keys unevenly, which small tables
-// notice: at 10⁻⁵ and 1,000 keys by a quarter in blocks, by a twentieth in a classical filter.
+// The standard deviation of the error between filters with the same parameters; the functions above
+// give its mean. Chance spreads keys unevenly, which matters in small tables: at 10⁻⁵ and 1,000
+// keys it is a quarter of the mean in blocks, a twentieth in a classical filter.
 double bloom_spread(double bits, unsigned probes, double keys);
 double blocked_bloom_spread(double blocks, unsigned probes, double keys);
 
@@ -50,14 +50,15 @@ double blocked_bloom_spread(double blocks, unsigned probes, double keys);
 double bloom_keys(double bits, unsigned probes, double fpr);
 double blocked_bloom_keys(double blocks, unsigned probes, double fpr);
 
-// How many keys leave so many bits set, on average; infinite when all are. A lane of the blocked
-// layout gets Poisson(keys/blocks) keys, so its expected share of zeros is an exponential too.
+// How many keys leave that many bits set, on average; infinite when all are set. A lane of the
+// blocked layout gets Poisson(keys/blocks) keys, so its expected share of zeros is an exponential
+// too.
 double bloom_keys_of_ones(double bits, unsigned probes, double ones);
 double blocked_bloom_keys_of_ones(double blocks, unsigned probes, double ones);
 
-// The keys of two filters merged into a table with so many ones: the estimate, within what can be.
-// Both may hold the same keys, so there are at least as many as in the larger, and at most as many
-// as in both together; and every key set a bit.
+// The estimated number of keys of two filters merged into a table with that many ones, within its
+// limits. Both may hold the same keys, so there are at least as many as in the larger, and at most
+// as many as in both together; and every key set a bit.
 std::uint64_t merged_keys(std::uint64_t a, std::uint64_t b, std::uint64_t ones, double estimate);
 
 }  // namespace sluice::model

@@ -1,6 +1,6 @@
 // Errors of dynamic Bloom filters (Guo et al. 2010): a series of equal Bloom filters, each filled
-// before the next is begun. Equation numbers are the paper's. Where print and formula differ, the
-// formula here is the mended one; docs/filters/dynamic-sizing.md lists the differences.
+// before the next is begun. Equation numbers are the paper's. Where a printed formula is wrong, it
+// is corrected here; docs/filters/dynamic-sizing.md lists the differences.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace sluice::model {
 struct DynamicShape {
   double bits = 0;      // m
   unsigned probes = 0;  // k
-  double capacity = 0;  // c: so many keys, and the next filter is begun
+  double capacity = 0;  // c: after this many keys the next filter is begun
 
   bool operator==(const DynamicShape&) const = default;
 };
 
 // How the error of one filter is taken: as eq. 1 does, from the mean share of set bits, or exactly
-// (model/bloom.hpp), which shows in filters of a few thousand bits.
+// (model/bloom.hpp), which makes a difference in filters of a few thousand bits.
 enum class Fill { mean, exact };
 double filter_fpr(const DynamicShape& shape, double keys, Fill fill = Fill::mean);
 
@@ -40,16 +40,16 @@ double dynamic_union_fpr(const DynamicShape& shape, double keys_a, double keys_b
 // --- §2.2: intersection of two plain filters -----------------------------------------------------
 
 // Theorem 3: chance that the AND of two filters is the filter of the common keys, given the keys
-// that only one of them has. A lower bound: it asks that no bit is set from both sides, though one
-// that a common key sets as well does no harm.
+// that only one of them has. A lower bound: it requires that no bit is set from both sides, though
+// a bit that a common key also sets does no harm.
 double intersection_chance_bound(double bits, unsigned probes, double only_a, double only_b);
-// The same with that allowed for, bits taken as independent.
+// The same, allowing such bits, with bits assumed independent.
 double intersection_chance(double bits, unsigned probes, double only_a, double only_b,
                            double common);
 
 // --- §3.4: keys with several addresses -----------------------------------------------------------
 
-// Eq. 9: chance that a key of one of the first s − 1 filters is found in another one too. Mended
+// Eq. 9: chance that a key of one of the first s − 1 filters is found in another one too. Corrected
 // where c divides n, as above: the last filter is then full, not empty. 0 for one filter.
 double several_addresses_early(const DynamicShape& shape, double keys, Fill fill = Fill::mean);
 // Eq. 10: the same for a key of the last filter, and an upper bound for all.
@@ -57,12 +57,12 @@ double several_addresses_last(const DynamicShape& shape, double keys, Fill fill 
 // The share of all keys: the mean of the two, weighted by the keys that each is for.
 double several_addresses(const DynamicShape& shape, double keys, Fill fill = Fill::mean);
 
-// Share of the keys that stay behind when all are forgotten, since one with several addresses is
-// not taken out; filters that fit into one are merged on the way. By order of insertion, or against
-// it, a key stays if a filter that is still full holds it too; those emptied before it hold next to
-// nothing. With s full filters of error f: 1 − (1 − (1 − f)^s)/(sf). In a random order all filters
-// empty at once and far fewer keys stay; there is no closed formula for it, so the fall of all
-// loads is followed in steps (2 to 7 % too low up to ten filters).
+// Share of the keys that are left when all are forgotten, since a key with several addresses cannot
+// be removed; filters that fit into one are merged on the way. In the order of insertion, or in
+// reverse, a key stays if a filter that is still full claims it too; filters that are already
+// emptied claim almost nothing. With s full filters of error f: 1 − (1 − (1 − f)^s)/(sf). In a
+// random order all filters empty at the same time and far fewer keys stay; there is no closed
+// formula, so the loads are simulated in steps (2 to 7 % too low up to ten filters).
 enum class ForgetOrder { oldest_first, newest_first, random };
 double left_after_forgetting_all(const DynamicShape& shape, double keys,
                                  ForgetOrder order = ForgetOrder::oldest_first,
@@ -74,7 +74,8 @@ double left_after_forgetting_all(const DynamicShape& shape, double keys,
 // they were inserted. From 1 on it pays to ask first.
 double ask_first_ratio(const DynamicShape& shape, double keys);
 bool ask_first(const DynamicShape& shape, double keys);
-// What it estimates, for distinct keys: the mean number of such keys, in filters. About half.
+// The exact value for distinct keys: the mean number of such keys, in filters. About half of the
+// estimate.
 double wasted_filters(const DynamicShape& shape, double keys);
 
 // --- §4.1: against one standard filter -----------------------------------------------------------
@@ -96,7 +97,7 @@ double tightened_sum(double total, double ratio, unsigned filters);
 
 // --- §3.5.2: compressed transfer -----------------------------------------------------------------
 
-// Bits that `bits` bits come to when compressed as well as can be, at a share `fill` of set ones.
+// The size of `bits` bits after ideal compression, with a share `fill` of ones.
 double compressed_bits(double bits, double fill);
 
 // A filter as sent: larger in memory than in transfer, with fewer probes than usual.
@@ -106,7 +107,7 @@ struct CompressedShape {
   double transfer_per_key = 0;  // compressed
   double fpr = 0;
 };
-// With so many probes, the size in memory that compresses to `transfer_per_key` bits per key.
+// For that many probes, the size in memory that compresses to `transfer_per_key` bits per key.
 CompressedShape compressed_shape(double transfer_per_key, unsigned probes);
 // Of all numbers of probes, the one with the least error that sends at most `transfer_per_key` and
 // keeps to `most_bits_per_key` in memory, at least as much. A single probe is the best where

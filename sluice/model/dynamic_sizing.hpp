@@ -1,6 +1,6 @@
 // How to size a dynamic Bloom filter (Guo et al. 2010, §4): for a known bound on the number of keys
 // with a distribution below it, for an unknown one between two limits of error, and for many nodes
-// that must stay alike. What the numbers come to: docs/filters/dynamic-sizing.md.
+// that must use the same configuration. Numbers: docs/filters/dynamic-sizing.md.
 #pragma once
 
 #include <cstdint>
@@ -50,16 +50,16 @@ BoundedPlan least_memory(const SetSizes& sizes, double fpr, unsigned most_filter
 
 // --- §4.3: an unknown bound ----------------------------------------------------------------------
 
-// The most keys with an error of at most `limit` (β) before the filter must be built anew, larger:
-// one standard filter, with its number of probes fixed, and a dynamic one, by eq. 3.
+// The most keys with an error of at most `limit` (β) before the filter must be rebuilt, larger: one
+// standard filter, with its number of probes fixed, and a dynamic one, by eq. 3.
 double standard_rebuild_at(const DynamicShape& shape, double limit);
 double dynamic_rebuild_at(const DynamicShape& shape, double limit);
 
 // --- §4.4: one configuration for all nodes -------------------------------------------------------
 
-// What nodes that exchange dynamic filters must have in common, and when it is replaced. A node
-// that is about to outgrow it makes the next one and tells the others; a node that hears of a later
-// one rebuilds its filter by it.
+// The configuration that nodes that exchange dynamic filters must share, and the rules for
+// replacing it. A node that is about to outgrow it makes the next one and tells the others; a node
+// that receives a later one rebuilds its filter.
 struct DynamicConfiguration {
   DynamicShape shape = {};
   double target = 0;  // ε: error of one full filter
@@ -75,10 +75,11 @@ struct DynamicConfiguration {
   // The next version: filters of at least double the capacity, and of more than what the present
   // series could hold or the node has.
   DynamicConfiguration next(double keys) const;
-  // What a node with `keys` keys goes by after it heard of `heard`: the later of the two, or the
-  // next one if the node has outgrown that.
+  // The configuration of a node with `keys` keys after it received `heard`: the later of the two,
+  // or the next one if the node has outgrown that.
   DynamicConfiguration after(const DynamicConfiguration& heard, double keys) const;
-  // Later version first; of two made at once, the larger. All nodes decide alike.
+  // The later version wins; of two with the same version, the larger. All nodes decide the same
+  // way.
   bool later_than(const DynamicConfiguration& other) const;
 
   bool operator==(const DynamicConfiguration&) const = default;

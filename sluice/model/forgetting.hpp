@@ -1,9 +1,9 @@
-// What filters that forget at random have in common: how far back they remember, in keys.
+// How far back filters that forget at random remember, in keys.
 //
 // `caught(d)` is the chance that a key is judged duplicate when it repeats after d other keys. It
-// falls from 1 to the false-positive rate, with which even a key never seen is caught. What is left
-// when that is taken out, (caught − fpr) / (1 − fpr), is the chance that the filter still remembers
-// the key: a distribution of distances, with a mean and a median.
+// falls from 1 to the false-positive rate, with which even a key never seen is caught. Without that
+// share, (caught − fpr) / (1 − fpr) is the chance that the filter still remembers the key: a
+// distribution of distances, with a mean and a median.
 #pragma once
 
 #include <cmath>
@@ -42,8 +42,8 @@ double caught_on_uniform(const Caught& caught, double universe) {
 }
 
 // On such a stream a bit or cell is written as often as the keys that have it come. The mean of
-// alive(others) over how many others have it, which is Poisson; where there are many, their mean
-// tells as much.
+// alive(others) over the number of other keys that share it, which is Poisson; for many keys, alive
+// at the mean is close enough.
 template <class Alive>
 double over_sharing_keys(double mean, const Alive& alive) {
   if (mean > 300) return alive(mean);

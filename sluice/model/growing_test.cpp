@@ -34,7 +34,7 @@ TEST(GrowingModel, TheBoundHoldsForEveryDoublingAndIsNotFarOff) {
   }
 }
 
-// A doubling adds the same again, whatever the size: the error grows with the logarithm.
+// A doubling adds the same amount at every size: the error grows with the logarithm.
 TEST(GrowingModel, AHundredfoldOfKeysCostsAFewUnits) {
   const auto at = [](double buckets) { return growing_fpr_bound(16, 0.68, 12, 19, 1024, buckets); };
   EXPECT_NEAR(at(4096) - at(2048), at(std::exp2(31)) - at(std::exp2(30)), 1e-15);

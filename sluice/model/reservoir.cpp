@@ -78,7 +78,8 @@ double reservoir_fpr(const ReservoirShape& shape) {
 
 unsigned reservoir_resets(ReservoirShape shape, double fpr) {
   if (shape.variant == ReservoirVariant::paper) return 1;
-  // The fill may be so much, and the equation of reservoir_fill says with how many resets it is.
+  // This is the highest allowed fill; the equation of reservoir_fill gives the number of resets for
+  // it.
   const double fill = std::pow(fpr, 1.0 / shape.filters);
   const double needed = (1 / fill - 1) / (1 - fpr);
   if (!(needed <= kMostReservoirResets + 1.0)) return 0;

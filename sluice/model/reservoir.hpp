@@ -1,5 +1,5 @@
-// Errors and sizes of the reservoir sampling Bloom filter (Dutta et al. 2012) and of the rule that
-// we prefer to theirs: numbers in, numbers out.
+// Errors and sizes of the reservoir sampling Bloom filter (Dutta et al. 2012) and of our own
+// variant: numbers in, numbers out.
 //
 // `size` is the bits of each of the `filters` filters (s and k), so that all take k·s bits.
 #pragma once
@@ -9,7 +9,7 @@
 namespace sluice::model {
 
 enum class ReservoirVariant : unsigned char {
-  biased,  // what is judged distinct is written, after resetting random bits in each filter
+  biased,  // keys judged distinct are written, after resetting random bits in each filter
   paper,   // Algorithm 1
 };
 
@@ -56,7 +56,7 @@ ForgettingPlan reservoir_plan(double bits, double fpr, ReservoirVariant variant)
 // False negatives of a long stream that is uniform over `universe` keys. paper: while every record
 // is written, that is for the first `size` of them and nearly so until the threshold. biased: bits
 // differ in how many keys share them, and only what is judged distinct resets bits, so the rate is
-// the fixed point of itself; with few enough keys it is 0, and nothing is forgotten any more.
+// a fixed point; with few enough keys it is 0, and nothing is forgotten.
 double reservoir_uniform_fnr(const ReservoirShape& shape, double universe);
 
 // The paper's own equations, to be reported beside measurements. They do not predict: 5.7 is a

@@ -1,6 +1,7 @@
 // Errors, costs and sizes of one Bloom filter over many sites (Koloniari et al. 2011, §3 and §5):
-// numbers in, numbers out. Equation numbers are the paper's; where its load of slices is even, ours
-// is binomial as well, since the even one is too low (docs/models.md).
+// numbers in, numbers out. Equation numbers are the paper's; where it assumes an even load of
+// slices, we also have a version with a binomial load, since the even one is too low
+// (docs/models.md).
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ enum class Slicing : std::uint8_t {
   vertical,             // a key's bits are anywhere in the filter, so on up to k slices
   horizontal_vertical,  // h-v diced: horizontal, each of its slices cut vertically
   vertical_horizontal,  // v-h diced: vertical, each of its slices cut horizontally
-  general,              // some different slices per key, as many bits in each: GeneralSlicing
+  general,  // some different slices per key, with equal numbers of bits in each: GeneralSlicing
 };
 
-// Not of the general slicing, which has functions of its own.
+// Not for the general slicing, which has its own functions.
 struct SlicedFilter {
   Slicing slicing = Slicing::vertical;
   double bits = 0;      // m, in all
@@ -28,7 +29,7 @@ struct SlicedFilter {
 
   // Sites: S, or S · S′ when diced.
   unsigned sites() const;
-  // How many parts a key's choice is between before its bits are: S horizontal, 1 vertical.
+  // The number of parts of which a key chooses one for all its bits: S horizontal, 1 vertical.
   unsigned rows() const;
 };
 
@@ -39,12 +40,12 @@ struct SlicedFilter {
 double sliced_fpr_even(const SlicedFilter& filter);
 
 // The same with as many keys in each slice as chance gives it, X binomial: E[(1 − (1 −
-// S/m)^{kX})^k] = Σ_j (−1)^j C(k,j) (1 − 1/S + q^j/S)^n with q = (1 − S/m)^k. What a simulation
-// finds. v-h diced is horizontal in S′ parts, since a key goes to the same part of every vertical
+// S/m)^{kX})^k] = Σ_j (−1)^j C(k,j) (1 − 1/S + q^j/S)^n with q = (1 − S/m)^k. Simulations agree
+// with it. v-h diced is horizontal in S′ parts, since a key goes to the same part of every vertical
 // slice.
 double sliced_fpr(const SlicedFilter& filter);
 
-// Share of set bits of a filter that errs so often: ρ = p^{1/k}.
+// Share of set bits of a filter with error p: ρ = p^{1/k}.
 double sliced_density(const SlicedFilter& filter);
 
 // --- Proposition 2: k₁ slices per key, k₂ bits in each -------------------------------------------
@@ -63,10 +64,10 @@ double general_fpr(const GeneralSlicing& slicing);
 
 // --- f of S sites failed -------------------------------------------------------------------------
 
-// What a key is taken for when some of its bits are out of reach: a duplicate if all bits that can
-// be read are set and at least `least_live` can be read. 0: what is gone counts as set
-// (`duplicate`); k: as not set (`distinct`); between: the hybrid rule's x. A count of *set* bits
-// instead, as the paper words it, would hold back nearly everything at x = 3.
+// The verdict on a key when some of its bits are unreachable: a duplicate if all readable bits are
+// set and at least `least_live` bits are readable. 0: unreachable bits count as set (`duplicate`);
+// k: as not set (`distinct`); between: the hybrid rule's x. A count of *set* bits instead, as the
+// paper words it, would hold back nearly everything at x = 3.
 struct FaultRule {
   unsigned least_live = 0;
   static FaultRule duplicate() { return {0}; }
@@ -84,15 +85,15 @@ struct SlicedErrors {
 // which is vertical with S · S′ sites.
 SlicedErrors sliced_errors(const SlicedFilter& filter, unsigned failed, FaultRule rule);
 
-// The same for diced filters with the failed sites where chance puts them: a key's bits are on the
-// sites of one row only, of which more or fewer may have failed. Never below eq. 7 by the rule
-// `duplicate`. Other slicings have no rows to differ: as sliced_errors.
+// The same for diced filters with randomly placed failed sites: a key's bits are on the sites of
+// one row only, of which more or fewer may have failed. Never below eq. 7 by the rule `duplicate`.
+// Other slicings have no rows to differ: as sliced_errors.
 SlicedErrors diced_errors(const SlicedFilter& filter, unsigned failed, FaultRule rule);
 
-// S_f (Definition 3): into how many sites a filter must be cut so that f failed ones keep false
-// positives at `fpr`, what is gone counting as set. Not whole; infinite when the filter errs as
-// much by itself. The slicing's `slices` does not count for vertical, and for horizontal p is taken
-// from eq. 1, as the paper has it. The same for false negatives under any rule.
+// S_f (Definition 3): into how many sites a filter must be cut so that with f failed ones false
+// positives stay at `fpr`, if unreachable bits count as set. Not rounded; infinite when the
+// filter's own error is that high. The slicing's `slices` is ignored for vertical; for horizontal p
+// is taken from eq. 1, as in the paper. The same for false negatives under any rule.
 double fault_tolerance(const SlicedFilter& filter, unsigned failed, double fpr);
 double fault_tolerance_fnr(const SlicedFilter& filter, unsigned failed, double fnr, FaultRule rule);
 
@@ -114,7 +115,7 @@ double fairness(std::span<const double> loads);
 // What to expect when a key of share p sends its load in equal parts to `slices_per_key` slices of S
 // drawn for it: 1 / (1 + (S − 1)·Σp²/k₁). `concentration` is Σp².
 double expected_fairness(unsigned slices, unsigned slices_per_key, double concentration);
-// Σp² of Zipf's law with this exponent over so many keys.
+// Σp² of Zipf's law with this exponent over that many keys.
 double zipf_concentration(double keys, double exponent);
 // The share of the slice with the highest load on such a stream. It has no closed form: the most
 // frequent keys are placed one by one, the rest as a normal load, a few hundred times with a fixed
@@ -128,14 +129,14 @@ HighestLoad zipf_highest_load(unsigned slices, unsigned slices_per_key, double k
 
 // --- §5: when a filter is full -------------------------------------------------------------------
 
-// Set bits at which it errs as often as `fpr`: z = m · P^{1/k}, and the error of z set bits. (Keys
-// instead of bits: bloom_keys.)
+// The number of set bits at which its error is `fpr`: z = m · P^{1/k}, and the error of z set bits.
+// (Keys instead of bits: bloom_keys.)
 double growth_density(double bits, unsigned probes, double fpr);
 double growth_density_fpr(double bits, unsigned probes, double set);
-// So many live filters, each at its threshold: 1 − (1 − P)^g. The paper's bound is P, which holds
-// for one.
+// The error of g live filters, each at its threshold: 1 − (1 − P)^g. The paper's bound is P, which
+// holds for one.
 double growth_fpr(double fpr, unsigned filters);
-// What each of so many may err for all to keep `fpr`: the inverse.
+// The error that each of g may have so that all together keep `fpr`: the inverse.
 double growth_share(double fpr, unsigned filters);
 
 }  // namespace sluice::model

@@ -9,7 +9,7 @@ struct StableShape {
   double cells = 0;         // m
   unsigned probes = 0;      // K
   unsigned decrements = 0;  // P
-  unsigned max = 1;         // Max: what a cell is set to
+  unsigned max = 1;         // Max: the value that a cell is set to
 };
 
 inline constexpr unsigned kMostStableProbes = 64;
@@ -23,11 +23,11 @@ double stable_zeros(const StableShape& shape);
 double stable_fpr(const StableShape& shape);
 
 // The fewest decrements with which the error is at most `fpr` (at most kMostStableDecrements); the
-// inverse of stable_fpr. `decrements` of the shape does not count.
+// inverse of stable_fpr. `decrements` of the shape is ignored.
 unsigned stable_decrements(StableShape shape, double fpr);
 
 // Chance that a key is judged duplicate when it repeats after `distance` records. A cell is reduced
-// with rate P/m and set anew with rate K/m per record, so what counts is when it was last set.
+// with rate P/m and set again with rate K/m per record, so only its last setting counts.
 double stable_caught(const StableShape& shape, double distance);
 
 // The inverse: after how many records a share of `fnr` is no longer judged duplicate.

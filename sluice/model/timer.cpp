@@ -125,7 +125,7 @@ Shown last_writers(const TimerTable& table, const Groups& groups, double count) 
   return shown;
 }
 
-// Chance that a key never seen passes the test in a slice that holds so many.
+// Chance that a key never seen passes the test in a slice that holds that many keys.
 double slice_fpr(const TimerTable& table, unsigned equal, double held, double generations) {
   if (held <= 0) return 0;
   if (equal <= 1) return chance_all_live(touch(table), table.probes, held);
@@ -246,7 +246,7 @@ double timer_equal_fnr(const TimerTable& table, unsigned equal, double keys, dou
   // Of a key's slice the other keys are as uneven as of any.
   return over_slices(table, std::max(0.0, keys - 1), [&](double others) {
     const Groups groups = groups_of(others + 1, generations);
-    // Ages in so many steps at most: the chance is smooth in them.
+    // The most steps for ages: the chance is smooth in them.
     const double steps = std::min(groups.count, 200.0);
     double sum = 0;
     for (double step = 0; step < steps; ++step)

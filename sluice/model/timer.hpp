@@ -9,7 +9,7 @@ namespace sluice::model {
 struct TimerTable {
   double timers = 0;      // m, in all
   unsigned probes = 0;    // k
-  unsigned slices = 1;    // S: horizontal, a key's probes stay within one of so many
+  unsigned slices = 1;    // S: horizontal, a key's probes stay within one slice
   bool vertical = false;  // a part of the table for each probe
 };
 
@@ -36,10 +36,10 @@ double timer_equal_bound(const TimerTable& table, unsigned equal, double keys);
 
 // The same two errors on a stream: each tick brings a key of Zipf's law, and the filter's own
 // verdicts decide what is delivered and written. Two things differ from the chances above. A key
-// whose timers others have taken stays lost to the test only until its next arrival, which is let
-// through and writes it anew: a frequent key pays once where many of its repeats are caught. And a
-// key that is held for others' timers is held again at each arrival while these live: a frequent
-// key pays several times.
+// whose timers were overwritten by others fails the test only until its next arrival, which is let
+// through and writes it again: a frequent key is lost once, and many of its repeats are caught. And
+// a key that is held back because of other keys' timers is held back at each arrival while these
+// live: a frequent key is lost several times.
 struct TimerStream {
   double keys = 0;    // of the law
   double skew = 1;    // the key of rank r comes in proportion to 1/r^skew

@@ -1,5 +1,5 @@
-// When a request cannot be met: the nearest ones that can, each giving up as little as possible of
-// one thing.
+// When a request cannot be met: the nearest ones that can, each relaxing one field as little as
+// possible.
 #pragma once
 
 #include "sluice/plan/sizing.hpp"

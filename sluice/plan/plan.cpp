@@ -186,9 +186,9 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
       plan.lines, plan.lines == 1 ? "" : "s", bits_and_bound(plan));
 }
 
-// What is sure against what is far: they are compared by the distance, in keys, at which a repeat
-// is still recognised: of a window its length, of what forgets at random the mean. Where repeats
-// lie far apart, the share of them that is caught is in proportion to it.
+// A window and a filter that forgets at random are compared by the distance, in keys, at which a
+// repeat is still recognised: the length of the window, or the mean distance of the other. If
+// repeats are far apart, the share of them that is caught is proportional to it.
 void choose_for_memory(const PlanRequest& request, Planning& planning, WindowForecasts& windows) {
   const std::size_t window = choose(fixed_error(request), planning.candidates);
   std::vector<Plan> random = sized(request, planning::families_for(Role::forgetting), windows);

@@ -60,7 +60,8 @@ TEST(Plan, TakesAnotherWhereTheDefaultIsNot) {
   EXPECT_EQ(name_of(plan({.window = last(10'000), .slack = 1e-3}).choice()), "timing");
 }
 
-// What a plan says of its table must make that table, whatever layout the error alone would choose.
+// A plan's description of its table must give that table, even if the error alone would choose
+// another layout.
 TEST(Plan, CanBeMadeWhateverTheKeysAndTheError) {
   for (const std::uint64_t keys : {10u, 74u, 100u, 1000u, 1147u, 5000u, 49'507u, 100'000u}) {
     for (const double fpr : {0.1, 1e-3, 1e-6, 2.15e-7, 1e-7, 6.677e-8, 5e-8, 4e-8, 1e-8, 1e-12}) {
@@ -86,7 +87,7 @@ TEST(Plan, ErrsAsLittleAsFitsWhereOnlyMemoryIsGiven) {
     for (const Plan& other : planning.candidates)
       EXPECT_TRUE(!other.feasible() || other.fpr >= fpr || fpr <= 1e-6) << other.filter;
   }
-  // Below the standard error the default will do: it keeps to its memory whatever comes.
+  // Below the standard error the default is good enough: it keeps to its memory in any case.
   EXPECT_EQ(plan({.expect = 1000, .memory = 64 * kMiB}).choice().filter, "bloom");
   EXPECT_EQ(plan({.window = last(1'000'000), .memory = 16 * kMiB}).choice().filter, "cohort");
 }

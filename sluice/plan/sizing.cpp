@@ -48,9 +48,9 @@ double rounded(double value, int digits, bool up) {
                  exponent);
 }
 
-// Filters made alike differ in their errors, small ones much. What is promised is promised of each:
-// the mean and three deviations may be a little more than the error asked for, or else less is
-// asked for; `make` tells what comes of that.
+// Filters with the same parameters differ in their errors, small ones by much, and the promise
+// holds for each. So the mean plus three deviations may exceed the requested error only a little;
+// otherwise a smaller error is requested, and `make` tells the result.
 constexpr double kDeviations = 3;
 constexpr double kLittle = 1.08;
 
@@ -310,7 +310,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
            made.npws <= request_.npws.value_or(1e300) * (1 + kRounding);
   };
-  // False: it cannot be had in so many, and stays as it was.
+  // False: impossible with that many, and nothing has changed.
   const auto cut_into = [&](unsigned generations) {
     const Plan before = plan;
     plan.generations = generations;

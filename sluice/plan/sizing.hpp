@@ -12,7 +12,7 @@ namespace sluice::planning {
 using Family = PlanFamily;
 std::span<const Family> families_for(Role role);
 
-// Numbers of three digits, so that what is printed is what was meant; ceil6 of six.
+// Rounds to three digits, so that the printed number is the exact one; ceil6 to six.
 double floor3(double value);
 double ceil3(double value);
 double ceil6(double value);
@@ -23,8 +23,8 @@ double share_at(int index);
 int index_of_share(double share);  // the first that is no less
 std::uint64_t count_at(int index);
 
-// The greatest index of [low, high] for which `good` holds, if it does for all below it; low is not
-// asked.
+// The greatest index in [low, high] for which `good` holds, if it holds for all below it; `low` is
+// assumed good.
 template <class Good>
 int greatest(int low, int high, Good good) {
   while (low < high) {
@@ -39,15 +39,15 @@ int greatest(int low, int high, Good good) {
 
 inline constexpr double kStandardFpr = 1e-6;
 
-// What the request asks for when memory is all that is said.
+// Whether only memory is given.
 bool memory_alone(const PlanRequest& request);
 // Distinct keys to hold: those of the window, or those expected.
 std::optional<std::uint64_t> keys_of(const PlanRequest& request);
-// Of a window with a rate, with room for its fluctuation in each of so many parts.
+// For a window with a rate, with room for random variation in each of `parts` parts.
 std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts);
 
-// No window of deliveries is planned for an error above kMostDeliveredFpr, whatever was asked for;
-// nor is anything searched for above one half.
+// No window of deliveries is planned for an error above kMostDeliveredFpr, even if more is allowed;
+// and no search goes above one half.
 double most_fpr(const PlanRequest& request);
 
 // Forecasts of windows, brief ones, that a planning asked for: its searches come back to the same
@@ -84,7 +84,7 @@ class Sizing {
   Plan best(const Family& family);
   // Numbers only, and with the largest error where the error is open: feasible if `best` is.
   Plan rough(const Family& family);
-  // Where the error is open: whether the least that fits is below `fpr`.
+  // If the error is open: whether the smallest that fits is below `fpr`.
   bool beats(const Family& family, double fpr);
 
  private:

@@ -1,7 +1,7 @@
 // The payload of a snapshot, cut into checksummed chunks and put together again.
 //
-// Each checksum is seeded with the one before it, the first with the header's: header and chunks
-// are tied together in their order, and the last checksum speaks for the whole.
+// Each checksum is seeded with the one before it, the first with the header's: this ties header and
+// chunks together in their order, and the last checksum covers the whole.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ std::uint64_t chunk_checksum(std::uint64_t before, std::span<const std::byte> da
 // Hands out only bytes whose chunk has been checked.
 class ChunkDecoder final : public Decoder {
  public:
-  // All that is left in `from` is chunks with so many bytes of payload; its next byte is number
-  // `offset` of the snapshot. Throws CorruptSnapshot when it cannot be.
+  // The rest of `from` must be chunks of `payload_bytes`; its next byte is number `offset` of the
+  // snapshot. Throws CorruptSnapshot if that is impossible.
   ChunkDecoder(Decoder& from, std::uint64_t offset, std::uint64_t header_checksum,
                std::uint64_t payload_bytes);
 
@@ -38,10 +38,10 @@ class ChunkDecoder final : public Decoder {
   // Checks that the payload was read to its end.
   void finish() const;
 
-  // Where the payload's next byte, or what is wrong with it, stands in the snapshot.
+  // The offset in the snapshot of the payload's next byte, or of the error in it.
   std::uint64_t offset() const noexcept { return offset_; }
   bool started() const noexcept { return consumed_ != 0; }
-  // Of the last chunk read; at the end it is what a version of a snapshot is known by.
+  // Checksum of the last chunk read; at the end it is the snapshot's identity.
   std::uint64_t checksum() const noexcept { return checksum_; }
 
  private:

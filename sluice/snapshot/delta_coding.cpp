@@ -200,7 +200,7 @@ void DeltaChunkDecoder::decode(std::span<const std::byte> coded, std::span<std::
       std::ranges::copy(rest, chunk.begin());
       return;
     case DeltaCoding::zstd: {
-      // Bounded by the room that there is, whatever the frame claims.
+      // Limited by the size of the output, whatever the frame claims.
       const std::size_t size = ZSTD_decompressDCtx(zstd_->context.get(), chunk.data(), chunk.size(),
                                                    rest.data(), rest.size());
       refuse_unless(ZSTD_isError(size) == 0 && size == chunk.size());

@@ -1,8 +1,8 @@
 // One chunk of a delta: the XOR of two chunks, in the coding that makes it smallest.
 //
-// The XOR of two versions of a Bloom filter is a sparse field of independent ones. For those the
-// gaps between ones, Golomb-Rice coded, come within some per cent of the entropy; zstd alone takes
-// up to twice as much. Fingerprints and counters change in clumps, where zstd is the better one.
+// The XOR of two versions of a Bloom filter has few, independent ones. The gaps between them,
+// Golomb-Rice coded, take only a few percent more than the entropy; zstd alone takes up to twice as
+// much. Fingerprints and counters change in clusters, for which zstd is better.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-// The first byte of a coded chunk. A number is never given twice.
+// The first byte of a coded chunk. Numbers are never reused.
 enum class DeltaCoding : std::uint8_t {
   zeros = 0,  // nothing follows: all bytes are zero
   plain = 1,  // the bytes themselves
@@ -38,8 +38,8 @@ class DeltaChunkDecoder {
  public:
   DeltaChunkDecoder();
   ~DeltaChunkDecoder();
-  // Fills `chunk`. Throws CorruptSnapshot unless `coded` is exactly a chunk of that size; what it
-  // says of sizes is not believed, and nothing is allocated by it.
+  // Fills `chunk`. Throws CorruptSnapshot unless `coded` is exactly a chunk of that size; sizes in
+  // it are not trusted, and nothing is allocated according to them.
   void decode(std::span<const std::byte> coded, std::span<std::byte> chunk);
 
  private:

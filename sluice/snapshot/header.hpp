@@ -1,4 +1,4 @@
-// What stands before the payload of a snapshot, read and checked without making the filter.
+// The part of a snapshot before its payload, read and checked without making the filter.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct SnapshotHeader {
   std::uint64_t checksum;           // of the preamble
   std::uint16_t kind;               // of the filter, perhaps one that this build does not know
   std::uint16_t version;
-  std::uint64_t fields_at;  // where the filter's own fields stand in the preamble
+  std::uint64_t fields_at;  // offset of the filter's own fields in the preamble
   std::uint64_t fields_bytes;
   Hasher hasher;
   Labels labels;
@@ -29,7 +29,7 @@ struct SnapshotHeader {
   std::span<const std::byte> filter_fields() const {
     return std::span(preamble).subspan(fields_at, fields_bytes);
   }
-  // How many bytes stand before the payload.
+  // Number of bytes before the payload.
   std::uint64_t bytes() const { return preamble.size() + layout::kChecksumBytes; }
 };
 

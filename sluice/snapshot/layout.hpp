@@ -1,11 +1,11 @@
-// Where things stand in a snapshot, format version 1. docs/format.md tells the same in words.
+// The layout of a snapshot, format version 1. docs/format.md describes it in words.
 //
 //   magic, version, header length, header, header checksum
 //   chunk 0, chunk 1, …   each: payload bytes, checksum
 //
 // The header says how many bytes the payload has, and all chunks but the last are full: a reader
-// knows what a table may take, and that the snapshot is there whole, before it has read any of it.
-// A filter of ten keys is a normal case, so every byte that is always there has to earn its place.
+// knows how large a table may be, and that the snapshot is complete, before it reads any payload. A
+// filter of ten keys is a normal case, so the fixed part is kept small.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ inline constexpr std::uint64_t kVersionAt = 4;
 inline constexpr std::uint64_t kHeaderLengthAt = 5;
 inline constexpr std::uint64_t kChecksumBytes = 8;
 
-// Chunks are checked one by one before a filter sees them: large enough that their overhead is
-// nothing, small enough to stay in cache between check and copy.
+// Chunks are checked one by one before a filter sees them: large enough to make their overhead
+// negligible, small enough to stay in cache between check and copy.
 inline constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kChunkStride = kChunkBytes + kChecksumBytes;
 

@@ -14,7 +14,7 @@ namespace {
 // A buffer that grew for one long record is given back; one that long ones need often is not.
 constexpr std::size_t kKeepBytes = std::size_t{1} << 24;
 
-// What is copied from chunk to chunk; more changes hands.
+// Up to this many bytes are copied from chunk to chunk; for more, the buffers are swapped.
 constexpr std::size_t kCopyBytes = kReadBytes;
 
 bool has_header(const Format& format) {
@@ -30,7 +30,7 @@ std::size_t count_before_long(std::span<const Record> records, std::uint64_t mos
   return static_cast<std::size_t>(std::ranges::find_if(records, is_long) - records.begin());
 }
 
-// Puts before what is wrong with a key where it came from.
+// Puts the flag of a key before the error message about it.
 template <class Act>
 auto naming(const std::string& flag, Act act) {
   try {

@@ -1,9 +1,9 @@
 // The first half of the pipeline: bytes → records → keys → digests, a read's worth at a time.
 //
-// A chunk owns all that the second half needs of it and makes of it, so that one thread can fill or
-// write a chunk while another judges the next. Reading and cutting follow the order of the input: a
-// ChunkReader serves one thread at a time. The keys and digests of a chunk depend on no other
-// chunk: each thread has a ChunkKeys of its own.
+// A chunk owns all its data, that of the second half too, so that one thread can fill or write a
+// chunk while another judges the next. Reading and cutting follow the order of the input: only one
+// thread at a time uses a ChunkReader. The keys and digests of a chunk do not depend on other
+// chunks: each thread has its own ChunkKeys.
 #pragma once
 
 #include <exception>
@@ -30,16 +30,16 @@ inline constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 // A chunk has no more records than this, however short they are: they take memory, too.
 inline constexpr std::size_t kChunkRecords = 16 * kBatchRecords;
 
-// Records without a gap are judged together, up to so many records: filters hide the latency of one
-// key behind others, and every batch begins with nothing to hide behind.
+// Records in a row that have keys are judged together, up to this many: filters hide the latency of
+// one key behind other keys, and the first keys of a batch have none.
 inline constexpr std::size_t kJudgeRecords = 4 * kBatchRecords;
 
-// Bytes that are not written before they are read into: pages that no record needs stay untouched.
+// Bytes that are not initialized: pages that no record needs stay untouched.
 class ReadBuffer {
  public:
   char* data() const noexcept { return bytes_.get(); }
   std::size_t size() const noexcept { return size_; }
-  // Room for so many bytes and the padding behind them; the first `kept` bytes stay.
+  // Makes room for `bytes` bytes and the padding after them; keeps the first `kept` bytes.
   void reserve(std::size_t size, std::size_t kept);
   void release() noexcept;
 
@@ -53,7 +53,7 @@ struct Chunk {
   struct Part {
     std::size_t begin;  // in `records` and `status`
     std::size_t count;
-    std::size_t keyed;  // digests and times of these stand at `begin`, one behind the other
+    std::size_t keyed;                     // their digests and times start at `begin`, without gaps
     std::size_t duplicates = 0, late = 0;  // when it is judged
   };
   // The first header of the run is written, those of other inputs are not.
@@ -70,11 +70,11 @@ struct Chunk {
   std::vector<KeyStatus> status;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
-  // What the judge says of each record. Those without a key count as distinct.
+  // The verdict on each record. Records without a key count as distinct.
   std::vector<Verdict> verdicts;
-  std::unique_ptr<bool[]> late;                   // as many
-  std::vector<std::optional<double>> posteriors;  // where they are written
-  // What ends the run behind these records, if anything does.
+  std::unique_ptr<bool[]> late;                   // one per record
+  std::vector<std::optional<double>> posteriors;  // if they are written
+  // The error that ends the run after these records, if any.
   bool too_long = false;
   std::exception_ptr error;
 };
@@ -88,12 +88,12 @@ class ChunkReader {
 
   // Bytes that were read and belong to no chunk yet.
   std::size_t held() const noexcept { return held_; }
-  // Among those there are whole records: nothing need be read.
+  // These bytes contain complete records: nothing need be read.
   bool has_records() const noexcept { return has_records_; }
-  // Those are of a record that is too long already.
+  // These bytes belong to a record that is already too long.
   bool is_too_long() const noexcept { return !has_records_ && held_ > most_record_bytes_; }
 
-  // Reads into the chunk, behind what was held. Returns what the source did.
+  // Reads into the chunk, after the bytes that were held. Returns what the source returned.
   std::size_t read(Chunk& chunk);
   // Cuts the chunk into records. `last`: nothing follows.
   void cut(Chunk& chunk, bool last);
@@ -108,14 +108,14 @@ class ChunkReader {
   bool header_due_ = false;
   ReadBuffer carry_;  // what is held between chunks
   std::size_t held_ = 0;
-  bool placed_ = false;  // what is held lies at the front of a chunk already
+  bool placed_ = false;  // the held bytes are already at the front of a chunk
   bool has_records_ = false;
 };
 
 class ChunkKeys {
  public:
   // `hasher` must outlive this. Throws BadParameters for keys that do not fit the format.
-  // `digests`: whether anybody asks for them.
+  // `digests`: whether they are needed.
   ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool digests);
 
   void set_header(const Record& header, const std::string& source);

@@ -75,7 +75,7 @@ void ChunkJudge::judge_part(Chunk& chunk, Chunk::Part& part) {
   if (bad) refuse(*bad);
 }
 
-// Memory ended behind so many keys: the part ends before the record with the next one.
+// Memory ran out after that many keys: the part ends before the record of the next key.
 void ChunkJudge::shorten(const Chunk& chunk, Chunk::Part& part, std::size_t keys) {
   const KeyStatus* const status = chunk.status.data() + part.begin;
   part.keyed = keys;

@@ -21,10 +21,10 @@ class ChunkJudge {
 
   // A new source begins; its name is for messages.
   void start(const std::string& source);
-  // Judges the chunk's records. What ends the run, be it here or behind the chunk's last record, is
-  // the chunk's error then.
+  // Judges the chunk's records. An error that ends the run, here or after the chunk's last record,
+  // is stored in the chunk.
   void judge(Chunk& chunk) noexcept;
-  // Nothing may be judged while a chunk is written.
+  // True: nothing may be judged while a chunk is written.
   bool writes_alone() const noexcept { return infer_.has_value(); }
 
   DedupCounts& counts() noexcept { return counts_; }
@@ -32,8 +32,8 @@ class ChunkJudge {
   RecordInference* inference() noexcept { return infer_ ? &*infer_ : nullptr; }
 
  private:
-  // What becomes of the keys: they are judged, taken back, or handed to somebody else. Returns how
-  // many were.
+  // Processes the keys: they are judged, taken back, or passed to another receiver. Returns how many
+  // were.
   using Act = std::function<std::size_t(const Judge::Batch&)>;
 
   Act act_for() const;

@@ -14,16 +14,16 @@ namespace sluice {
 // One thread may write a chunk while another judges the next, unless ChunkJudge::writes_alone().
 class ChunkWriter {
  public:
-  // The sinks as of Dedup; `inference` may be null.
+  // Sinks as in Dedup; `inference` may be null.
   ChunkWriter(const DedupOptions& options, RecordInference* inference, ByteSink& passed,
               ByteSink* held, ByteSink* late);
 
-  // Writes what is judged, and throws the chunk's error, if it has one. `worker`, 0 or 1, is who
-  // asks.
+  // Writes the judged records, and throws the chunk's error, if it has one. `worker` is the calling
+  // thread, 0 or 1.
   void write(const Chunk& chunk, unsigned worker);
   void flush();
 
-  // Of the chunks that are written.
+  // Counts of the chunks written so far.
   std::uint64_t bytes_out() const noexcept { return bytes_out_.load(std::memory_order_relaxed); }
 
  private:
@@ -32,7 +32,7 @@ class ChunkWriter {
   template <class Keep>
   void write_to(Outlet& outlet, const Chunk& chunk, const Chunk::Part& part, const Keep& keep);
 
-  RecordInference* posteriors_;  // what writes them with the records, if somebody does
+  RecordInference* posteriors_;  // writes them with the records; may be null
   bool invert_;
   LatePolicy late_policy_;
   Outlet passed_;

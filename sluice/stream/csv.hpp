@@ -1,7 +1,7 @@
 // The quoting of delimited text (RFC 4180, read leniently), shared by csv and tsv.
 //
 // A quote is special only at the start of a field; inside quotes "" is a quote, and delimiters and
-// newlines are data. Anywhere else a quote is a byte like any other.
+// newlines are data. Anywhere else a quote is an ordinary byte.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace sluice {
 
 inline constexpr char kQuote = '"';
 
-// What some programs write before the first name: no part of it.
+// A byte order mark, which some programs write before the first name; it is not part of the name.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // What separates the fields of a csv or tsv format.
@@ -26,7 +26,7 @@ char csv_delimiter(const Format& format);
 
 struct CsvField {
   std::string_view text;  // without the enclosing quotes
-  bool doubled = false;   // holds "" that stand for one quote each
+  bool doubled = false;   // contains "", each meaning one quote
 };
 
 inline constexpr std::size_t kNoMoreFields = std::string_view::npos;
@@ -64,7 +64,7 @@ class CsvCutter {
   std::vector<std::uint64_t> delimiters_, quotes_;
 };
 
-// Appends what the field says, "" folded to one quote.
+// Appends the field's value, with "" replaced by one quote.
 void append_value(const CsvField& field, std::string& out);
 
 }  // namespace sluice

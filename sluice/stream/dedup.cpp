@@ -19,8 +19,8 @@
 namespace sluice {
 namespace {
 
-// So many reads in a row that did not wait, and the input is worth a second thread: a millisecond
-// or two, beside which starting one is nothing.
+// After this many reads in a row that did not wait, a second thread is worth starting: that is a
+// millisecond or two, compared with which starting it costs nothing.
 constexpr unsigned kSteadyReads = 4;
 
 // A byte order mark is no part of a header: one input may have it and another not.
@@ -36,7 +36,7 @@ bool asks_for_digests(const DedupOptions& options, const Judge& judge) {
 }  // namespace
 
 struct Dedup::Parts {
-  // What a thread has of its own.
+  // Data of one thread.
   struct Worker {
     unsigned number;
     Chunk chunk;
@@ -79,7 +79,7 @@ class Dedup::Passage {
     if (turns_.stopped()) parts_.judge.counts().unfinished_bytes = parts_.reader.held();
   }
 
-  // All that is judged reaches the sinks. For whoever has the turn to judge.
+  // Writes all that is judged to the sinks. Only for the thread that has the turn to judge.
   void flush() {
     settle();
     parts_.writer.flush();
@@ -134,8 +134,8 @@ class Dedup::Passage {
     turns_.end_writing();
   }
 
-  // All that is judged is written when it returns. For whoever has the turn to judge. Throws what
-  // failed, also for the other thread: nothing may be kept of what was not written.
+  // All that is judged is written when it returns. Only for the thread that has the turn to judge.
+  // Throws what failed, also for the other thread: nothing may be kept of what was not written.
   void settle() {
     if (const Worker* const ours = std::exchange(unwritten_, nullptr))
       write(*ours, judging_);
@@ -144,8 +144,8 @@ class Dedup::Passage {
     turns_.rethrow();
   }
 
-  // Asks the caller. For whoever has the turn to judge. What it throws ends the run behind all that
-  // is judged: that is written first.
+  // Asks the caller. Only for the thread that has the turn to judge. If the caller throws, the run
+  // ends, after all that is judged is written.
   bool go_on() {
     try {
       return between_();
@@ -234,7 +234,7 @@ class Dedup::Passage {
     const Record& header = chunk.records.front();
     const std::string& source = parts_.reader.source().name();
     if (!parts_.header) {
-      // Nobody has extracted anything before there was a header: the helper's keys are free.
+      // No keys were extracted before there was a header, so the helper's ChunkKeys are not in use.
       parts_.own.keys.set_header(header, source);
       if (parts_.helper) parts_.helper->keys.set_header(header, source);
       parts_.header = without_mark(header.text());
@@ -271,10 +271,10 @@ class Dedup::Passage {
   const std::function<bool()>& between_;
   Turns turns_;
   std::thread helper_;
-  // These belong to whoever has the turn to read.
+  // Used by the thread that has the turn to read.
   bool at_end_ = false;
   unsigned steady_reads_ = 0;  // the caller's in a row that did not wait
-  // And these to whoever has the turn to judge.
+  // Used by the thread that has the turn to judge.
   Turns::Ticket judging_ = 0;
   const Worker* unwritten_ = nullptr;  // has judged its chunk
 };

@@ -1,11 +1,10 @@
 // The pipeline: bytes → records → keys → digests → verdicts → bytes, a read's worth at a time.
 //
-// With a window the filter is told when each record happened: by the record itself (event time) or
-// by the clock of the caller (arrival time). One straight line; two threads may carry chunks along
-// it, and reading, judging and writing then go by turns (turns.hpp), so that the order of the input
-// is kept.
-// A record without a key is passed through and counted, never lost; with `strict` it stops the run
-// instead.
+// With a window the filter gets the time of each record: from the record itself (event time) or
+// from the caller's clock (arrival time). The path is one straight line. Two threads may carry
+// chunks along it; then they take turns to read, judge and write (turns.hpp), so that the order of
+// the input is kept. A record without a key is passed through and counted, never lost; with
+// `strict` it stops the run instead.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +26,22 @@ class Dedup {
         ByteSink* late = nullptr);
   ~Dedup();
 
-  // Runs one source to its end. `between` is called between chunks, with all records up to one of
-  // them judged and none behind it, though perhaps not written; when it returns false the run
-  // stops: what has been read is judged, and nothing more is read. Throws BadRecord and IoError.
-  // Call it again for the next source.
+  // Runs one source to its end. `between` is called between chunks: all records up to that point
+  // are judged, but perhaps not written, and no later ones. When it returns false the run stops:
+  // what has been read is judged, and nothing more is read. Throws BadRecord and IoError. Call it
+  // again for the next source.
   //
   // With two threads the source, the sinks, the judge and `between` are each used by one thread at
-  // a time, but not always by the caller's; at the return by none. While `between` runs, a sink may
-  // be written to until flush() has returned, and the judge is not used.
+  // a time, but not always by the caller's; after the return, by none. While `between` runs, a sink
+  // may be written to until flush() has returned, and the judge is not used.
   void run(ByteSource& source, const std::function<bool()>& between);
 
-  // Everything judged so far reaches the sinks. Between runs, or from `between`.
+  // Writes everything judged so far to the sinks. Call it between runs, or from `between`.
   void flush();
 
   const DedupCounts& counts() const noexcept;
   std::uint64_t bytes_out() const noexcept;
-  // Nothing without options.infer.
+  // Empty without options.infer.
   const RecordInference* inference() const noexcept;
 
  private:

@@ -21,7 +21,7 @@ namespace sluice {
 enum class LatePolicy : std::uint8_t {
   pass,  // written, not remembered
   drop,  // held back
-  mark,  // to an outlet of its own
+  mark,  // written to its own sink
 };
 
 struct DedupOptions {
@@ -30,18 +30,18 @@ struct DedupOptions {
   bool strict = false;            // a record without its key is an error
   bool invert = false;            // duplicates are passed on, the rest is held back
   std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
-  std::optional<std::string> event_time = {};  // the field that says when, written as one --key
+  std::optional<std::string> event_time = {};  // the field with the time, written like --key
   TimeFormat time_format = TimeFormat::automatic;
   LatePolicy late = LatePolicy::pass;
-  // Where there is no event time, when a batch of a time window arrived.
+  // The time of arrival of a batch, for a time window without event time.
   std::function<Nanoseconds()> clock = {};
   // The keys are taken back instead of judged, and nothing is written: `duplicates` then counts
-  // those that were there, `distinct` those that were not. Only for a filter that can.
+  // those that were there, `distinct` those that were not. Only for a filter that can forget.
   bool forget = false;
   // Costs and priors of records, and posteriors written with them. Only for a judge that infers.
   std::optional<InferOptions> infer = {};
-  // How many may work at once, 1 or 2. The second one joins while the input does not wait for more
-  // and leaves the caller alone with a source that does. Order and results are the same.
+  // Threads that may work at once, 1 or 2. The second one works while input is available without
+  // waiting. Order and results are the same.
   unsigned threads = 1;
   // Takes the keys, and with event time their times, in place of the judge: nothing is judged, and
   // every record counts as distinct.
@@ -56,7 +56,7 @@ struct DedupCounts {
   std::uint64_t malformed = 0;  // of the unkeyed, those that could not be parsed
   std::uint64_t late = 0;       // a window or more behind now
   std::uint64_t bytes_in = 0;
-  std::uint64_t unfinished_bytes = 0;  // of a record that a stop cut off
+  std::uint64_t unfinished_bytes = 0;  // of a record cut off by a stop
   friend bool operator==(const DedupCounts&, const DedupCounts&) = default;
 };
 

@@ -1,7 +1,7 @@
 // When an event happened, read from its record.
 //
-// Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970, with decimals if need
-// be; which, is told by their size unless said. Texts are ISO 8601 dates and times. By hand,
+// Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970, perhaps with decimals;
+// the unit is told by their size unless it is given. Texts are ISO 8601 dates and times. By hand,
 // because the compilers we build with do not have std::chrono::parse, and strptime knows no
 // fractions, offsets or errors.
 #pragma once
@@ -31,7 +31,7 @@ enum class TimeFormat : std::uint8_t {
 // "auto", "s", "ms", "us", "ns", "iso8601". Throws BadParameters naming `flag`.
 TimeFormat parse_time_format(std::string_view flag, std::string_view text);
 
-// Nothing when `text` is no such time, or lies outside the years 1824 to 2116.
+// Empty if `text` is not such a time, or is outside the years 1824 to 2116.
 std::optional<Nanoseconds> parse_time(std::string_view text, TimeFormat format);
 
 class EventTimes {
@@ -42,7 +42,7 @@ class EventTimes {
   void set_header(const Record& header) { fields_->set_header(header); }
 
   // Fills times[i] for every record that has one, and marks the others in `status`, which holds the
-  // state of their keys: a record without a time is as good as one without a key. Returns how many
+  // state of their keys: a record without a time counts as a record without a key. Returns how many
   // are keyed.
   std::size_t extract(std::span<const Record> records, std::span<Nanoseconds> times,
                       std::span<KeyStatus> status);

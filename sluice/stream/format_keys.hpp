@@ -19,8 +19,8 @@ std::unique_ptr<KeyExtractor> make_csv_keys(const Format& format,
                                             std::span<const std::string> keys);
 std::unique_ptr<KeyExtractor> make_json_keys(std::span<const std::string> keys);
 
-// A field number as people write it, counted from 1, turned into an index from 0; nothing when it
-// is none. Bounded, since fields up to the highest one are kept for each record.
+// A field number as people write it, counted from 1, turned into an index from 0; empty if it is
+// not a number. It is limited, since fields up to the highest one are kept for each record.
 inline constexpr std::size_t kMostFields = 1'000'000;
 std::optional<std::size_t> parse_field_number(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Where bytes come from and go to, as the pipeline sees it. connectors/ implement these.
+// The pipeline's interfaces for input and output. connectors/ implement them.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,9 @@ class ByteSource {
   // Reads at least one byte, or returns 0: nothing follows (the end, or a request to stop). Throws
   // IoError.
   virtual std::size_t read(std::span<char> into) = 0;
-  // True when nothing is there to be read now and a read would wait: the time to flush what is
-  // judged.
+  // True if a read would wait: then it is time to flush what is judged.
   virtual bool would_wait() { return false; }
-  // Waits until a read would not, or for about a second; false when that ran out.
+  // Waits until a read would not wait, for at most about a second; false: that time ran out.
   virtual bool wait() { return true; }
   // For messages: a file's path, or "standard input".
   virtual const std::string& name() const = 0;

@@ -1,9 +1,10 @@
-// Reads the members of one JSON object where that is easy, and says so where it is not.
+// A fast reader of the members of one JSON object. It handles the easy cases and reports all
+// others.
 //
-// Most records are short objects without escapes. Of those the members that make a key are found,
-// and all the rest is checked, from the places of quotes and digits alone: no tree is built, and no
-// string or number that is not wanted is touched. And most records have the same members as the one
-// before: what stands between the values is then compared with what stood there, not read again.
+// Most records are short objects without escapes. In these it finds the members of a key and checks
+// all the rest from the positions of quotes and digits alone: it builds no tree and touches no
+// string or number that is not needed. Most records also have the same members as the previous one:
+// then the text between the values is compared with the previous record's, not parsed again.
 //
 // Anything else (escapes, tabs between tokens, text that is not UTF-8, long or deep documents,
 // errors) is left to a full parser; what is accepted here is accepted by it, with the same values.
@@ -21,7 +22,7 @@
 
 namespace sluice {
 
-// Longer documents go to simdjson, which has less to do a byte.
+// Longer documents go to simdjson, which needs less work per byte.
 inline constexpr std::size_t kGlanceMostBytes = 1024;
 
 struct GlanceMarks;
@@ -31,10 +32,10 @@ class ShortText {
  public:
   static constexpr std::size_t kMostBytes = 32;
   ShortText() = default;
-  // Of longer ones only the beginning.
+  // Of longer texts only the beginning is kept.
   explicit ShortText(std::string_view text) noexcept;
   std::size_t size() const noexcept { return size_; }
-  // Whether `bytes` begin so; kMostBytes of them may be read.
+  // Whether `bytes` begin with this text; kMostBytes of them may be read.
   bool begins(const char* bytes) const noexcept;
 
  private:
@@ -56,10 +57,10 @@ class JsonGlance {
  private:
   static constexpr std::size_t kMostMembers = 16;
   static constexpr std::size_t kUnwanted = static_cast<std::size_t>(-1);
-  // A member of the object before.
+  // A member of the previous object.
   struct Member {
-    ShortText before;       // all from the value before up to this one, and its opening quote
-    std::size_t quote = 0;  // where in that the name's quote is
+    ShortText before;  // the text between the previous value and this one, with its opening quote
+    std::size_t quote = 0;  // position of the name's quote in it
     bool string = false;
     std::size_t wanted = kUnwanted;  // which of the names
   };
@@ -70,10 +71,10 @@ class JsonGlance {
   void learn(std::string_view before, std::string_view value, std::size_t wanted) noexcept;
 
   std::vector<std::string> names_;
-  bool unique_;  // no name is there twice: a member has one place to go to
+  bool unique_;  // all names differ: a member has only one place to go to
   MarkJson mark_;
-  std::array<Member, kMostMembers> shape_;  // of the object before
-  std::size_t members_ = 0;                 // none: it cannot be followed
+  std::array<Member, kMostMembers> shape_;  // of the previous object
+  std::size_t members_ = 0;                 // 0: cannot be compared with it
   bool learning_ = false;
   ShortText tail_;
 };

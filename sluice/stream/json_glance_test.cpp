@@ -20,8 +20,8 @@ Seen read(JsonGlance& reader, const std::string& text, const std::string& behind
   return std::vector<std::string>(values.begin(), values.end());
 }
 
-// The values of /a and /b, or nothing when a full parser is to be asked: the same whatever stands
-// behind the text, and whatever was read before.
+// The values of /a and /b, or nothing if a full parser is needed: the same for any bytes after the
+// text, and after any previous record.
 Seen glance(const std::string& text) {
   JsonGlance first({"a", "b"});
   const Seen seen = read(first, text, "\n");

@@ -1,9 +1,8 @@
 // The key form of JSON values, and the pointers that choose them.
 //
-// Two values have one form if and only if they are equal: members in any order, the first of a
-// repeated name; numbers exactly as decimals, whatever their spelling and size; strings unescaped.
-// No form is the beginning of another, so that several of them in a row are one key without
-// ambiguity:
+// Two values have the same form if and only if they are equal: members in any order, the first of a
+// repeated name; numbers as exact decimals, of any spelling and size; strings unescaped. No form is
+// a prefix of another, so that a sequence of forms is one key without ambiguity:
 //
 //   null n    true t    false f
 //   string    s, length (see append_length), bytes
@@ -29,7 +28,7 @@
 
 namespace sluice {
 
-// Arrays and objects within each other. Bounds the recursion on hostile input.
+// The most levels of nested arrays and objects. Limits the recursion on hostile input.
 inline constexpr std::size_t kJsonMostDepth = 1024;
 
 enum class JsonKind : std::uint8_t { null, true_, false_, number, string, array, object };
@@ -38,7 +37,7 @@ enum class JsonKind : std::uint8_t { null, true_, false_, number, string, array,
 void append_decimal(std::string_view number, std::string& out);
 void append_integer(std::uint64_t magnitude, bool negative, std::string& out);
 
-// The text of a form that is a number or a string; nothing for the rest.
+// The text of a form that is a number or a string; otherwise empty.
 std::optional<std::string_view> json_scalar_text(std::string_view form);
 
 // A JSON Pointer (RFC 6901), its tokens unescaped.
@@ -50,7 +49,8 @@ struct JsonPointer {
 // hold other commas. Throws BadParameters.
 std::vector<JsonPointer> parse_json_pointers(std::string_view key);
 
-// A token as an array index: digits without a leading zero. "-", the item behind the last, is none.
+// A token as an array index: digits without a leading zero. "-", the item after the last, is not an
+// index.
 std::optional<std::size_t> parse_json_index(std::string_view token);
 
 // What a pointer leads to. The first member wins where a name repeats.
@@ -75,8 +75,8 @@ std::optional<Value> find_json(Value root, const JsonPointer& pointer) {
 template <class Value>
 class JsonKeyWriter {
  public:
-  // Appends one form a pointer. Nothing: the exact value of a number is not known to this parser.
-  // Unless `keyed` is returned, what was appended is to be dropped.
+  // Appends one form per pointer. Empty: this parser does not know the exact value of a number.
+  // Unless it returns `keyed`, drop what was appended.
   std::optional<KeyStatus> append_key(const Value& root, std::span<const JsonPointer> pointers,
                                       std::string& out) {
     members_.clear();
@@ -139,7 +139,7 @@ class JsonKeyWriter {
       members_.push_back({name, members_.size(), value});
     });
     const std::size_t end = members_.size();
-    // Any total order will do; lengths are compared sooner than bytes.
+    // Any total order works; lengths are compared first because that is faster.
     const auto before = [](const Member& a, const Member& b) {
       if (a.name.size() != b.name.size()) return a.name.size() < b.name.size();
       const int names = a.name.compare(b.name);
@@ -148,7 +148,7 @@ class JsonKeyWriter {
     std::sort(members_.begin() + static_cast<std::ptrdiff_t>(begin), members_.end(), before);
     out += '{';
     for (std::size_t i = begin; i < end; ++i) {
-      // A copy: the members of what is inside move the vector.
+      // A copy: nested members may reallocate the vector.
       const Member member = members_[i];
       if (i > begin && members_[i - 1].name == member.name) continue;
       append_string(member.name, out);

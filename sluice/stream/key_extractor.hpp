@@ -29,8 +29,8 @@ class KeyExtractor {
   virtual void set_header(const Record& /*header*/) {}
 };
 
-// A key that cannot be: the message begins with the key, so that whoever knows the flag it came by
-// can put that before it.
+// An impossible key. The message begins with the key, so that the caller can put the name of the
+// flag before it.
 class BadKey : public BadParameters {
  public:
   using BadParameters::BadParameters;

@@ -1,4 +1,4 @@
-// The bytes of a key that is no plain view of its record, and where they are kept.
+// The bytes of a key that is not a plain view of its record, and where they are kept.
 //
 // Digests are taken of these bytes and outlive the process in snapshots: changing a form means that
 // every state file forgets what it has seen. The tests pin them.
@@ -20,20 +20,20 @@
 namespace sluice {
 
 // A length in 7-bit groups, the lowest first, the high bit set on all but the last (LEB128): no
-// length is the beginning of another, so that what follows it cannot be misread.
+// length is a prefix of another, so that what follows it cannot be misread.
 inline void append_length(std::size_t length, std::string& out) {
   for (; length >= 0x80; length >>= 7) out += static_cast<char>(length | 0x80);
   out += static_cast<char>(length);
 }
 
-// Fields of one key are told apart by their lengths: `a` and `bc` is not `ab` and `c`.
+// The fields of a key are separated by their lengths: `a`, `bc` differs from `ab`, `c`.
 inline void append_part(std::string_view part, std::string& out) {
   append_length(part.size(), out);
   out += part;
 }
 
-// The same to a place with room for most_part_bytes bytes; returns where it ends. `part` stands
-// in a record, so that the padding behind that may be read: a short copy has then one length.
+// The same to a place with room for most_part_bytes bytes; returns where it ends. `part` must be in
+// a record, so that the padding after it may be read: then all short copies have the same length.
 inline constexpr std::size_t kShortPart = 32;
 constexpr std::size_t most_part_bytes(std::size_t size) noexcept {
   return size + 10 + kShortPart;
@@ -49,21 +49,21 @@ inline char* put_part(std::string_view part, char* to) noexcept {
   return to + part.size();
 }
 
-// The built keys of a batch, one behind the other in one block that is used again and again. The
-// block may move while it grows, so that keys become views only when the batch is done.
+// The built keys of a batch, one after another in one reused block. The block may move while it
+// grows, so keys become views only when the batch is done.
 class KeyBuffer {
  public:
   void clear() {
     used_ = 0;
     count_ = 0;
     building_.clear();
-    // What one long record took is given back.
+    // Releases the memory of a very long record.
     if (building_.capacity() > kKeptBytes) building_ = {};
     if (block_.size() > kKeptBytes) block_ = std::vector<char>(kShortPart);
   }
   // A key is built here, and then kept or dropped.
   std::string& bytes() noexcept { return building_; }
-  // What was built is the key of this record.
+  // Keeps what was built as the key of this record.
   void keep(std::size_t record) {
     char* const to = room(building_.size());
     std::memcpy(to, building_.data(), building_.size());
@@ -71,7 +71,7 @@ class KeyBuffer {
     building_.clear();
   }
   void drop() noexcept { building_.clear(); }
-  // Or where a key of at most so many bytes can be written; keep() then takes its end.
+  // Alternatively: where a key of at most that many bytes can be written; pass its end to keep().
   char* room(std::size_t most) {
     if (block_.size() - used_ < most) block_.resize(std::max(2 * block_.size(), used_ + most));
     return block_.data() + used_;

@@ -11,9 +11,9 @@
 
 namespace sluice {
 
-// Collects records for one sink, in order. A record that came without its terminator (the last of
-// an input) is written so, but gets one when another record follows, so that two never run
-// together. The sink may be missing: then records are counted by nobody and go nowhere.
+// Collects records for one sink, in order. A record without its terminator (the last of an input)
+// is written without it, but gets one when another record follows, so that two never run together.
+// The sink may be null: then records are discarded.
 class Outlet {
  public:
   // `terminator` is what ends a record of this format: '\n' or '\0'. `sink` must outlive the
@@ -27,8 +27,8 @@ class Outlet {
   // Several adjacent records at once; `open_end`: the last one has no terminator.
   void write_run(std::string_view run, bool open_end);
 
-  // Copies records[i] where keep(i), adjacent records of one buffer, without a branch per record:
-  // short ones are copied whether kept or not, and only the position depends on it. Records must be
+  // Copies records[i] if keep(i), without a branch per record; the records must be adjacent in one
+  // buffer. Short ones are always copied, and only the position depends on keep(i). Records must be
   // readable kPaddingBytes past their end.
   template <class Keep>
   void write_kept(std::span<const Record> records, Keep keep);
@@ -40,8 +40,8 @@ class Outlet {
     write_run({begin, last.data + last.whole}, last.body == last.whole);
   }
 
-  // From now on another of its two buffers is filled: the one that this thread filled before, and
-  // has near. What is in the first goes out.
+  // Switches to the other of its two buffers: the one that this thread filled before and has in its
+  // cache. The contents of the first are written.
   void use_buffer(unsigned which);
 
   // Hands everything collected to the sink.
@@ -71,7 +71,7 @@ template <class Keep>
 void Outlet::write_kept(std::span<const Record> records, Keep keep) {
   if (sink_ == nullptr || records.empty()) return;
   const Record& last = records.back();
-  // The rare cases: a terminator owed from before, or one missing now.
+  // The rare cases: a terminator missing from before, or now.
   if (open_end_ || last.body == last.whole) {
     for (std::size_t i = 0; i < records.size(); ++i)
       if (keep(i)) write(records[i]);
@@ -80,7 +80,7 @@ void Outlet::write_kept(std::span<const Record> records, Keep keep) {
   for (std::size_t i = 0; i < records.size();) {
     i = copy_short(records, i, keep);
     if (i == records.size()) return;
-    // A long one, with those behind it that are kept as well: they stand side by side.
+    // A long record, with the kept records right after it: they are adjacent.
     if (!keep(i)) {
       ++i;
       continue;
@@ -92,10 +92,10 @@ void Outlet::write_kept(std::span<const Record> records, Keep keep) {
   }
 }
 
-// Returns where it ended: at a record that is not short, or for want of room.
+// Returns where it stopped: at a record that is not short, or when the buffer was full.
 template <class Keep>
 std::size_t Outlet::copy_short(std::span<const Record> records, std::size_t i, const Keep& keep) {
-  // Not members: the bytes that are copied might be theirs, for all the compiler knows.
+  // Not members: the compiler would have to assume that the copied bytes overlap them.
   char* to = buffer_.get() + filled_;
   char* const last = buffer_.get() + kBufferBytes - kShortBytes;
   for (; i < records.size(); ++i) {

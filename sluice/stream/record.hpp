@@ -1,4 +1,4 @@
-// What flows: records in a read buffer, and the shape of their format.
+// Records in a read buffer, and the description of their format.
 //
 // A batch is a few hundred records cut from one buffer. Records and keys are views: nothing is
 // copied on the way from the reader to the writer. Virtual calls are paid once per batch.
@@ -10,12 +10,12 @@
 
 namespace sluice {
 
-// How many records travel together: enough to hide memory latency behind each other, few enough to
-// stay in the first-level cache with their keys, digests and verdicts.
+// Records per batch: enough to hide memory latency behind each other, few enough to stay in the
+// first-level cache with their keys, digests and verdicts.
 inline constexpr std::size_t kBatchRecords = 512;
 
-// How many bytes past the end of a read buffer may be read (never written) by whoever holds a
-// record: vector code and the JSON parser look ahead. The bytes there mean nothing.
+// How many bytes past the end of a read buffer may be read (never written): vector code and the
+// JSON parser look ahead. These bytes have no meaning.
 inline constexpr std::size_t kPaddingBytes = 64;
 
 struct Record {

@@ -1,8 +1,8 @@
-// Inference for records: where their costs and priors stand in them, and how the probability is
-// written with them.
+// Inference for records: the fields of their costs and priors, and how the probability is written
+// with them.
 //
-// A record without a cost of its own takes the fixed one; where there is none, the filter judges
-// it. One without a prior of its own takes the table's.
+// A record without its own cost uses the fixed cost; if there is none, the filter's verdict counts.
+// A record without its own prior uses the table's.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 namespace sluice {
 
 struct InferOptions {
-  // Without any cost the verdicts are the filter's own. Where only one error has one, the other
+  // Without any cost the verdicts are the filter's own. If only one error has a cost, the other
   // costs 1.
   std::optional<double> cost_lost = {}, cost_duplicate = {};
   // Fields, each written as one --key.
@@ -50,19 +50,19 @@ class NumberField {
 
 class RecordInference {
  public:
-  // `has_table`: a table of priors may speak for records without their own. Throws BadParameters.
+  // `has_table`: records without their own prior may have one in a table. Throws BadParameters.
   RecordInference(const Format& format, const InferOptions& options, bool has_table);
 
   void set_header(const Record& header, const std::string& source);
-  // Reads costs and priors of the records. With `strict` a keyed record that lacks one becomes one
-  // without a key. Returns how many are keyed.
+  // Reads costs and priors of the records. With `strict`, a keyed record that lacks one is treated
+  // as a record without a key. Returns how many are keyed.
   std::size_t extract(std::span<const Record> records, bool strict, std::span<KeyStatus> status);
-  // Only those of keyed records follow each other from the front.
+  // Compacts the values: those of keyed records come first, without gaps.
   void keep_keyed(std::span<const KeyStatus> status);
-  // The reverse for what came of them.
+  // The reverse, for the results.
   void spread(std::span<const KeyStatus> status);
 
-  // What is known of the first `count` keys, and room for what comes of them.
+  // What is known about the first `count` keys, and room for their results.
   Inference::Known known(std::size_t count) const;
   std::span<std::optional<double>> posteriors(std::size_t count) noexcept {
     return std::span(posteriors_).first(count);
@@ -71,8 +71,8 @@ class RecordInference {
   // Whether records have costs or priors of their own.
   bool reads_fields() const noexcept { return lost_ || duplicate_ || prior_; }
   bool writes_posterior() const noexcept { return options_.posterior; }
-  // The record, or header, as it is to be written: lives until the next call. `malformed`: as it
-  // is.
+  // The text to write for a record or header; valid until the next call. A `malformed` record is
+  // written unchanged.
   Record with_posterior(const Record& record, const std::optional<double>& posterior,
                         KeyStatus status);
   Record with_name(const Record& header);

@@ -75,7 +75,7 @@ rc::Gen<std::string> any_text() {
       rc::gen::element('a', 'b', 'a', ' ', ' ', '.', '1', '"', '\n', '\n', '\r', '\0', '{', '}'));
 }
 
-// Whatever comes: without its last field each record is as it came, and the verdicts are the
+// For any input: without its last field each record is unchanged, and the verdicts are the
 // filter's.
 TEST(RecordInference, APosteriorIsALastFieldOfAnyLine) {
   for (const Format::Kind kind : {Format::Kind::lines, Format::Kind::nul}) {

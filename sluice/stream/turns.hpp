@@ -1,9 +1,9 @@
-// Who may do what when several threads carry chunks through one pipeline.
+// Turns of several threads that carry chunks through one pipeline.
 //
-// A thread takes a chunk all the way. Three stretches of that way are narrow and are passed one at
-// a time, in the order of the input: reading, judging, and writing. What lies between the first two
-// is wide. So chunks stay on the core that read them, and no thread waits but for a turn. Nothing
-// here is asked more often than a few times a chunk.
+// A thread carries a chunk all the way. Three steps are done by one thread at a time, in the order
+// of the input: reading, judging and writing. Between reading and judging, threads work in
+// parallel. So chunks stay on the core that read them, and a thread waits only for its turn. Calls
+// here are made a few times per chunk.
 #pragma once
 
 #include <condition_variable>
@@ -18,15 +18,14 @@ class Turns {
  public:
   using Ticket = std::uint64_t;
 
-  // Waits for the turn to read; nothing when there is nothing more to do. A helper also waits until
-  // it is called.
+  // Waits for the turn to read; empty if there is nothing more to do. A helper also waits until it
+  // is called.
   std::optional<Ticket> begin_reading(bool helper);
   // The next thread may read.
   void end_reading();
-  // The turn to read was of no use to a helper: it goes back unused, and the helper waits for a
-  // call.
+  // A helper returns its turn to read unused, and waits for a call.
   void decline_reading();
-  // All that is read has been: whoever asks for a turn to read is told to go.
+  // The input has ended: threads that ask for a turn to read are told to stop.
   void finish();
 
   // Helpers are called, or told to wait.
@@ -40,12 +39,12 @@ class Turns {
   [[nodiscard]] bool begin_writing(Ticket ticket);
   void end_writing();
 
-  // The first failure ends the run: nobody gets a turn any more.
+  // The first failure ends the run: no more turns are given.
   void fail(std::exception_ptr failure) noexcept;
   // Throws the failure, if there was one.
   void rethrow() const;
 
-  // Nothing more shall be read; what is read is judged.
+  // Stop reading; what has been read is still judged.
   void stop();
   bool stopped() const;
 

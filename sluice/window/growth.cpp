@@ -102,7 +102,7 @@ void Growth::clear() noexcept {
   growths_ = forgotten_ = forget_misses_ = 0;
 }
 
-// Makes what the next key is to be written to. Throws NoMemory, and is then as it was.
+// Makes the stage for the next key. Throws NoMemory; nothing has changed then.
 void Growth::settle() {
   if (afresh_) {
     const std::uint32_t generations = *afresh_;
@@ -244,7 +244,7 @@ std::size_t Growth::admit_part(std::span<const Digest> digests, std::span<Verdic
     return verdicts[0] == Verdict::duplicate ? 1 : filter.admit(digests, verdicts, budget, anchor);
   std::array<Verdict, kTogether> answers;
   if (anchor == Anchor::refreshed) {
-    // Every arrival is written anew in the newest.
+    // Every arrival is written again in the newest stage.
     const std::size_t judged =
         filter.admit(digests, std::span(answers).first(digests.size()), budget, anchor);
     for (std::size_t i = 0; i < judged; ++i)
@@ -303,7 +303,7 @@ std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, An
       }
       if (!newest().promises().fixed_memory) return std::nullopt;  // it was refused memory
     }
-    // One that is full may know the key all the same, and will be an older one from here on.
+    // A full stage may still know the key; it becomes an older stage from here on.
     if (older == Verdict::distinct)
       ask(std::span(stages_).last(1), std::span(&digest, 1), std::span(&older, 1));
     if (older == Verdict::duplicate && anchor == Anchor::delivered) return older;

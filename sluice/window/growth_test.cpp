@@ -71,7 +71,7 @@ TEST(Growth, TellsHowManyWereJudgedWhenMemoryEnds) {
 }
 
 // A record that comes after its generation, when the newest stage has no room: that stage is asked
-// too, and a key that it knows makes no other stage, unless it has to be written anew.
+// too, and a key that it knows makes no other stage, unless it has to be written again.
 TEST(Growth, AFullStageIsAskedForARecordOutOfOrder) {
   const std::vector<Digest> digests = testing_support::random_digests(3, 2000);
   for (const char* filter : {"cohort", "exact-window", "timing", "timer", "apbf", "apbbf"})

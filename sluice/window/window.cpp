@@ -24,8 +24,9 @@ std::uint64_t memory_of_growth(std::uint64_t memory) {
   return memory > beside ? memory - beside : 1;
 }
 
-// Of a window by time. What is grown from few keys has several stages on the way to many. `cohort` can
-// afford them, and its widest slots leave some of this error to each; others lose too much by it.
+// Of a window by time. A window that grows from few keys to many has several stages on the way.
+// `cohort` can afford them, since its widest slots need only a part of this error for each stage;
+// other filters lose too much.
 std::uint64_t first_keys(const Window::Params& params) {
   constexpr double kLeastShared = 1e-10;
   if (params.keys) return *params.keys;
@@ -137,7 +138,7 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
   cut.listed = params.listed && table.bytes <= kMostListedPlan;
   Wish first = first_wish(params);
   if (forecast_filter(params.filter, first).generations != table.generations)
-    first.generations = table.generations;  // it was cut anew, into whole generations
+    first.generations = table.generations;  // it was cut again, into whole generations
   return std::make_shared<const Blueprint>(
       Blueprint{.params = cut,
                 .make = std::make_shared<const Growth::Make>(maker_of(cut, first.generations)),
@@ -148,7 +149,8 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
                 .table = table});
 }
 
-// Whoever makes a window for each of a million users makes them all alike: the last few are kept.
+// A host with one window per user makes them all with the same parameters: the last few blueprints
+// are kept.
 std::shared_ptr<const Window::Blueprint> Window::find_blueprint(const Params& params) {
   struct Known {
     Params asked;

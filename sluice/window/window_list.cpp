@@ -57,7 +57,7 @@ std::size_t Window::most_listed() const noexcept {
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(most, 16, kMostListed));
 }
 
-// Room for a key more. False: it is time for the table.
+// Makes room for one more key. False: it is time for the table.
 bool Window::make_room() {
   if (!list_.full() && list_.size() < most_listed()) return true;
   list_.erase_before(oldest(clock_.now()));

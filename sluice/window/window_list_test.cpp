@@ -232,7 +232,7 @@ TEST(WindowList, BytesDependOnTheRecordsAlone) {
 }
 
 // The first table is as large as the keys of a list need, and what follows grows with the keys: at no
-// time does a window that nobody sized take more than its keys would in a list, a quarter of it free.
+// time does a window of unknown size take more than its keys would in a list with a quarter free.
 TEST(WindowList, GrowsFromSmallTables) {
   HostMemory memory(malloc_calls());
   Window window = Window::make(listed({WindowSpec::Kind::time, 600 * kSecond}), memory);

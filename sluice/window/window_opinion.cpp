@@ -25,9 +25,9 @@ std::size_t Window::pace(std::span<const Digest> digests, std::span<Verdict> ver
   return digests.size();
 }
 
-// With `refreshed` the filter writes what it is asked: so it is only asked first. Whoever gives an
-// opinion learns from the record, which cannot be undone: where the key cannot be written anew it
-// stays as old as it was. False: a new key could not be written.
+// With `refreshed` the filter writes every key that it observes, so it is only asked first. The
+// second opinion learns from the record, which cannot be undone: if the key cannot be written again
+// it keeps its age. False: a new key could not be written.
 bool Window::admit_one(const Digest& digest, Verdict& verdict, std::uint64_t& budget,
                        std::size_t record, const SecondOpinion& opinion) {
   const bool refreshed = params().anchor == Anchor::refreshed;

@@ -162,7 +162,8 @@ TEST(SecondOpinionOnce, SeesTheKeyAsItIsRemembered) {
       seen.emplace_back(i, *cohort->age_of(digests[i]));
       return Verdict::duplicate;
     });
-    // Two keys a generation: the first is two old, and anew only where repeats begin it anew.
+    // Two keys per generation: the first is two generations old, and new only if repeats restart
+    // it.
     const bool refreshed = anchor == Anchor::refreshed;
     EXPECT_EQ(seen,
               (std::vector<std::pair<std::size_t, unsigned>>{{5, 2}, {6, refreshed ? 1u : 2u}}));

@@ -1,5 +1,5 @@
-// What apbf and apbbf promise as windows, whatever the stream does: no key is lost inside the
-// window, and nothing depends on batches, instruction sets or when a segment is emptied.
+// What apbf and apbbf promise as windows, for every stream: no key is lost inside the window, and
+// nothing depends on batches, instruction sets or when a segment is emptied.
 #include <gtest/gtest.h>
 
 #include <algorithm>

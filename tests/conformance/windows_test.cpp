@@ -57,7 +57,8 @@ struct Step {
 class Life {
  public:
   Life(std::uint64_t seed, unsigned generations) : random_(seed), generations_(generations) {
-    // A window of about 1200 keys whatever the generations; the longest windows get shorter ones.
+    // A window of about 1200 keys for any number of generations; the longest windows get shorter
+    // ones.
     batch_ = std::max<std::uint64_t>(1, 1200 / (generations + 1));
   }
 

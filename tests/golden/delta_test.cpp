@@ -1,5 +1,5 @@
-// Golden deltas: what older builds wrote must lead to the same snapshot for ever. What a build
-// writes today may be shorter, and zstd may write other bytes, so only the way back is pinned.
+// Golden deltas: what older builds wrote must always give the same snapshot. What a build writes
+// today may be shorter, and zstd may write other bytes, so only the way back is pinned.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -134,7 +134,7 @@ TEST_P(GoldenTest, TheFileGivesTheExpectedVerdicts) {
   EXPECT_LE(false_positives, 1) << "planned for 1 in 100 at most";
 }
 
-// A kind without a golden file is a kind whose bytes nobody watches.
+// The bytes of a kind without a golden file are not tested.
 TEST(Golden, EveryKindOfTheCatalogueHasAFile) {
   for (const FilterInfo& info : catalogue()) {
     std::set<FilterKind> kinds;

@@ -160,7 +160,7 @@ unwritten() {
   # Arguments that changed places would cost a state.
   cp t before
   refused 2 delta s -o t
-  says "'t'" "no delta"
+  says "'t'" "not a delta"
   cmp t before
   sluice delta s t -o d
   sluice apply s d -o u

@@ -1,4 +1,4 @@
-// Whatever call a crash or a failing disk strikes while a state is saved, a whole state is left.
+// At whichever call a crash or a failing disk interrupts a save, a complete state is left.
 //
 // The test saves Z and then A, a program under the syscall shim saves B, and call n of it is the
 // one that is struck; n runs over all calls. What the kernel had not yet written out cannot be lost
@@ -162,7 +162,7 @@ TEST_F(StateCrash, KilledBeforeAnyCallAWholeStateIsLeft) {
         << now << " with " << before;
     saw_old |= now == "A";
     saw_new |= now == "B";
-    // The next run finds it usable, whatever was left behind, and cleans up.
+    // The next run can use it, and removes the leftovers.
     {
       StateFile next(file);
       EXPECT_TRUE(next.exists());

@@ -85,7 +85,7 @@ Outcome experiment(int filters, bool alone) {
   return outcome;
 }
 
-// Printed from 100 rounds of so many keys each: has a standard error of its own.
+// Printed from 100 rounds of this many keys each: has a standard error of its own.
 void expect_as_printed(const std::vector<double>& samples, double printed, double keys,
                        const char* what) {
   const Measured measured = mean_of(samples);

@@ -2,7 +2,7 @@
 // model/reservoir.hpp.
 //
 // Each case runs kTables filters of their own seeds; the standard error is taken between them. A
-// filter first sees so many new keys that its fill has settled. All seeds are fixed.
+// filter first sees enough new keys for its fill to settle. All seeds are fixed.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Priors learnt from streams that change: whatever they do, verdicts of least cost must not cost
-// more than 5 % above the filter's own. Seeds are fixed; costs are uniform in [1, 10), or alike.
+// Priors learnt from streams that change: in every case, verdicts of least cost must not cost more
+// than 5 % above the filter's own. Seeds are fixed; costs are uniform in [1, 10), or alike.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -121,7 +121,7 @@ Total run(const Schedule& schedule, const Filter& filter, Anchor anchor, bool le
   if (std::string(filter.name) == "cohort")
     return run(schedule, Cohort::make(Cohort::Params::from({.keys = kWindow, .fpr = 0.02}, {})),
                anchor, learn, filter.costs, windows);
-  // Room for the false duplicates that are written anew.
+  // Room for the false duplicates that are written again.
   const Settings settings = Settings::parse(filter.name);
   return run(schedule, Timing::make(Timing::Params::from({.keys = kWindow * 3 / 2}, settings)),
              anchor, learn, filter.costs, windows);

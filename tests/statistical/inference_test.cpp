@@ -166,7 +166,8 @@ constexpr WindowSpec kTime{WindowSpec::Kind::time, 4 * kSecond};
 const std::vector<double> kBursts = {1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000,
                                      8000, 8000, 8000, 8000, 8000, 8000, 8000, 1000};
 
-// In a burst the rate of late is not that of before, and ages are taken to be as likely as ever.
+// In a burst the recent rate differs from the earlier one, and ages are assumed to be as likely as
+// before.
 INSTANTIATE_TEST_SUITE_P(
     , InferenceError,
     testing::Values(
@@ -190,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
              0.05,
              {1000},
              4000},
-        // Most keys come again within the window, and are stamped anew.
+        // Most keys come again within the window, and are stamped again.
         Case{"time_cohort_repeats",
              kTime,
              Anchor::refreshed,

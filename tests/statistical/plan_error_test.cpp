@@ -2,7 +2,7 @@
 // errors and its memory are compared with the promise: errors at most 1.1 times what was planned
 // and four standard errors, memory at most what was planned.
 //
-// The seed is drawn anew for each run and printed; SLUICE_PLAN_SEED=N repeats a run.
+// Each run draws a new seed and prints it; SLUICE_PLAN_SEED=N repeats a run.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -51,7 +51,7 @@ struct Outcome {
   bool over_target = false;
 };
 
-// Every key comes once: whatever is held back is lost.
+// Every key comes once: a key that is held back is lost.
 Outcome run(Window& window, Arrivals arrivals, std::uint64_t seed, std::size_t records) {
   SplitMix64 random(seed);
   std::vector<Digest> digests(kBatch);

@@ -48,7 +48,7 @@ struct Errors {
 struct Stream {
   double records;
   double share;
-  int repeats = 1;  // so many streams of it, each with a filter of its own
+  int repeats = 1;  // number of streams, each with its own filter
 };
 
 template <class F>

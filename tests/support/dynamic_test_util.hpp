@@ -48,7 +48,7 @@ inline std::vector<std::uint64_t> keys_of(const Dynamic& filter) {
   return keys;
 }
 
-// Writes so many keys, and returns those.
+// Writes that many keys, and returns them.
 inline std::vector<Digest> write(Dynamic& filter, std::uint64_t seed, std::size_t keys) {
   SplitMix64 random(seed);
   std::vector<Digest> written;

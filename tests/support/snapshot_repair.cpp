@@ -17,7 +17,7 @@ void store(std::byte* at, std::uint64_t value) {
   for (std::size_t i = 0; i < 8; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-// Makes the header say that the payload has so many bytes, where the number takes as many as the
+// Makes the header say that the payload has that many bytes, where the number takes as many as the
 // one that is there. Throws CorruptSnapshot when the header is none.
 void repair_payload_bytes(std::span<std::byte> header, std::uint64_t payload) {
   BytesDecoder from(header);

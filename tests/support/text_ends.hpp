@@ -42,7 +42,7 @@ class TextSource final : public ByteSource {
 
   std::function<void(std::size_t reads_before)> before_read;
   std::function<void(std::string_view given)> in_wait;
-  std::size_t waits_every = 0;  // so many reads, where no size is 0
+  std::size_t waits_every = 0;  // a wait after this many reads; 0: none
 
  private:
   std::size_t next_size() const { return sizes_[reads_ % sizes_.size()]; }

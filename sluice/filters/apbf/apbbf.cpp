@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 constexpr unsigned kMostMatching = 16;
 constexpr unsigned kMostGenerations = 128;
-// Without a given k or l: beyond these a query asks more blocks than the layout is for.
+// Limits if k or l is not given: beyond these a query reads too many blocks.
 constexpr unsigned kMostStandardMatching = 8;
 constexpr unsigned kMostStandardGenerations = 24;
 
@@ -60,7 +60,7 @@ double error_of(Layout layout, unsigned k, unsigned l, const BlockShape& shape) 
   return layout == Layout::segment ? model::apbbf_fpr(k, l, shape) : model::column_fpr(k, l, shape);
 }
 
-// Calls visit(k, least l, most l, shape) for all that fits what was asked for but the error.
+// Calls visit(k, least l, most l, shape) for all shapes that fit the request, apart from the error.
 template <class Visit>
 void for_each_shape(const Asked& asked, Visit visit) {
   const auto asked_k = [&](unsigned k) { return !asked.k || *asked.k == k; };
@@ -82,9 +82,9 @@ void for_each_shape(const Asked& asked, Visit visit) {
   }
 }
 
-// The fewest bits with which the error is held. More generations take fewer bits and err more.
+// The fewest bits that keep the error. More generations take fewer bits and have a higher error.
 Candidate candidate_for(const Asked& asked) {
-  // What is given in full is not for us to judge.
+  // If everything is given, nothing is chosen.
   const bool given = asked.k && asked.l;
   const bool one = given && (asked.layout == Layout::line || asked.bits);
   std::optional<Candidate> best, largest;
@@ -195,19 +195,19 @@ Settings ApbbfParams::settings() const {
 
 namespace {
 
-// How far the error of one filter is from the mean, as a share of it: k segments have to match, and
-// where one number chooses the blocks of all of them, what is crowded in one is so in the others.
+// Relative standard deviation of the error between filters: k segments must match, and if one
+// number chooses all their blocks, a block that is crowded in one segment is crowded in the others.
 double match_spread(const ApbbfParams& params) {
   const double lane = params.shape().lane();
   const double mean = model::block_capacity(params.shape());
-  // One lane of a block, as a filter of a bit a key; lanes of a block share its keys.
+  // One lane of a block, as a filter with one bit per key; lanes of a block share its keys.
   const double one = model::bloom_spread(lane, 1, mean) / 0.5 / std::sqrt(params.blocks);
   const double uneven = std::sqrt(mean / static_cast<double>(params.blocks)) / lane;
   const double segment = std::sqrt(params.bits) * one + params.bits * uneven;
   return segment * (params.layout == Layout::segment ? std::sqrt(params.k) : params.k);
 }
 
-// Of a new key. A column's blocks stand side by side: of small ones, several share a line.
+// For a new key. A column's blocks are adjacent: several small ones share a line.
 double lines_per_key(const ApbbfParams& params) {
   if (params.layout == Layout::line) return 1;
   const unsigned segments = params.k + params.l;
@@ -288,7 +288,7 @@ double ApbbfParams::predicted_fpr(std::span<const double> generations) const {
     }
     fpr = model::run_of_matches(matches, k);
   } else {
-    // Asked often and shown to two digits: a tenth of the planner's samples.
+    // Called often and shown to two digits: a tenth of the planner's samples is enough.
     fpr = model::column_fpr(keys, k, shape(), 6144);
   }
   return std::clamp(fpr, 0.0, 1.0);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 constexpr unsigned kMostMatching = 64;
-// Without a given l: more generations save next to nothing and are more to ask.
+// If l is not given: more generations save almost nothing and cost more reads.
 constexpr unsigned kMostStandardGenerations = 64;
 
 constexpr ParameterInfo kKnown[] = {
@@ -31,8 +31,8 @@ unsigned most_generations(unsigned k, unsigned parts) {
   return std::min(kMostStandardGenerations, kernels::kMostParts / parts - k);
 }
 
-// The greatest l in [least, most] with which k segments hold the error, if there is any: the error
-// rises with l.
+// The greatest l in [least, most] for which k segments keep the error, if any: the error rises with
+// l.
 std::optional<unsigned> most_generations_at(unsigned k, unsigned least, unsigned most,
                                             unsigned parts, double fpr) {
   const std::vector<double> errors = model::apbf_fprs(k, most, parts);

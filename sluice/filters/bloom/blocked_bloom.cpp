@@ -96,8 +96,8 @@ void BlockedBloom::merge(const BlockedBloom& other) {
                                         static_cast<double>(ones)));
 }
 
-// As in bloom.cpp: beyond the plan the table tells more than the number of keys. A key finds all
-// its bits in a block with the product of its lanes' shares of ones.
+// As in bloom.cpp: beyond the plan the table tells more than the number of keys. The chance that a
+// key finds all its bits in a block is the product of its lanes' shares of ones.
 double BlockedBloom::sampled_fpr() const {
   constexpr std::uint64_t kSample = 1 << 12;
   const std::uint64_t step = std::max<std::uint64_t>(1, params_.blocks / kSample);

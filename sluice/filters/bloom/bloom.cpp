@@ -98,8 +98,8 @@ std::size_t Bloom::observe(std::span<const Digest> digests, std::span<Verdict> v
   with_words(table_, [&](auto words) {
     for (std::size_t i = 0; i < digests.size(); ++i) {
       if (ahead && i + kKeysAhead < digests.size()) {
-        // In place, and in no function of its own: GCC takes one that only prefetches for one
-        // without effect, and drops the call.
+        // Written in place, not as a function: GCC assumes that a function that only prefetches has
+        // no effect, and drops the call.
         for (unsigned probe = 0; probe < params_.probes; ++probe)
           __builtin_prefetch(words.address(position(digests[i + kKeysAhead], probe) / 64), 1);
       }

@@ -34,12 +34,12 @@ constexpr ParameterInfo kBloomParameters[] = {
     {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
-// A capacity that a table of a given size turned out to have; even a hopeless one holds a key.
+// The capacity that follows from a given table size; at least one key.
 std::uint64_t capacity_of(double keys) {
   return static_cast<std::uint64_t>(std::clamp(keys, 1.0, static_cast<double>(kMostBloomKeys)));
 }
 
-// A size that the model asks for, before it becomes a whole number that could wrap.
+// A size from the model, checked before it becomes an integer that could wrap.
 std::uint64_t whole_size(double size, double most) {
   if (!(size <= most))
     throw BadParameters(
@@ -187,7 +187,7 @@ BloomSize bloom_size(std::string_view filter, const BloomWish& wish, std::uint64
   }
   const double steps = model::bloom_bits(size.probes, static_cast<double>(keys), wish.fpr) /
                        static_cast<double>(step);
-  // Before it becomes a whole number that could wrap.
+  // Checked before it becomes an integer that could wrap.
   if (!(steps <= static_cast<double>(most / step)))
     throw BadParameters(
         fmt::format("filter '{}' would need more than 64 TiB for that many keys at that error: "

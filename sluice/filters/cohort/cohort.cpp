@@ -27,8 +27,8 @@ Cohort Cohort::make(const Params& params, MemoryResource& memory) {
   return Cohort(params, memory);
 }
 
-// All zero is number 0, and the first youngest one is the first for which that is dead: a new table
-// needs no writing. The generations before have numbers too, for keys that come late.
+// A zeroed slot has number 0, and the first number in use is the first for which 0 is dead, so a
+// new table needs no initialization. Earlier generations have numbers too, for keys that come late.
 Cohort::Cohort(const Params& params, MemoryResource& memory)
     : params_(params),
       strays_(memory),
@@ -76,7 +76,8 @@ std::uint64_t Cohort::keys_aged(unsigned age) const noexcept {
   return (its ? written_[*its] : 0) + static_cast<std::uint64_t>(strays);
 }
 
-// What is then too old has left. The present generation takes a number when it has a key.
+// Generations that are then too old have left. The present generation takes a number when it has a
+// key.
 void Cohort::rotate() noexcept {
   ++tick_;
   while (live_numbers_ > 0 && age(born_[number(live_numbers_ - 1)]) > params_.generations) {
@@ -125,7 +126,8 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
   while (judged < most) {
     const std::uint64_t allowed = refresh ? room() : std::min(room(), budget);
     if (allowed == 0) break;
-    // One at a time where buckets must be swept for a key: those of a key that is not judged are not.
+    // One key at a time if buckets must be swept: the buckets of a key that is not judged must not
+    // be.
     const std::size_t together = behind_ ? 1 : most - judged;
     if (behind_) clean(kernels::place_of(table(), digests[judged]));
     kernels::CohortBatch batch = ask(digests.subspan(judged, together), verdicts.subspan(judged));
@@ -143,7 +145,7 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
     budget -= refresh ? done : batch.written;
     if (judged == most) break;
     if (done == together || budget == 0 || room() == 0) continue;
-    // There is no room but in the stash, or a stray is refreshed: the rare ways.
+    // The rare paths: there is only room in the stash, or a stray is refreshed.
     const std::optional<Verdict> verdict = admit_aged(digests[judged], 0, anchor);
     if (!verdict) break;
     verdicts[judged] = *verdict;
@@ -151,7 +153,7 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
     ++judged;
   }
   if (refresh) {
-    // Summed up apart: one sum in memory would make each step wait for the one before.
+    // Separate sums: with one sum in memory each step would wait for the previous one.
     std::uint64_t refreshed = 0;
     for (unsigned number = 0; number < kMostNumbers; ++number) {
       written_[number] -= refreshed_from[number];
@@ -260,7 +262,8 @@ bool Cohort::make_room(const CohortPlace& where, unsigned number) noexcept {
         for (unsigned slot = 0; slot < slots; ++slot) {
           const CohortSlot held = kernels::cohort_get(table, bucket, slot);
           others[slot] = kernels::second_bucket(table, bucket, held.fingerprint);
-          // About every third has a free slot; the others that are asked for are soon asked again.
+          // About every third bucket has a free slot; the others that are prefetched are needed
+          // soon.
           if (slot < kSearchAhead) __builtin_prefetch(kernels::line_of(table, others[slot]));
         }
         for (unsigned slot = 0; slot < slots; ++slot)
@@ -321,7 +324,7 @@ bool Cohort::forget(const Digest& digest) noexcept {
 Verdict Cohort::observe(const Digest& digest) {
   Verdict verdict;
   if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 1) return verdict;
-  // Without a pacer there is nobody to make room: full is an error, and says so.
+  // Without a Window nothing makes room, so a full filter is an error.
   throw BadParameters(
       fmt::format("filter 'cohort' is full with {} keys: plan it for more", live_keys_));
 }

@@ -64,7 +64,7 @@ Cohort Cohort::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   return filter;
 }
 
-// What every cohort filter keeps to, whatever its table holds.
+// Conditions that hold for every cohort filter, independent of its table.
 void Cohort::decode_state(Decoder& from) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter 'cohort' is in such a state");
@@ -113,7 +113,7 @@ void Cohort::decode_state(Decoder& from) {
 }
 
 // Counts that do not match the table would run below zero as its keys age, and a dead slot that the
-// sweep does not reach in time would come back to life when its number comes round.
+// sweep does not reach in time would come back to life when its number is reused.
 bool Cohort::is_sound() const {
   // Each strip was swept when the sweep last passed, or later for a key of its own.
   const std::uint64_t count = strips(params_);
@@ -131,11 +131,11 @@ bool Cohort::is_sound() const {
 
 bool Cohort::slots_are_sound() const {
   std::array<std::uint64_t, kMostNumbers> live{};
-  // Slots by their generation, of strips that were swept equally long ago. Four counts side by side:
-  // an addition need not wait for the last one, which is often to the same count.
+  // Counts slots by generation, for strips that were swept equally long ago. Four separate counts:
+  // an addition need not wait for the previous one, which is often to the same count.
   std::array<std::array<std::uint64_t, kMostNumbers>, 4> counts{};
   const auto take = [&](std::uint32_t since) {
-    // The youngest number that such a strip may hold has so many younger ones.
+    // How many numbers are younger than the youngest one that such a strip may hold.
     const unsigned least = since > clean_numbers() ? since - clean_numbers() : 0;
     for (unsigned held = 0; held < kMostNumbers; ++held) {
       std::uint64_t count = 0;

@@ -1,13 +1,14 @@
-// The sweep of a cohort filter: how numbers of few bits come round without waking the dead.
+// The sweep of a cohort filter: how numbers of few bits are reused without bringing dead slots back
+// to life.
 //
-// Strips of buckets are swept one after the other, round and round. A sweep stamps the free slots of
-// a strip with the number that has just left the window. From then on the strip can be read for
+// Strips of buckets are swept one after another, in a circle. A sweep stamps the free slots of a
+// strip with the number that has just left the window. From then on the strip can be read for
 // clean_numbers() more numbers: its slots have no two numbers that look alike. Each key that is
 // written sweeps a strip until the generation has done its share, so that a generation with many
 // keys keeps the whole table readable.
 //
-// Generations with few keys take numbers faster than that. The sweep is then behind, and no call has
-// to make up for it. A strip is swept before a key is written to it, so one that was not swept in
+// Generations with few keys take numbers faster than that. The sweep then falls behind, and no call
+// has to catch up. A strip is swept before a key is written to it, so one that was not swept in
 // time was not written to either: its slots carry numbers of that time, and are read as of then.
 #include <algorithm>
 #include <cassert>
@@ -22,8 +23,8 @@ constexpr std::uint64_t kOfLine = kCacheLineBytes / sizeof(std::uint32_t);
 
 }  // namespace
 
-// What a sweep leaves is at most generations + 1 numbers old. So many later ones still differ from
-// all of these; more than a few are not needed.
+// What a sweep leaves is at most generations + 1 numbers old. That many later numbers still differ
+// from all of these; more than a few are not needed.
 unsigned Cohort::clean_numbers() const noexcept {
   return std::min(kMostClean, (1u << params_.generation_bits) - params_.generations - 2);
 }
@@ -40,7 +41,8 @@ void Cohort::take_number() noexcept {
   ++live_numbers_;
   used_ = false;
   swept_at(0) = swept_;
-  // Decided once for all keys of the number, so that it does not depend on how calls are cut.
+  // Decided once for all keys of the number, so that it does not depend on how calls are cut into
+  // batches.
   behind_ = swept_ - swept_at(clean_numbers()) < strips(params_);
 }
 
@@ -77,7 +79,8 @@ void Cohort::sweep_strip(std::uint64_t strip) noexcept {
     then.live -= ago;
     kernels::cohort_sweep(then, first, count);
   } else {
-    // All are dead, whatever their numbers: all but one get another, and then that one too.
+    // All slots are dead, with any numbers: all but those with one number get another, and then
+    // these too.
     const unsigned left = number(live_numbers_);
     then.live = 0;
     for (const unsigned spared : {left + 3, left + 1}) {

@@ -21,7 +21,7 @@ double piece_fpr(const DynamicShape& shape, std::uint64_t keys) {
   return model::bloom_fpr(static_cast<double>(shape.bits), shape.probes, static_cast<double>(keys));
 }
 
-// 1 − Π(1 − fᵢ), of filters with so many keys each.
+// 1 − Π(1 − fᵢ), for filters with these numbers of keys.
 template <class Keys>
 double series_fpr(std::span<const DynamicPiece> pieces, Keys keys_of) {
   double log_right = 0, fpr = 0;
@@ -56,7 +56,8 @@ Dynamic::Dynamic(const Params& params, MemoryResource& memory)
       asking_(params.ask == Ask::always) {}
 
 // Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in a matrix,
-// the lines of so many probes; else all of the filter that is written, and the first of each other.
+// the lines of that many probes; otherwise all lines of the filter that is written, and the first
+// line of each other filter.
 template <class Judge>
 void Dynamic::ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const {
   if (table_bytes() < kernels::kPrefetchFromBytes) {
@@ -175,8 +176,8 @@ void Dynamic::push_piece(DynamicPiece piece) {
   pieces_taken_ += pieces_.back().table.taken();
 }
 
-// Written without asking, a share f₂ of all keys is written in vain, being claimed by one of the
-// s − 1 other filters; when that fills a filter, asking has become worth its time (§3.5.1).
+// Without asking, a share f₂ of all keys is written for nothing, because one of the s − 1 other
+// filters already claims them; when that fills a whole filter, asking pays (§3.5.1).
 void Dynamic::series_changed() {
   const std::span all(pieces_);
   const double in_vain = series_fpr(all.first(all.size() - 1), capacity_of);

@@ -1,4 +1,4 @@
-// What a dynamic filter is made of: reading, checking and showing its parameters.
+// The parameters of a dynamic filter: reading, checking and showing them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ constexpr double kMostTighten = 0.99;
 // errors together are still nothing.
 constexpr double kStrictest = 1e-30;
 
-// One filter of so many keys takes 3.4 MiB at 10⁻⁶: small beside a process, and a stream of a
-// hundred million keys makes a hundred of them.
+// A filter for this many keys takes 3.4 MiB at 10⁻⁶: small compared with a process, and a stream of
+// a hundred million keys makes a hundred of them.
 constexpr std::uint64_t kStandardKeys = 1'000'000;
 
 constexpr std::string_view kYesNo[] = {"no", "yes"};
@@ -112,7 +112,8 @@ Settings Dynamic::Params::settings() const {
 
 Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
   if (const std::string wrong = what_is_wrong(); !wrong.empty()) throw BadParameters(wrong);
-  // All alike: so many that the last need not be full. Tightening: one after another.
+  // Equal filters: the number is known, the last may not be full. With `tighten`: one after
+  // another.
   double held = 0, log_right = 0, lines = 0;
   std::uint64_t filters = 0, bytes = 0;
   while (held < static_cast<double>(keys) && filters < kMostForecast) {
@@ -166,7 +167,7 @@ std::string Dynamic::Params::what_is_wrong() const {
     return "filter 'dynamic' takes a target error above 0 and below 1";
   if (tighten != 0 && !(tighten >= kLeastTighten && tighten <= kMostTighten))
     return "filter 'dynamic' takes tighten of 0.1 to 0.99";
-  // Else a small file could tell the next filter to be a large one.
+  // Otherwise a small file could make the next filter a large one.
   if (tighten != 0 && model::bloom_fpr(static_cast<double>(bits), probes,
                                        static_cast<double>(capacity)) > target_fpr)
     return "filter 'dynamic' with tighten= takes a first filter large enough for its keys and fpr";

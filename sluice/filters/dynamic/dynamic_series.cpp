@@ -22,7 +22,8 @@ bool Dynamic::forget(const Digest& digest) noexcept {
     ++claimants;
   }
   if (claimants != 1) {
-    // Of several claimants all but one err, and lowering the wrong one's counters would lose keys.
+    // If several filters claim a key, all but one are wrong, and lowering the counters of a wrong
+    // one would lose keys.
     ++(claimants == 0 ? forget_misses_ : kept_);
     return false;
   }
@@ -33,7 +34,7 @@ bool Dynamic::forget(const Digest& digest) noexcept {
   piece.keys -= piece.keys > 0;
   ++forgotten_;
   active_ = 0;
-  // There was no pair that fits together before, so any there is now is with this one.
+  // No two filters could be merged before, so a pair that can be merged now includes this one.
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (i == found || pieces_[i].keys + piece.keys > piece.shape.capacity) continue;
     combine(std::min(i, found), std::max(i, found));
@@ -246,8 +247,8 @@ DynamicPieces::DynamicPieces(Decoder& header, Decoder& payload, MemoryResource& 
 
 namespace {
 
-// With `tighten` the shape of later ones depends on how this machine rounds, so they are only like
-// it. Many small ones would make the next a very large one.
+// With `tighten` the shape of later filters depends on rounding, so they need only be similar. Many
+// small ones would make the next a very large one.
 bool is_planned(const DynamicShape& shape, const Dynamic::Params& params, std::size_t index) {
   if (params.tighten == 0 || index == 0) return shape == params.shape(0);
   const auto is_like = [](std::uint64_t one, std::uint64_t other) {

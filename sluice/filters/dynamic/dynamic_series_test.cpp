@@ -21,7 +21,7 @@ TEST(Dynamic, ForgetsWhatOneFilterClaimsAndKeepsWhatSeveralDo) {
   Dynamic filter = make(kPaperCounted);
   const std::vector<Digest> written = write(filter, 7, 10 * 133);
   std::uint64_t expected_kept = 0;
-  // Which keys are claimed twice changes as others go: asked anew before each.
+  // Which keys are claimed twice changes as others are removed: asked again before each.
   for (const Digest& digest : written) {
     int claimants = 0;
     for (const DynamicPiece& piece : pieces_of(filter)) claimants += piece.may_contain(digest);

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 61;
 constexpr unsigned kStandardGenerations = 1000;
 constexpr const char* kTable = "the table of filter 'exact-window'";
 
-// Slots looked at with each insertion: the whole table within as many insertions as an eighth of
+// Slots checked per insertion: the whole table is checked within as many insertions as an eighth of
 // its slots, so that expired entries never take more than that.
 constexpr std::uint64_t kSweepStep = 8;
 
@@ -132,8 +132,8 @@ bool ExactWindow::too_large() const noexcept {
          table_.slots() / 4 >= slots_for(params_.expected_keys);
 }
 
-// For one more key. False when there is no memory for it: nothing else is done instead, so that the
-// table is the same when it is asked again.
+// Makes room for one more key. False if there is no memory for it: then nothing has changed, and a
+// retry finds the same table.
 bool ExactWindow::make_room() noexcept {
   if (!table_.moving() && (table_.used() >= most_used(table_.slots()) || too_large()) &&
       !begin_move())

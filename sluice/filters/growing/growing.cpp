@@ -15,7 +15,7 @@ namespace {
 using kernels::GrowingShape;
 
 constexpr GrowingShape kShapes[] = {kernels::kGrowing16, kernels::kGrowing32, kernels::kGrowing64};
-// Of a table when nothing is said: 4 KiB, which the keys of a list fill by half or more.
+// Buckets of a table by default: 4 KiB, at least half filled by the keys of a list.
 constexpr std::uint64_t kStartBuckets = 64;
 constexpr std::uint64_t kFewestBuckets = 4;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 36;
@@ -143,7 +143,7 @@ void Growing::take(Owned<GrowingBuckets> table) noexcept {
   list_.clear();
 }
 
-// Throws NoMemory, and is then as before.
+// Throws NoMemory; nothing has changed then.
 Verdict Growing::observe_listed(const Digest& digest) {
   if (list_.find(digest)) return Verdict::duplicate;
   if (list_.size() == kMostListed) {
@@ -234,7 +234,7 @@ void Growing::merge(const Growing& other) {
   take(std::move(table));
 }
 
-// All keys at once, so that a refusal leaves it as it was.
+// Makes room for all keys at once, so that nothing has changed if it is refused.
 void Growing::merge_lists(const Growing& other) {
   const auto each_new = [&](const auto& write) {
     for (const Digest& digest : other.list_.digests())

@@ -23,7 +23,7 @@ using kernels::GrowingTrace;
 constexpr unsigned kMostForcedSplits = 4096;
 constexpr unsigned kMostStrayLag = 4;
 
-// Of the traces that cover `key`, the one of which most is known.
+// Of the traces that match `key`, the one with the most known bits.
 std::optional<GrowingPlace> find(const GrowingTable& table, const GrowingTrace& key) noexcept {
   std::optional<GrowingPlace> found;
   const auto consider = [&](const GrowingPlace& next) {
@@ -78,7 +78,8 @@ GrowingBuckets::GrowingBuckets(const GrowingShape& shape, std::uint64_t buckets,
 GrowingBuckets::GrowingBuckets(const GrowingShape& shape, std::uint64_t buckets,
                                MemoryResource& memory)
     : GrowingBuckets(shape, buckets, memory, ToBeWritten()) {
-  // Pages are as they were given. What is added later is written whole by the split that adds it.
+  // Pages are not cleared. Buckets that are added later are written completely by the split that
+  // adds them.
   for (std::size_t i = 0; i < 2; ++i)
     if (memory_[i].pages() != nullptr)
       memory_[i].zero(table_.halves[i].buckets * kernels::kGrowingBucketBytes);
@@ -96,7 +97,7 @@ GrowingBuckets& GrowingBuckets::operator=(GrowingBuckets&& other) noexcept {
   return *this;
 }
 
-// Memory for so many buckets in all, divided as they will be.
+// Memory for that many buckets in all, divided between the halves.
 void GrowingBuckets::allocate(std::uint64_t buckets) {
   if (buckets > kernels::kGrowingMostBuckets)
     throw NoMemory("filter 'growing' takes a table of at most 512 GiB");
@@ -214,10 +215,10 @@ void GrowingBuckets::write(const Digest& digest) {
   ++keys_;
 }
 
-// Adds a trace that no other covers, and returns whether its key is new. Where a finer one is held
-// of what may be the same key, the coarser takes its place: it stands for both, should they be two.
-// Known bits that end before the table's addresses do may belong to several buckets: all get a
-// copy.
+// Adds a trace that no other covers, and returns whether its key is new. If a trace with more bits
+// is held that may be of the same key, the one with fewer bits replaces it: it represents both, if
+// they are two keys. Known bits that end before the table's addresses do may belong to several
+// buckets: all get a copy.
 bool GrowingBuckets::add(const GrowingTrace& trace) {
   if (find(table_, trace)) return false;
   for (unsigned attempt = 1; table_.entries >= table_.limit; ++attempt) make_way(attempt);
@@ -255,8 +256,8 @@ void GrowingBuckets::add_all_of(const GrowingBuckets& other) {
   keys_ += std::min(added, other.keys_);
 }
 
-// The one with more buckets is the base: its slots know more than the other's table could hold. A
-// copy of it, since memory may end on the way.
+// The table with more buckets is the base: its slots have more bits than the other table could
+// hold. It is copied, since memory may run out on the way.
 void GrowingBuckets::merge(const GrowingBuckets& other) {
   const bool ours = table_.buckets >= other.table_.buckets;
   const GrowingBuckets& large = ours ? *this : other;

@@ -101,7 +101,7 @@ TEST_P(GrowingTest, NeverLosesAKeyThatWasNotTakenBack) {
   if (GetParam() == 16) {
     EXPECT_GT(spent_slots(filter), 0u) << "not long enough for what it is to show";
   }
-  // All of it taken back, the oldest first: none of the others goes with it.
+  // All keys are taken back, the oldest first: no other key is lost.
   std::ranges::reverse(held);
   while (!held.empty()) {
     ASSERT_TRUE(filter.forget(held.back()));
@@ -370,7 +370,7 @@ TEST_F(HostileGrowing, StraysThatCannotBe) {
   };
   with_stray(1, 5, 64);
   EXPECT_EQ(decoded(header_, payload_).stats().stash, 1u);
-  // Of which too little is known to have a bucket: kept for ever, and harmless.
+  // Too few bits are known to tell its bucket: it is kept forever, and is harmless.
   with_stray(1, 0, 1);
   Growing odd = decoded(header_, payload_);
   fill(odd, random_digests(2, 1000));

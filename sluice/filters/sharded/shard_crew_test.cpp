@@ -9,8 +9,8 @@
 namespace sluice {
 namespace {
 
-// Whatever the threads and shards, more of these or more of those: each record comes to its own
-// shard once, in order, and its verdict goes back to where it came from.
+// For any numbers of threads and shards, each record comes to its own shard once, in order, and its
+// verdict goes back to where it came from.
 TEST(ShardCrew, EachShardSeesItsRecordsInOrder) {
   SplitMix64 random(1);
   std::vector<Digest> digests(2 * ShardCrew::kTogether + 1001);

@@ -127,8 +127,8 @@ std::size_t ShardedFilter::observe(std::span<const Digest> digests, std::span<Ve
   return digests.size();
 }
 
-// A host has no threads for the shards and may be short of memory; and what shards cannot forget they
-// cannot take back.
+// A host gives no threads and may be short of memory; and shards that cannot forget cannot undo
+// writes.
 bool ShardedFilter::may_run_ahead() const noexcept {
   return memory().mapping() != nullptr && (can_forget() || promises().fixed_memory);
 }
@@ -141,7 +141,8 @@ std::size_t ShardedFilter::observe_singly(std::span<const Digest> digests,
   return digests.size();
 }
 
-// Everything after the first record that its shard had no room for. Returns which that is.
+// Undoes everything after the first record without room in its shard. Returns the index of that
+// record.
 std::size_t ShardedFilter::take_back(std::span<const Digest> digests,
                                      std::span<const Verdict> verdicts,
                                      std::span<Step> steps) noexcept {
@@ -226,7 +227,7 @@ PlannedFor ShardedFilter::planned() const {
     all.capacity += planned.capacity;
     all.fpr += planned.fpr / count_;
   }
-  // Of the shards' own capacity a part is there for chance.
+  // A part of the shards' own capacity is a margin for chance.
   if (all.capacity > 0 && keys_ > 0) all.capacity = keys_;
   return all;
 }
@@ -257,7 +258,7 @@ Sharded Sharded::make(const Params& params, MemoryResource& memory) {
 }
 
 void Sharded::merge(const Sharded& other) {
-  // Whether shards fit is theirs to say, the first of them for all: they are made alike.
+  // The first shard checks whether they fit, for all: they have the same parameters.
   if (count_ != other.count_ || shards_[0].kind() != other.shards_[0].kind())
     throw BadParameters("filters 'sharded' can be merged when they are made alike, but one has " +
                         params().settings().text() + " and the other " +

@@ -1,5 +1,5 @@
-// What a sharded filter is made of: the settings of all together and of each shard, and its
-// snapshot's fields.
+// The parameters of a sharded filter: settings of the whole and of each shard, and its snapshot's
+// fields.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kName = "sharded";
-// In front of a parameter of the shards that has the name of one of ours.
+// Prefix for a parameter of the shards that has the name of one of ours.
 constexpr std::string_view kTheirs = "of.";
 
 constexpr ParameterInfo kKnown[] = {
@@ -36,7 +36,7 @@ constexpr ParameterInfo kKnown[] = {
     {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
 };
 
-// Filters that cut a window's keys into generations which must each hold their own.
+// Filters that cut a window's keys into generations, each with its own limit.
 unsigned spans_of(std::string_view of, unsigned generations) {
   return of == "apbf" || of == "apbbf" ? std::max(1u, generations) : 1;
 }
@@ -141,8 +141,8 @@ ShardedFilter::Params ShardedFilter::Params::from(const Wish& wish, const Settin
   if (spans > 1) each = forecast_shard(params, wish, parts.theirs, spans);
   params.each = each.settings;
   if (const auto share = number(params.each, "keys")) {
-    // Asked for none, or for what they made something else of: what the shards are for decides, as
-    // a number whose share they can be made for again.
+    // If no number was asked for, or the shards changed it: their capacity decides, as a number
+    // whose share gives the same shards again.
     std::optional<std::uint64_t> keys = wish.keys;
     for (const auto& [name, text] : parts.theirs.pairs())
       if (name == "keys") keys = parse_count("keys of filter 'sharded'", text);

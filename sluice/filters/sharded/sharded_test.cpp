@@ -92,7 +92,7 @@ TEST(Sharded, AMovedFilterWorks) {
   std::vector<Verdict> verdicts(20'000);
   first.observe(std::span(digests).first(20'000), verdicts);
   Sharded second = std::move(first);
-  first = Sharded::make(second.params());  // what was moved from can be used anew
+  first = Sharded::make(second.params());  // a moved-from filter can be assigned to
   second.observe(std::span(digests).subspan(20'000), verdicts);
   first.observe(std::span(digests).first(20'000), verdicts);
   const auto distinct = std::ranges::count(verdicts, Verdict::distinct);

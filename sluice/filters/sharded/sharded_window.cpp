@@ -16,7 +16,7 @@ namespace {
 // With less room in any shard, records are judged one by one: steps would be too short for
 // anything else.
 constexpr std::uint64_t kNearlyFull = 64;
-// A step of so many records is long enough for the threads.
+// A step of this many records is long enough for the threads.
 constexpr std::size_t kLongStep = 8192;
 
 }  // namespace
@@ -94,10 +94,10 @@ std::size_t ShardedWindow::admit_singly(std::span<const Digest> digests,
   return digests.size();
 }
 
-// How many of the first records write at most `limit` keys, and as many at the earliest with the
-// last of them, whatever the verdicts: a spent budget ends a generation at once. Those that are
-// duplicates now stay so until something ages, and write nothing unless refreshed: asking finds
-// long steps even for the last keys of a generation.
+// How many of the first records certainly write at most `limit` keys, for any verdicts; if they
+// write exactly that many, it is with the last record, because a spent budget ends a generation at
+// once. Those that are duplicates now stay so until something ages, and write nothing unless
+// refreshed: asking finds long steps even for the last keys of a generation.
 std::size_t ShardedWindow::most_records(std::span<const Digest> digests,
                                         std::span<Verdict> verdicts, std::uint64_t limit,
                                         Anchor anchor) const noexcept {

@@ -1,5 +1,5 @@
-// Sharded filters that age: whatever the batches, budgets and threads, records are judged as one by
-// one, and a full shard stops all of them at the right record.
+// Sharded filters that age: for all batches, budgets and threads, records are judged as one by one,
+// and a full shard stops all of them at the right record.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ TEST_P(ShardedAdmit, JudgesAsOneByOne) {
       const std::size_t judged = twins.admit(rest, budget, anchor);
       rest = rest.subspan(judged);
       if (budget > 0 && !rest.empty()) {
-        twins.rotate();  // full: nothing of this is planned for so many
+        twins.rotate();  // full: none of these is planned for that many
         budget = generation;
       }
       if (budget > 0) continue;
@@ -140,7 +140,7 @@ TEST(ShardedWindow, StopsWhereAShardIsFullByCount) {
 
 // A table with hardly a slot more than keys: some key finds no place before the count is full,
 // while other shards are ahead of it. What they wrote after it must be gone. In the larger table
-// there is still so much room by count that the threads are at work.
+// there is still enough room by count for the threads to work.
 TEST(ShardedWindow, StopsWhereAKeyFindsNoPlace) {
   struct Size {
     const char* settings;

@@ -1,14 +1,14 @@
-// The sweep of a stamped window: how numbers of few bits come round without waking the dead; and its
-// snapshot.
+// The sweep of a stamped window: how numbers of few bits are reused without bringing expired cells
+// back to life; and its snapshot.
 //
-// Strips of cells are swept one after the other, round and round. A sweep marks the cells of a strip
-// that are expired. From then on the strip can be read for clean_ more generations: no two numbers in
-// it look alike. Each key that is written sweeps a strip or a few until the generation has done its
+// Strips of cells are swept one after another, in a circle. A sweep marks the cells of a strip that
+// are expired. From then on the strip can be read for clean_ more generations: no two numbers in it
+// look alike. Each key that is written sweeps a strip or a few until the generation has done its
 // share, so that generations with many keys keep the whole table readable.
 //
-// Where generations have few keys the sweep is behind, and no call has to make up for it. A strip is
-// then swept before a key is written to it, so one that was not swept in time was not written to
-// either: its cells carry numbers of that time, and are read as of then.
+// If generations have few keys the sweep falls behind, and no call has to catch up. A strip is then
+// swept before a key is written to it, so one that was not swept in time was not written to either:
+// its cells carry numbers of that time, and are read as of then.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +60,8 @@ std::uint64_t StampedWindow::mark_at(std::uint64_t number) const noexcept {
   return marks_[(first + epoch_ - 1) / epoch_ % marks()];
 }
 
-// Whether it is behind is decided once for a generation, and not by how its calls are cut.
+// Whether it is behind is decided once per generation, so that it does not depend on how calls are
+// cut into batches.
 void StampedWindow::take_number() noexcept {
   ++taken_;
   if (taken_ % epoch_ == 0) marks_[taken_ / epoch_ % marks()] = swept_;
@@ -155,7 +156,7 @@ void StampedWindow::decode_state(Decoder& header, Decoder& payload) {
   counts_.decode(payload, live_capacity_);
   memory_.decode(payload, shape_.table_bytes());
   strips_.decode(payload);
-  // A stamp beyond the cycle would have an age of nonsense.
+  // A stamp beyond the cycle would have a meaningless age.
   with_words(memory_, [&](auto words) {
     for (std::uint64_t cell = 0; cell < shape_.cells(); ++cell) refuse(get(words, cell) > cycle_);
   });

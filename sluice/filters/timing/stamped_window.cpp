@@ -44,7 +44,7 @@ const char* StampedWindow::what_is_wrong(const Shape& shape) {
   return nullptr;
 }
 
-// Nothing is live in a new table of zeros, whatever the present number.
+// Nothing is live in a new table of zeros, for any present number.
 StampedWindow::StampedWindow(std::string_view name, const Shape& shape, MemoryResource& memory)
     : name_(name),
       shape_(shape),
@@ -121,7 +121,7 @@ void StampedWindow::write(const Sight& sight, unsigned age) noexcept {
   with_words(memory_, [&](auto words) { write(words, sight, age); });
 }
 
-// Does not touch the table, so that idle generations pass for nothing.
+// Does not touch the table, so that idle generations cost nothing.
 void StampedWindow::rotate() noexcept {
   counts_.rotate();
   now_ = now_ == cycle_ ? 1 : now_ + 1;
@@ -205,7 +205,7 @@ std::optional<StampedWindow::Trace> StampedWindow::age_of(const Digest& digest) 
 Verdict StampedWindow::observe(const Digest& digest) {
   Verdict verdict;
   if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 1) return verdict;
-  // Without a pacer there is nobody to make room: full is an error, and says so.
+  // Without a Window nothing makes room, so a full filter is an error.
   throw BadParameters(
       fmt::format("filter '{}' is full with {} keys: plan it for more", name_, live_keys()));
 }

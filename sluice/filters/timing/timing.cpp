@@ -29,7 +29,7 @@ constexpr ParameterInfo kKnown[] = {
     {"bytes", "size of the table, instead of timers", "8 to 64TiB", "what keys and fpr need"},
 };
 
-// What was asked for; what was not is to be planned.
+// The parameters that were given; the others are planned.
 struct Asked {
   std::uint64_t keys;
   double fpr;
@@ -114,7 +114,7 @@ double cost(const Timing::Params& params, const Asked& asked) {
   return static_cast<double>(params.timers) * params.timer_bits;
 }
 
-// No plan for so many probes costs less: a bound that is sooner had.
+// A lower bound for plans with that many probes, which is faster to compute.
 double least_cost(unsigned probes, const Asked& asked) {
   if (asked.timers || asked.bytes) return 0;
   const double bits = asked.timer_bits    ? static_cast<double>(*asked.timer_bits)
