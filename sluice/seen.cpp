@@ -10,6 +10,7 @@
 #include "sluice/base/fields.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/clone.hpp"
+#include "sluice/snapshot/pull.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/window/window.hpp"
 
@@ -249,9 +250,10 @@ bool Seen::forget(std::string_view key) {
 }
 
 std::vector<std::byte> Seen::save() const {
-  BytesEncoder to;
-  write_snapshot(hasher_, filter_, {}, to);
-  return to.take();
+  SnapshotPull pull(hasher_, filter_);
+  std::vector<std::byte> bytes(pull.size());
+  pull.next(bytes);
+  return bytes;
 }
 
 Seen Seen::load(std::span<const std::byte> bytes, MemoryResource* resource) {
