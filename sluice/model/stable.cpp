@@ -109,6 +109,7 @@ double mean_distance(const StableShape& shape) {
 StableShape farthest_shape(double cells, unsigned max, double fpr) {
   constexpr double kProbesPerBit = 0.46;  // of large tables
   constexpr double kRoom = 1.002;         // a step is as much as P/(P − 1), or little more
+  constexpr double kFirstStep = 1.5;      // of one decrement; it has been enough for all tried
   StableShape best;
   double farthest = 0;
   const auto more_to_come = [&](unsigned probes) {
@@ -122,7 +123,7 @@ StableShape farthest_shape(double cells, unsigned max, double fpr) {
       return true;
     }
     const double p = shape.decrements;
-    return p < 2 || distance * kRoom * (p / (p - 1)) >= farthest;
+    return distance * kRoom * (p < 2 ? kFirstStep : p / (p - 1)) >= farthest;
   };
   const auto middle = static_cast<unsigned>(
       std::clamp(-kProbesPerBit * std::log2(fpr), 1.0, double{kMostStableProbes}));

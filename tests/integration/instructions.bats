@@ -38,6 +38,7 @@ load ../support/instructions
     "--window 1 --fnr 8.46e-07 --lines 4.19 --memory 19TiB --refresh" \
     "--window 3388us --expect 1 --fpr 3.78e-11 --fnr 0.598 --slack 0.0132 --npws 0.578 --lines 16.61 --memory 2101485" \
     "--expect 297 --fpr 0.0037 --lines 4.06 --memory 2097780" \
+    "--window 1 --fpr 0.518 --fnr 0.0018 --slack 0.83 --npws 0.198 --lines 5.75 --memory 2484580 --refresh" \
     "--window 1000G --fpr 1e-300 --fnr 1e-300 --slack 1e-300 --npws 1e-300 --lines 1 --memory 3MiB"; do
     # shellcheck disable=SC2086  # flags and their values
     count=$(instructions_in 'sluice::plan(*' "$SLUICE" plan $flags)
