@@ -89,7 +89,7 @@ class Seen {
     std::optional<std::uint64_t> memory = {};
     // "cohort,slot=32": used instead of the planner's choice, sized for `keys`, or for 8 million.
     std::string filter = {};
-    bool untrusted_keys = false;  // true if strangers choose keys: a keyed hash
+    bool untrusted_keys = false;             // true if strangers choose keys: a keyed hash
     std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; none: random
     MemoryResource* resource = nullptr;      // where memory comes from; default_memory() if null
   };

@@ -50,14 +50,14 @@ class Audit {
   static constexpr double kEnoughErrors = 10'000;
 
   struct Params {
-    std::uint64_t sample = 1024; // one key in this many
+    std::uint64_t sample = 1024;                        // one key in this many
     std::uint64_t most_bytes = std::uint64_t{1} << 20;  // for the sample
     std::uint64_t seed = 0;                             // of the ghosts
     bool fresh = true;                                  // the filter has seen nothing yet
   };
 
   struct Report {
-    std::uint64_t sample = 0; // one key in this many, at present
+    std::uint64_t sample = 0;      // one key in this many, at present
     unsigned doublings = 0;        // how often the sample was halved to fit
     std::uint64_t keys = 0;        // remembered exactly
     std::uint64_t bytes = 0;       // of those keys
