@@ -9,8 +9,10 @@ namespace sluice::model {
 
 double growing_fpr(unsigned tag_bits, std::span<const std::uint64_t> by_bits) {
   double one = 0;
+  // Of some sixty numbers of bits a table has a few, and judges ask often.
   for (std::size_t bits = 0; bits < by_bits.size(); ++bits)
-    one += std::ldexp(static_cast<double>(by_bits[bits]), -static_cast<int>(tag_bits + bits));
+    if (by_bits[bits] != 0)
+      one += std::ldexp(static_cast<double>(by_bits[bits]), -static_cast<int>(tag_bits + bits));
   one = std::min(one, 1.0);
   return one * (2 - one);
 }

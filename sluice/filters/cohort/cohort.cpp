@@ -126,26 +126,25 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
   while (judged < most) {
     const std::uint64_t allowed = refresh ? room() : std::min(room(), budget);
     if (allowed == 0) break;
-    // One key at a time if buckets must be swept: the buckets of a key that is not judged must not
-    // be.
-    const std::size_t together = behind_ ? 1 : most - judged;
-    if (behind_) clean(kernels::place_of(table(), digests[judged]));
-    kernels::CohortBatch batch = ask(digests.subspan(judged, together), verdicts.subspan(judged));
-    batch.budget = allowed;
-    batch.refresh = refresh;
-    batch.refreshed_from = refreshed_from.data();
-    batch.owner = this;
-    batch.make_room = [](void* owner, const CohortPlace& place) {
-      auto* const filter = static_cast<Cohort*>(owner);
-      return filter->make_room(place, filter->now_);
-    };
-    const std::size_t done = kernels::cohort_admit(table(), batch);
-    note_written(now_, batch.written);
-    judged += done;
-    budget -= refresh ? done : batch.written;
-    if (judged == most) break;
-    if (done == together || budget == 0 || room() == 0) continue;
-    // The rare paths: there is only room in the stash, or a stray is refreshed.
+    if (!behind_) {
+      kernels::CohortBatch batch =
+          ask(digests.subspan(judged, most - judged), verdicts.subspan(judged));
+      batch.budget = allowed;
+      batch.refresh = refresh;
+      batch.refreshed_from = refreshed_from.data();
+      batch.owner = this;
+      batch.make_room = [](void* owner, const CohortPlace& place) {
+        auto* const filter = static_cast<Cohort*>(owner);
+        return filter->make_room(place, filter->now_);
+      };
+      const std::size_t done = kernels::cohort_admit(table(), batch);
+      note_written(now_, batch.written);
+      judged += done;
+      budget -= refresh ? done : batch.written;
+      if (judged == most) break;
+      if (budget == 0 || room() == 0) continue;
+    }
+    // The rare paths: the sweep is behind, there is only room in the stash, or a stray is refreshed.
     const std::optional<Verdict> verdict = admit_aged(digests[judged], 0, anchor);
     if (!verdict) break;
     verdicts[judged] = *verdict;
@@ -175,11 +174,11 @@ std::optional<Verdict> Cohort::admit_aged(const Digest& digest, unsigned age,
   if (trace && (anchor == Anchor::delivered || trace->tick >= tick)) return Verdict::duplicate;
   if (live_numbers_ == 0 || tick > born_[now_]) begin_generation(tick);
   const std::optional<unsigned> number = number_of(tick);
-  if (behind_) clean(where);
   if (trace) {
     if (trace->stray < kMostStrays) {
       strays_[trace->stray].tick = tick;
     } else if (number) {
+      if (behind_) clean(trace->bucket);
       kernels::cohort_put(table(), trace->bucket, trace->slot, {where.fingerprint, *number});
       --written_[trace->number];
       --live_keys_;
@@ -222,15 +221,21 @@ std::optional<Cohort::Trace> Cohort::find(const Digest& digest) const noexcept {
   return found;
 }
 
-// In the emptier bucket, or by moving others. False: nowhere.
+// In the emptier bucket, or by moving others. False: nowhere. Only the bucket that is written to is
+// swept, where the sweep is behind: it is most of a call's work then.
 bool Cohort::place(const CohortPlace& where, unsigned number) noexcept {
-  const std::uint32_t first = kernels::cohort_probe(table(), where.first, 0).free;
-  const std::uint32_t second = kernels::cohort_probe(table(), where.second, 0).free;
+  const std::uint32_t first = probe(where.first, 0, live_numbers_).free;
+  const std::uint32_t second = probe(where.second, 0, live_numbers_).free;
   const bool to_first = __builtin_popcount(first) >= __builtin_popcount(second);
   const std::uint32_t free = to_first ? first : second;
-  if (free == 0) return make_room(where, number);
-  kernels::cohort_put(table(), to_first ? where.first : where.second,
-                      static_cast<unsigned>(__builtin_ctz(free)), {where.fingerprint, number});
+  if (free == 0) {
+    if (behind_) clean(where.first), clean(where.second);
+    return make_room(where, number);
+  }
+  const std::uint64_t bucket = to_first ? where.first : where.second;
+  if (behind_) clean(bucket);
+  kernels::cohort_put(table(), bucket, static_cast<unsigned>(__builtin_ctz(free)),
+                      {where.fingerprint, number});
   return true;
 }
 

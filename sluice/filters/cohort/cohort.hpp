@@ -138,7 +138,7 @@ class Cohort {
   bool slots_are_sound() const;
 
   // The sweep (cohort_sweep.cpp).
-  static constexpr std::uint64_t kStripBuckets = 8;
+  static constexpr std::uint64_t kStripBuckets = 16;
   static std::uint64_t strips(const Params& params) noexcept {
     return (params.buckets + kStripBuckets - 1) / kStripBuckets;
   }
@@ -156,7 +156,6 @@ class Cohort {
   void sweep_strip(std::uint64_t strip) noexcept;
   void note_swept(std::uint64_t strip) noexcept;
   void clean(std::uint64_t bucket) noexcept;
-  void clean(const kernels::CohortPlace& place) noexcept;
   kernels::CohortMatch probe(std::uint64_t bucket, std::uint64_t fingerprint,
                              unsigned numbers) const noexcept;
 

@@ -3,8 +3,8 @@
 //
 // Strips of buckets are swept one after another, in a circle. A sweep stamps the free slots of a
 // strip with the number that has just left the window. From then on the strip can be read for
-// clean_numbers() more numbers: its slots have no two numbers that look alike. Each key that is
-// written sweeps a strip until the generation has done its share, so that a generation with many
+// clean_numbers() more numbers: its slots have no two numbers that look alike. Every second key that
+// is written sweeps a strip until the generation has done its share, so that a generation with many
 // keys keeps the whole table readable.
 //
 // Generations with few keys take numbers faster than that. The sweep then falls behind, and no call
@@ -46,7 +46,7 @@ void Cohort::take_number() noexcept {
   behind_ = swept_ - swept_at(clean_numbers()) < strips(params_);
 }
 
-// One strip for a key, so that a call's work follows from its keys. The share of a generation, and
+// One strip for two keys, so that a call's work follows from its keys. The share of a generation, and
 // what earlier ones left undone.
 void Cohort::keep_pace() noexcept {
   const std::uint64_t all = strips(params_);
@@ -54,7 +54,7 @@ void Cohort::keep_pace() noexcept {
   const std::uint64_t share = (all + clean_numbers() - 1) / clean_numbers();
   const std::uint64_t owed = swept_at(clean_numbers() - 1) + all;
   const std::uint64_t until =
-      std::min(begun + std::min(written_[now_], all), std::max(begun + share, owed));
+      std::min(begun + std::min((written_[now_] + 1) / 2, all), std::max(begun + share, owed));
   for (; behind_ && swept_ < until; ++swept_) sweep_strip(swept_ % all);
   while (swept_ < until) {
     const std::uint64_t first = swept_ % all;
@@ -102,18 +102,14 @@ void Cohort::clean(std::uint64_t bucket) noexcept {
   if (numbers_since_swept(strip) > clean_numbers()) sweep_strip(strip);
 }
 
-void Cohort::clean(const kernels::CohortPlace& place) noexcept {
-  clean(place.first);
-  clean(place.second);
-}
-
 // Of a bucket, clean or not, when the youngest `numbers` are live.
 kernels::CohortMatch Cohort::probe(std::uint64_t bucket, std::uint64_t fingerprint,
                                    unsigned numbers) const noexcept {
   kernels::CohortTable then = table();
   const std::uint32_t since = behind_ ? numbers_since_swept(bucket / kStripBuckets) : 0;
   const std::uint32_t ago = since > clean_numbers() ? since - clean_numbers() : 0;
-  if (ago >= numbers) return {.match = 0, .free = 0};
+  if (ago >= numbers)
+    return {.match = 0, .free = ~std::uint32_t{0} >> (32 - kernels::cohort_slots(then.slot_bits))};
   then.now = number(ago);
   then.live = numbers - ago - 1;
   return kernels::cohort_probe(then, bucket, fingerprint);
