@@ -53,8 +53,8 @@ class Growth {
   // Forgets everything. Unlike start() it cannot fail: where a small stage cannot be had, the
   // newest is cleared and kept, until the next key asks for the small one again.
   void start_again() noexcept;
-  // After more generations than a window has: nothing is left. Filters whose rotation touches no
-  // table are kept, since clearing takes longer; those in bits are cleared.
+  // After more generations than a window has: nothing is left. Filters are rotated, which touches
+  // no table, where clearing one would; but those of very many generations are cleared.
   void expire();
   // The same, as new: what was counted is forgotten too.
   void clear() noexcept;
