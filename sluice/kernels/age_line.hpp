@@ -39,6 +39,13 @@ inline std::uint64_t line_mask(const Digest& digest, std::uint64_t second, unsig
   return mask;
 }
 
+// Flips the bits of a segment's lane.
+inline void xor_lane(std::uint64_t* words, unsigned physical, unsigned segments) noexcept {
+  const unsigned width = 512 / segments;
+  const std::uint64_t lane = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  words[physical * width / 64] ^= lane << (physical * width % 64);
+}
+
 // Masks that are the same for every line of a batch, for keys of one age.
 struct LineLanes : AgeRuns {
   // Of a fresh line everything is kept; of a stale one, everything but the youngest lane.
@@ -52,13 +59,6 @@ struct LineLanes : AgeRuns {
     xor_lane(keep[1], ring.youngest, ring.segments());
     for (unsigned i = age; i < age + ring.k; ++i)
       xor_lane(take[1], ring.physical(i), ring.segments());
-  }
-
- private:
-  static void xor_lane(std::uint64_t* words, unsigned physical, unsigned segments) noexcept {
-    const unsigned width = 512 / segments;
-    const std::uint64_t lane = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
-    words[physical * width / 64] ^= lane << (physical * width % 64);
   }
 };
 

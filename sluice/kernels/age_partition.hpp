@@ -7,7 +7,8 @@
 // The segment that becomes the youngest must be empty, but until then it is in use and as full as
 // any. Emptying it at once would delay one call. Instead its units (cache lines, or a column's
 // blocks) are marked stale: a stale unit matches nothing, and the first key written to it empties
-// it.
+// it. Units that no key reaches are swept in the course of the generation. If a generation ends
+// before that is done, the marks of one segment are not enough: see age_strips.hpp.
 //
 // A Segments type says where a key's bits lie. A segment has parts() parts, each with one Place of
 // the key:
@@ -38,6 +39,9 @@ struct AgeRing {
     const unsigned at = youngest + age;
     return at >= segments() ? at - segments() : at;
   }
+  unsigned age(unsigned physical) const noexcept {
+    return physical >= youngest ? physical - youngest : physical + segments() - youngest;
+  }
 };
 
 // One bit per unit of the youngest segment.
@@ -53,6 +57,26 @@ class StaleUnits {
 
  private:
   std::uint64_t* words_;
+};
+
+// What AgePartition asks where only the youngest segment may be stale.
+class StaleYoungest {
+ public:
+  static constexpr bool kAnyAge = false;
+  explicit StaleYoungest(std::uint64_t* words) noexcept : units_(words) {}
+  [[gnu::always_inline]] bool has(unsigned, unsigned, std::uint64_t unit) const noexcept {
+    return units_.has(unit);
+  }
+  // Empties what is stale, so that it can be written to.
+  template <class Segments>
+  [[gnu::always_inline]] void freshen(const Segments& segments, unsigned physical,
+                                      std::uint64_t unit) const noexcept {
+    segments.empty(physical, unit);
+    units_.remove(unit);
+  }
+
+ private:
+  StaleUnits units_;
 };
 
 // Most parts that all segments of a filter may have together: there is a pair of salts for each.
@@ -86,11 +110,13 @@ struct AgeBatch {
   std::uint64_t written = 0;  // out: keys written
 };
 
-template <class Segments>
+template <class Segments, class Stale = StaleYoungest>
 class AgePartition {
  public:
-  AgePartition(const Segments& segments, const AgeRing& ring, std::uint64_t* stale) noexcept
+  AgePartition(const Segments& segments, const AgeRing& ring, const Stale& stale) noexcept
       : segments_(segments), ring_(ring), stale_(stale) {}
+  AgePartition(const Segments& segments, const AgeRing& ring, std::uint64_t* stale) noexcept
+      : AgePartition(segments, ring, StaleYoungest(stale)) {}
 
   // The paper's Algorithm 1. From age l on it counts matches in a row; after a miss at i no run can
   // contain i, so it asks i − k next, and keeps the matches just counted: they may complete a run
@@ -123,10 +149,8 @@ class AgePartition {
       const unsigned physical = ring_.physical(i);
       for (unsigned part = 0; part < segments_.parts(); ++part) {
         const auto place = segments_.place(digest, physical, part);
-        if (i == 0 && stale_.has(segments_.unit(place))) {
-          segments_.empty(physical, segments_.unit(place));
-          stale_.remove(segments_.unit(place));
-        }
+        if ((Stale::kAnyAge || i == 0) && stale_.has(i, physical, segments_.unit(place)))
+          stale_.freshen(segments_, physical, segments_.unit(place));
         segments_.set(place);
       }
     }
@@ -167,7 +191,8 @@ class AgePartition {
     const unsigned physical = ring_.physical(age);
     for (unsigned part = 0; part < segments_.parts(); ++part) {
       const auto place = segments_.place(digest, physical, part);
-      if (age == 0 && stale_.has(segments_.unit(place))) return false;
+      if ((Stale::kAnyAge || age == 0) && stale_.has(age, physical, segments_.unit(place)))
+        return false;
       if (!segments_.has(place)) return false;
     }
     return true;
@@ -197,7 +222,7 @@ class AgePartition {
 
   Segments segments_;
   AgeRing ring_;
-  StaleUnits stale_;
+  Stale stale_;
 };
 
 }  // namespace sluice::kernels

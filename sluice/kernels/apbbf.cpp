@@ -294,17 +294,20 @@ HWY_EXPORT(ask);
 }  // namespace
 
 std::size_t apbbf_admit(const ApbbfTable& table, AgeBatch& batch) noexcept {
+  if (table.strips) return apbbf_admit_behind(table, batch);
   if (table.pages) return apbbf_admit_paged(table, batch);
   return HWY_DYNAMIC_DISPATCH(admit)(table, batch);
 }
 
 void apbbf_ask(const ApbbfTable& table, const Digest* digests, std::size_t count,
                Verdict* verdicts) noexcept {
+  if (table.strips) return apbbf_ask_behind(table, digests, count, verdicts);
   if (table.pages) return apbbf_ask_paged(table, digests, count, verdicts);
   HWY_DYNAMIC_DISPATCH(ask)(table, digests, count, verdicts);
 }
 
 bool apbbf_holds(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept {
+  if (table.strips) return apbbf_holds_behind(table, digest, age);
   if (table.pages) return apbbf_holds_paged(table, digest, age);
   if (table.layout != ApbbfLayout::line)
     return with_segments(table, [&](const auto& segments) {
@@ -321,6 +324,7 @@ bool apbbf_holds(const ApbbfTable& table, const Digest& digest, unsigned age) no
 }
 
 void apbbf_write(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept {
+  if (table.strips) return apbbf_write_behind(table, digest, age);
   if (table.pages) return apbbf_write_paged(table, digest, age);
   if (table.layout != ApbbfLayout::line)
     return with_segments(table, [&](const auto& segments) {

@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "sluice/kernels/age_partition.hpp"
+#include "sluice/kernels/age_strips.hpp"
 #include "sluice/kernels/blocked.hpp"
 
 namespace sluice::kernels {
@@ -32,6 +33,7 @@ struct ApbbfTable {
   unsigned bits;         // of a key in a block: 4 or 8; in a lane of a line: 32 / segments
   std::uint64_t blocks;  // blocks per segment, or columns, or lines
   LinePages pages = {};
+  AgeStrips strips = {};  // where the sweep is behind
 
   std::uint64_t total_bytes() const noexcept { return blocks * ring.segments() * block / 8; }
 };
@@ -45,6 +47,18 @@ inline constexpr unsigned kMostWholeColumn = 16;
 constexpr std::uint64_t apbbf_units(ApbbfLayout layout, unsigned block,
                                     std::uint64_t blocks) noexcept {
   return layout == ApbbfLayout::segment ? blocks * block / 512 : blocks;
+}
+
+// Blocks of a column that are not asked as a whole are swept segment by segment, but for small ones,
+// which share lines.
+constexpr AgeStripShape apbbf_strips(ApbbfLayout layout, unsigned block, std::uint64_t blocks,
+                                     unsigned segments) noexcept {
+  const std::uint64_t units = apbbf_units(layout, block, blocks);
+  if (layout == ApbbfLayout::segment ||
+      (layout == ApbbfLayout::column && block == 512 && segments > kMostWholeColumn))
+    return {units, kStripLines, segments};
+  return {units, std::max<std::uint64_t>(1, kStripLines * 512 / (std::uint64_t{block} * segments)),
+          1};
 }
 
 // See AgePartition::admit and ask.
@@ -64,6 +78,14 @@ void apbbf_ask_paged(const ApbbfTable& table, const Digest* digests, std::size_t
 bool apbbf_holds_paged(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
 void apbbf_write_paged(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
 void apbbf_empty_paged(const ApbbfTable& table, std::uint64_t unit) noexcept;
+
+// The same where the sweep is behind (apbbf_behind.cpp), in plain code.
+std::size_t apbbf_admit_behind(const ApbbfTable& table, AgeBatch& batch) noexcept;
+void apbbf_ask_behind(const ApbbfTable& table, const Digest* digests, std::size_t count,
+                      Verdict* verdicts) noexcept;
+bool apbbf_holds_behind(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
+void apbbf_write_behind(const ApbbfTable& table, const Digest& digest, unsigned age) noexcept;
+void apbbf_sweep_behind(const ApbbfTable& table, std::uint64_t strip) noexcept;
 
 // --- blocks: the definition that every vector form must equal -----------------------------------
 

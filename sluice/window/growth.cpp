@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "sluice/base/error.hpp"
@@ -34,19 +35,6 @@ constexpr double kWorseBy = 2;
 
 // Generations that pass one by one in less time than it takes to clear a table.
 constexpr unsigned kMostIdleSteps = 1024;
-
-// Whether a rotation touches no table. Bits have no time written to them, and shards may be of bits.
-bool ages_for_nothing(const AnyFilter& filter) {
-  switch (filter.kind()) {
-    case FilterKind::cohort:
-    case FilterKind::timing:
-    case FilterKind::timer:
-    case FilterKind::exact_window:
-      return filter.generations() <= kMostIdleSteps;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -86,9 +74,12 @@ void Growth::keep_newest() noexcept {
   ++changes_;
 }
 
+// A rotation touches no more than a few lines of a table. A filter of bits takes some generations more
+// than the window until nothing is left of a key: its slack.
 void Growth::expire() {
-  if (!ages_for_nothing(newest())) return start_again();
-  const unsigned all = generations() + 1;
+  const double beyond = newest().slack() * std::max(1u, generations());
+  const unsigned all = generations() + 1 + static_cast<unsigned>(std::lround(beyond));
+  if (all > kMostIdleSteps) return start_again();
   for (unsigned step = 0; step < all; ++step) rotate();
 }
 

@@ -54,9 +54,8 @@ class Growth {
   // Forgets everything. Unlike start() it cannot fail: if there is no memory for a small stage, the
   // newest is cleared and kept until the next key, which tries again.
   void start_again() noexcept;
-  // Call it when more generations have passed than a window has: nothing is left. Filters whose
-  // rotation touches no table are rotated, which is faster than clearing; filters of bits are
-  // cleared.
+  // Call it when more generations have passed than a window has: nothing is left. Filters are rotated,
+  // which touches no table, as clearing would; those of very many generations are cleared.
   void expire();
   // The same, but resets the counts too: as new.
   void clear() noexcept;

@@ -40,6 +40,14 @@ constexpr const char* kFilters[] = {
     "apbbf,layout=line,k=7,l=1,keys=300",
     "apbbf,layout=line,k=12,l=20,keys=6000",
     "apbbf,layout=line,k=31,l=1,keys=300",
+    // Of more units than the keys of a generation here can sweep.
+    "apbf,k=4,l=3,keys=40k",
+    "apbf,k=10,l=7,parts=2,keys=60k",
+    "apbbf,k=2,l=5,block=512,bits=8,keys=60k",
+    "apbbf,layout=column,k=2,l=5,block=512,bits=8,keys=60k",
+    "apbbf,layout=column,k=3,l=8,block=64,bits=4,keys=60k",
+    "apbbf,layout=column,k=4,l=14,block=512,bits=8,keys=60k",
+    "apbbf,layout=line,k=5,l=11,keys=60k",
 };
 
 // A run of random operations on a filter, with what it must remember beside it.

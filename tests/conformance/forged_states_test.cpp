@@ -177,6 +177,9 @@ std::vector<GoldenSample> samples() {
   for (const FilterInfo& filter : catalogue())
     if (filter.name != "none")
       all.insert(all.end(), filter.row->golden.begin(), filter.row->golden.end());
+  // Large enough that their sweep falls behind.
+  all.push_back({"apbf_behind", "apbf,k=2,l=2,bytes=10240,keys=200,fpr=0.1"});
+  all.push_back({"apbbf_behind", "apbbf,layout=line,k=3,l=5,bytes=2560,keys=200,fpr=0.1"});
   return all;
 }
 std::string name_of_sample(const testing::TestParamInfo<GoldenSample>& test) {

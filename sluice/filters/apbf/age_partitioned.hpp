@@ -6,12 +6,15 @@
 //   k, l                of the ring
 //   table_bytes()       of all segments
 //   units()             of a segment: what is emptied at once
+//   strips()            of units, which are swept together (kernels/age_strips.hpp)
 //   generation_keys()   keys that may be written in one generation: more would break the promise
 //                       on the error, so the filter is full then
 //   what_is_wrong()     a sentence, or nothing
 //   predicted_fpr(keys) from the keys of each generation, youngest first
-//   table(memory, stale, youngest), with admit, ask, holds, write and empty (kernels/)
+//   table(memory, stale, youngest, strips), with admit, ask, holds, write, empty and sweep (kernels/)
 //   encode(to), decode(from)
+//
+// What happens at rotations and in sweeps, and snapshots, are in age_partitioned_inl.hpp.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +26,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/line_table.hpp"
 #include "sluice/filters/window_contract.hpp"
-#include "sluice/kernels/age_partition.hpp"
+#include "sluice/kernels/age_strips.hpp"
 #include "sluice/model/apbf.hpp"
 
 namespace sluice {
@@ -70,16 +73,15 @@ class AgePartitioned {
   FilterStats stats() const;
   PlannedFor planned() const noexcept { return {params_.capacity, params_.target_fpr}; }
   std::uint64_t bytes() const noexcept {
-    return memory_.taken() + stale_.taken() + taken_by(written_);
+    return memory_.taken() + stale_.taken() + next_stale_.taken() + stamps_.taken() +
+           taken_by(written_);
   }
   MemoryResource& memory() const noexcept { return memory_.resource(); }
   // The stats().bytes of such a filter, before it is made.
   static std::uint64_t bytes_for(const Params& params) {
-    return params.table_bytes() + (params.units() + 63) / 64 * sizeof(std::uint64_t) +
-           (params.k + params.l) * sizeof(std::uint64_t);
+    return params.table_bytes() + 2 * stale_words(params) * sizeof(std::uint64_t) +
+           stamp_bytes(params) + (params.k + params.l) * sizeof(std::uint64_t);
   }
-  // Units of the youngest segment that still hold their old contents.
-  std::uint64_t stale_units() const noexcept { return stale_.count_ones(); }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
@@ -92,13 +94,35 @@ class AgePartitioned {
         ring_{params.k, params.l, 0},
         written_(params.k + params.l, memory),
         memory_(params.table_bytes(), memory),
-        stale_(stale_words() * sizeof(std::uint64_t), memory) {}
+        stale_(stale_words(params) * sizeof(std::uint64_t), memory),
+        next_stale_(stale_words(params) * sizeof(std::uint64_t), memory),
+        stamps_(stamp_bytes(params), memory) {}
 
   auto table() const noexcept {
     return params_.table(memory_, const_cast<std::uint64_t*>(stale_.template as<std::uint64_t>()),
-                         ring_.youngest);
+                         ring_.youngest, behind() ? strips() : kernels::AgeStrips());
   }
-  std::uint64_t stale_words() const noexcept { return (params_.units() + 63) / 64; }
+  kernels::AgeStrips strips() const noexcept {
+    return {const_cast<LineTable*>(&stamps_),
+            const_cast<std::uint64_t*>(stale_.template as<std::uint64_t>()),
+            taken_,
+            floor_,
+            ring_,
+            params_.strips()};
+  }
+
+  // What is left of a segment when its generation ends is emptied at once up to so many units: a
+  // filter of few needs no stamps. All segments of it are still few lines.
+  static constexpr unsigned kMostAtOnce = 32;
+  static std::uint64_t stale_words(const Params& params) noexcept {
+    return (params.units() + 63) / 64;
+  }
+  static std::uint64_t strip_count(const Params& params) noexcept {
+    return params.units() <= kMostAtOnce ? 0 : params.strips().strips();
+  }
+  static std::uint64_t stamp_bytes(const Params& params) noexcept {
+    return strip_count(params) * sizeof(std::uint32_t);
+  }
   std::uint64_t& written_at(unsigned age) noexcept { return written_[ring_.physical(age)]; }
   std::uint64_t room(unsigned age) const noexcept {
     const std::uint64_t written = written_[ring_.physical(age)];
@@ -108,56 +132,37 @@ class AgePartitioned {
     written_at(age) += keys;
     live_keys_ += keys;
   }
+  bool behind() const noexcept { return floor_ != taken_; }
+  void keep_pace() noexcept {
+    if (behind())
+      sweep_strips();
+    else if (swept_ < stale_words(params_))
+      sweep(words_due());
+  }
+  std::uint64_t words_due() const noexcept;
   void sweep(std::uint64_t until_word) noexcept;
-  void keep_pace() noexcept;
+  void sweep_strips() noexcept;
+  void make_stale(std::uint64_t word) noexcept;
+  bool swept_in_time() noexcept;
+  void encode_stamps(Encoder& to) const;
+  bool decode_stamps(Decoder& from);
+  bool marks_are_sound() const;
 
   Params params_;
   kernels::AgeRing ring_;
-  std::uint64_t live_keys_ = 0;    // written in generations of age 0 to l
-  std::uint64_t swept_words_ = 0;  // of stale_: nothing below is stale
+  std::uint64_t live_keys_ = 0;   // written in generations of age 0 to l
+  std::uint64_t taken_ = 0;       // rotations so far
+  std::uint64_t floor_ = 0;       // the last that found everything swept; the sweep is behind since
+  std::uint64_t swept_ = 0;       // since the last rotation: words of stale_; where it is behind,
+                                  // strips
+  std::uint64_t next_strip_ = 0;  // to be swept
   Vector<std::uint64_t> written_;  // keys by generation, at the physical number of the segment
                                    // that was the youngest in it
   LineTable memory_;
-  Memory stale_;  // one bit per unit
+  Memory stale_;       // a bit per unit of the segment that was the youngest at `floor_`
+  Memory next_stale_;  // all ones when everything is swept: for the next youngest
+  LineTable stamps_;   // of strips (kernels/age_strips.hpp)
 };
-
-template <class P>
-void AgePartitioned<P>::sweep(std::uint64_t until_word) noexcept {
-  auto* words = stale_.template as<std::uint64_t>();
-  const auto segments = table();
-  for (; swept_words_ < until_word; ++swept_words_) {
-    for (std::uint64_t word = words[swept_words_]; word != 0; word &= word - 1)
-      segments.empty(swept_words_ * 64 + static_cast<unsigned>(__builtin_ctzll(word)));
-    words[swept_words_] = 0;
-  }
-}
-
-// Keys empty most units when they are written. The rest is swept in the last quarter of a
-// generation, with enough units per key that none is left when the generation is full. With 2.2
-// keys per unit (apbbf's lines) that is a fifth of the units; sweeping all the time would touch
-// them all.
-template <class P>
-void AgePartitioned<P>::keep_pace() noexcept {
-  const std::uint64_t full = params_.generation_keys();
-  const std::uint64_t quarter = std::max<std::uint64_t>(1, full / 4);
-  const std::uint64_t written = std::min(written_at(0), full);
-  if (written + quarter <= full) return;
-  const std::uint64_t share = written + quarter - full;
-  sweep(static_cast<std::uint64_t>((Uint128{stale_words()} * share + quarter - 1) / quarter));
-}
-
-template <class P>
-void AgePartitioned<P>::rotate() noexcept {
-  sweep(stale_words());
-  live_keys_ -= written_at(ring_.l);
-  ring_.youngest = ring_.physical(ring_.segments() - 1);
-  written_at(0) = 0;
-  auto* words = stale_.template as<std::uint64_t>();
-  std::fill_n(words, stale_words(), ~std::uint64_t{0});
-  if (params_.units() % 64 != 0)
-    words[stale_words() - 1] = (std::uint64_t{1} << params_.units() % 64) - 1;
-  swept_words_ = 0;
-}
 
 template <class P>
 std::size_t AgePartitioned<P>::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
@@ -241,70 +246,6 @@ void AgePartitioned<P>::may_contain(std::span<const Digest> digests, std::span<V
 template <class P>
 std::size_t AgePartitioned<P>::insert(std::span<const Digest> digests) {
   return insert_by_observing<256>(*this, digests);
-}
-
-template <class P>
-void AgePartitioned<P>::clear() noexcept {
-  memory_.clear();
-  stale_.clear();
-  ring_.youngest = 0;
-  live_keys_ = swept_words_ = 0;
-  std::ranges::fill(written_, 0);
-}
-
-template <class P>
-FilterStats AgePartitioned<P>::stats() const {
-  std::vector<double> keys;
-  for (unsigned age = 0; age < ring_.segments(); ++age)
-    keys.push_back(static_cast<double>(written_[ring_.physical(age)]));
-  return {.keys = live_keys_,
-          .capacity = params_.capacity,
-          .bytes = bytes(),
-          .target_fpr = params_.target_fpr,
-          .predicted_fpr = params_.predicted_fpr(keys)};
-}
-
-template <class P>
-void AgePartitioned<P>::encode_header(Encoder& to) const {
-  params_.encode(to);
-  to.u32(ring_.youngest);
-  to.u64(swept_words_);
-  for (const std::uint64_t written : written_) to.u64(written);
-}
-
-template <class P>
-void AgePartitioned<P>::encode_payload(Encoder& to) const {
-  memory_.encode(to);
-  to.bytes(stale_.bytes());
-}
-
-template <class P>
-AgePartitioned<P> AgePartitioned<P>::decode(Decoder& header, Decoder& payload,
-                                            MemoryResource& memory) {
-  const auto refuse = [](bool wrong) {
-    if (wrong) throw CorruptSnapshot("no filter '" + std::string(P::kName) + "' has these fields");
-  };
-  const Params params = Params::decode(header);
-  if (const char* wrong = params.what_is_wrong()) throw CorruptSnapshot(wrong);
-  const std::uint64_t words = (params.units() + 63) / 64;
-  payload.expect_remaining(params.table_bytes() + words * sizeof(std::uint64_t),
-                           "the table of an age-partitioned filter");
-  AgePartitioned filter(params, memory);
-  filter.ring_.youngest = header.u32();
-  filter.swept_words_ = header.u64();
-  refuse(filter.ring_.youngest >= filter.ring_.segments() || filter.swept_words_ > words);
-  for (std::uint64_t& written : filter.written_) {
-    written = header.u64();
-    refuse(written > params.generation_keys());
-  }
-  for (unsigned age = 0; age <= params.l; ++age) filter.live_keys_ += filter.written_at(age);
-  filter.memory_.decode(payload);
-  payload.bytes(filter.stale_.bytes());
-  const auto* stale = filter.stale_.template as<std::uint64_t>();
-  const auto* unswept = stale + filter.swept_words_;
-  refuse(std::any_of(stale, unswept, [](std::uint64_t word) { return word != 0; }));
-  refuse(params.units() % 64 != 0 && stale[words - 1] >> (params.units() % 64) != 0);
-  return filter;
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sluice/filters/apbf/age_partitioned_inl.hpp"
 #include "sluice/model/bloom.hpp"
 
 namespace sluice {

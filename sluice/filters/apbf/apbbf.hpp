@@ -7,7 +7,7 @@
 //          they are written again, not all at once (kernels/age_partition.hpp).
 // Cost     observe of a new key: `segment` k blocks written and 2 to 3 read, each one cache line;
 //          `column` all k + l asked, adjacent, up to 16; `line` one line. No allocation. rotate:
-//          clears the rest of a segment; all of it after an idle generation.
+//          no more than a few lines.
 // Errors   `duplicate` may be wrong (model::apbbf_fpr, model::column_fpr); `distinct` never is for
 //          a key written in the present generation or the l before it. Keys fade out over the k
 //          generations after.
@@ -48,6 +48,9 @@ struct ApbbfParams {
   model::BlockShape shape() const noexcept { return {block, bits}; }
   std::uint64_t table_bytes() const noexcept { return blocks * (k + l) * block / 8; }
   std::uint64_t units() const noexcept { return kernels::apbbf_units(layout, block, blocks); }
+  kernels::AgeStripShape strips() const noexcept {
+    return kernels::apbbf_strips(layout, block, blocks, k + l);
+  }
   std::uint64_t generation_keys() const noexcept;  // what fills half of the blocks, by k
   const char* what_is_wrong() const;
   double predicted_fpr(std::span<const double> generations) const;
@@ -68,8 +71,10 @@ struct ApbbfParams {
       kernels::apbbf_write(*this, digest, age);
     }
     void empty(std::uint64_t unit) const noexcept { kernels::apbbf_empty(*this, unit); }
+    void sweep(std::uint64_t strip) const noexcept { kernels::apbbf_sweep_behind(*this, strip); }
   };
-  Table table(const LineTable& memory, std::uint64_t* stale, unsigned youngest) const noexcept {
+  Table table(const LineTable& memory, std::uint64_t* stale, unsigned youngest,
+              const kernels::AgeStrips& strips) const noexcept {
     return {{memory.data(),
              stale,
              {k, l, youngest},
@@ -77,7 +82,8 @@ struct ApbbfParams {
              block,
              this->bits,
              blocks,
-             memory.pages()}};
+             memory.pages(),
+             strips}};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "sluice/filters/apbf/age_partitioned_inl.hpp"
 #include "sluice/model/apbf.hpp"
 #include "sluice/model/bloom.hpp"
 
@@ -217,31 +218,49 @@ template <class Act>
   });
 }
 
+// The same where the sweep is behind; apart, so that the compiler does the usual case well.
+template <class Act>
+[[gnu::noinline]] decltype(auto) with_behind(const ApbfParams::Table& table, Act act) {
+  return with_words(table.memory, [&](auto words) {
+    const kernels::BitSegments segments(words, table.part_bits, table.parts);
+    return act(kernels::AgePartition(segments, table.ring, table.strips));
+  });
+}
+
 }  // namespace
 
 std::size_t ApbfParams::Table::admit(kernels::AgeBatch& batch) const noexcept {
-  return with_partition(
-      *this, [&](const auto& partition) { return partition.admit(batch, memory.size()); });
+  const auto act = [&](const auto& partition) { return partition.admit(batch, memory.size()); };
+  return strips ? with_behind(*this, act) : with_partition(*this, act);
 }
 
 void ApbfParams::Table::ask(const Digest* digests, std::size_t count,
                             Verdict* verdicts) const noexcept {
-  with_partition(*this, [&](const auto& partition) {
+  const auto act = [&](const auto& partition) {
     partition.ask(digests, count, verdicts, memory.size());
-  });
+  };
+  strips ? with_behind(*this, act) : with_partition(*this, act);
 }
 
 bool ApbfParams::Table::holds(const Digest& digest, unsigned age) const noexcept {
-  return with_partition(*this, [&](const auto& partition) { return partition.holds(digest, age); });
+  const auto act = [&](const auto& partition) { return partition.holds(digest, age); };
+  return strips ? with_behind(*this, act) : with_partition(*this, act);
 }
 
 void ApbfParams::Table::write(const Digest& digest, unsigned age) const noexcept {
-  with_partition(*this, [&](const auto& partition) { partition.write(digest, age); });
+  const auto act = [&](const auto& partition) { partition.write(digest, age); };
+  strips ? with_behind(*this, act) : with_partition(*this, act);
 }
 
 void ApbfParams::Table::empty(std::uint64_t unit) const noexcept {
   with_words(memory, [&](auto words) {
     kernels::BitSegments(words, part_bits, parts).empty(ring.youngest, unit);
+  });
+}
+
+void ApbfParams::Table::sweep(std::uint64_t strip) const noexcept {
+  with_words(memory, [&](auto words) {
+    strips.sweep(kernels::BitSegments(words, part_bits, parts), strip);
   });
 }
 

@@ -6,9 +6,8 @@
 //          emptied line by line as it is written again, not all at once
 //          (kernels/age_partition.hpp).
 // Cost     observe of a new key: k lines written and about 2 to 10 asked
-//          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits per key, and a bit per
-//          line of one part. rotate: clears the rest of a segment; all of it after an idle
-//          generation.
+//          (model::query_accesses), no allocation. Memory: k(k+l)/(l·ln 2) bits per key, and 0.8 %
+//          for what is still to be emptied. rotate: no more than a few lines.
 // Errors   `duplicate` may be wrong (model::apbf_fpr with exact fills); `distinct` never is for a
 //          key written in the present generation or the l before it. Keys fade out over the k
 //          generations after that: each generation halves the share still reported.
@@ -19,6 +18,7 @@
 
 #include "sluice/filters/apbf/age_partitioned.hpp"
 #include "sluice/filters/forecast.hpp"
+#include "sluice/kernels/age_strips.hpp"
 #include "sluice/kernels/bit_segments.hpp"
 
 namespace sluice {
@@ -44,6 +44,7 @@ struct ApbfParams {
 
   std::uint64_t table_bytes() const noexcept { return part_bits / 8 * parts * (k + l); }
   std::uint64_t units() const noexcept { return part_bits / kernels::kPartUnitBits * parts; }
+  kernels::AgeStripShape strips() const noexcept { return {units(), kernels::kStripLines, k + l}; }
   std::uint64_t generation_keys() const noexcept;  // g = ⌊m ln 2 / k⌋
   const char* what_is_wrong() const;
   double predicted_fpr(std::span<const double> generations) const;
@@ -56,15 +57,18 @@ struct ApbfParams {
     unsigned parts;
     kernels::AgeRing ring;
     std::uint64_t* stale;
+    kernels::AgeStrips strips;
 
     std::size_t admit(kernels::AgeBatch& batch) const noexcept;
     void ask(const Digest* digests, std::size_t count, Verdict* verdicts) const noexcept;
     bool holds(const Digest& digest, unsigned age) const noexcept;
     void write(const Digest& digest, unsigned age) const noexcept;
     void empty(std::uint64_t unit) const noexcept;
+    void sweep(std::uint64_t strip) const noexcept;
   };
-  Table table(const LineTable& memory, std::uint64_t* stale, unsigned youngest) const noexcept {
-    return {memory, part_bits, parts, {k, l, youngest}, stale};
+  Table table(const LineTable& memory, std::uint64_t* stale, unsigned youngest,
+              const kernels::AgeStrips& strips) const noexcept {
+    return {memory, part_bits, parts, {k, l, youngest}, stale, strips};
   }
 };
 
