@@ -24,6 +24,11 @@ namespace sluice {
 // not.
 enum class Anchor : std::uint8_t { delivered, refreshed };
 
+// Counts of rotations and sweeps end here. No filter gets this far: a rotation per nanosecond would
+// take a century. A forged state may claim it; the filter then starts as new, or counts from a lower
+// number, so that every state that was read can be written and read again.
+inline constexpr std::uint64_t kMostRotations = std::uint64_t{1} << 62;
+
 template <class F>
 concept WindowFilter = Filter<F> &&
     requires(F filter, const F& constant, const Digest& digest, std::span<const Digest> digests,

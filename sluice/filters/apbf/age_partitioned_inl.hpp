@@ -96,6 +96,7 @@ bool AgePartitioned<P>::swept_in_time() noexcept {
 
 template <class P>
 void AgePartitioned<P>::rotate() noexcept {
+  if (taken_ == kMostRotations) return clear();
   const bool in_time = swept_in_time();
   live_keys_ -= written_at(ring_.l);
   ring_.youngest = ring_.physical(ring_.segments() - 1);
@@ -186,7 +187,6 @@ bool AgePartitioned<P>::marks_are_sound() const {
 template <class P>
 AgePartitioned<P> AgePartitioned<P>::decode(Decoder& header, Decoder& payload,
                                             MemoryResource& memory) {
-  constexpr std::uint64_t kMostRotations = std::uint64_t{1} << 62;
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter '" + std::string(P::kName) + "' has these fields");
   };

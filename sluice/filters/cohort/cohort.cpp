@@ -79,6 +79,7 @@ std::uint64_t Cohort::keys_aged(unsigned age) const noexcept {
 // Generations that are then too old have left. The present generation takes a number when it has a
 // key.
 void Cohort::rotate() noexcept {
+  if (tick_ == kMostRotations) return clear();
   ++tick_;
   while (live_numbers_ > 0 && age(born_[number(live_numbers_ - 1)]) > params_.generations) {
     const unsigned left = number(--live_numbers_);

@@ -151,6 +151,7 @@ class Cohort {
     return swept_at_[number(back) % swept_at_.size()];
   }
   void take_number() noexcept;
+  void count_sweeps_from_less() noexcept;
   void keep_pace() noexcept;
   std::uint32_t numbers_since_swept(std::uint64_t strip) const noexcept;
   void sweep_strip(std::uint64_t strip) noexcept;

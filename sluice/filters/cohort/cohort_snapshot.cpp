@@ -76,10 +76,10 @@ void Cohort::decode_state(Decoder& from) {
   const std::uint8_t behind = from.u8();
   taken_ = from.u64();
   swept_ = from.u64();
-  constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 62;
-  refuse(tick_ <= params_.generations || tick_ > kMostTicks || now_ > table().generation_mask() ||
-         live_numbers_ > params_.generations + 1 || used > 1 || behind > 1 || taken_ > kMostTicks ||
-         swept_ < strips(params_) || swept_ > kMostTicks);
+  const std::uint64_t all = strips(params_);
+  refuse(tick_ <= params_.generations || tick_ > kMostRotations ||
+         now_ > table().generation_mask() || live_numbers_ > params_.generations + 1 || used > 1 ||
+         behind > 1 || taken_ > kMostRotations || swept_ < all);
   used_ = used == 1;
   behind_ = behind == 1;
   std::uint64_t later = swept_;
@@ -88,6 +88,7 @@ void Cohort::decode_state(Decoder& from) {
     refuse(swept_at(back) > later);
     later = swept_at(back);
   }
+  refuse(swept_at(0) > kMostRotations + all || swept_ - swept_at(0) > all);
   moves_ = from.u64();
   // Younger numbers are those of later generations.
   std::uint64_t before = tick_ + 1;
@@ -99,6 +100,9 @@ void Cohort::decode_state(Decoder& from) {
     before = born;
     live_keys_ += written;
   }
+  // Each number is of a generation later than those before it.
+  const std::uint64_t last = live_numbers_ > 0 ? born_[now_] : tick_ - params_.generations - 1;
+  refuse(taken_ + params_.generations + 1 > last);
   refuse(!used_ && written_[now_] > 0);
   const std::uint32_t strays = from.u32();
   refuse(strays > kMostStrays || strays > params_.live_capacity() - live_keys_);

@@ -40,10 +40,19 @@ void Cohort::take_number() noexcept {
   ++taken_;
   ++live_numbers_;
   used_ = false;
+  if (swept_at(1) > kMostRotations) count_sweeps_from_less();
   swept_at(0) = swept_;
   // Decided once for all keys of the number, so that it does not depend on how calls are cut into
   // batches.
   behind_ = swept_ - swept_at(clean_numbers()) < strips(params_);
+}
+
+// Rounds that no mark of the last few tells apart.
+void Cohort::count_sweeps_from_less() noexcept {
+  const std::uint64_t all = strips(params_);
+  const std::uint64_t less = swept_ / all * all - all;
+  swept_ -= less;
+  for (std::uint64_t& at : swept_at_) at -= std::min(at, less);
 }
 
 // One strip for two keys, so that a call's work follows from its keys. The share of a generation, and

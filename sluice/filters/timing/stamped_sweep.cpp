@@ -24,7 +24,6 @@ namespace {
 constexpr std::uint64_t kOfLine = kCacheLineBytes / sizeof(std::uint32_t);
 // More would make one key's work as long as that of many.
 constexpr std::uint64_t kMostStep = 8;
-constexpr std::uint64_t kMostTaken = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -146,13 +145,11 @@ void StampedWindow::decode_state(Decoder& header, Decoder& payload) {
   taken_ = header.u64();
   swept_ = header.u64();
   due_ = header.u64();
-  refuse(now_ == 0 || now_ > cycle_ || behind > 1 || taken_ > kMostTaken || swept_ > kMostTaken ||
-         swept_ < all_strips_ || due_ > kMostTaken || due_ > swept_ + 2 * all_strips_);
+  refuse(now_ == 0 || now_ > cycle_ || behind > 1 || taken_ > kMostRotations ||
+         swept_ < all_strips_ || swept_ > due_ || due_ > kMostRotations + 2 * all_strips_ ||
+         due_ - swept_ > 2 * all_strips_);
   behind_ = behind == 1;
-  for (std::uint64_t i = 0; i < marks(); ++i) {
-    marks_[i] = header.u64();
-    refuse(marks_[i] > swept_);
-  }
+  for (std::uint64_t i = 0; i < marks(); ++i) marks_[i] = header.u64();
   counts_.decode(payload, live_capacity_);
   memory_.decode(payload, shape_.table_bytes());
   strips_.decode(payload);
@@ -160,10 +157,29 @@ void StampedWindow::decode_state(Decoder& header, Decoder& payload) {
   with_words(memory_, [&](auto words) {
     for (std::uint64_t cell = 0; cell < shape_.cells(); ++cell) refuse(get(words, cell) > cycle_);
   });
+  refuse(!marks_are_sound());
+}
+
+// Marks tell whether the sweep is behind, so the strips must have been swept when they say: each when
+// the sweep last passed, or later for a key of its own.
+bool StampedWindow::marks_are_sound() const noexcept {
+  const std::uint64_t last = taken_ / epoch_;
+  const std::uint64_t count = std::min(last + 1, marks());
+  const auto mark = [&](std::uint64_t back) { return marks_[(last - back) % marks()]; };
+  for (std::uint64_t back = 0; back < count; ++back)
+    if (mark(back) > (back == 0 ? swept_ : mark(back - 1))) return false;
+  for (std::uint64_t unused = count; unused < marks(); ++unused)
+    if (marks_[unused] != 0) return false;
+  const std::uint64_t next = swept_ % all_strips_;
   for (std::uint64_t strip = 0; strip < all_strips_; ++strip) {
+    const std::uint64_t passed = swept_ - ((strip < next ? next : next + all_strips_) - strip);
     const std::uint32_t since = numbers_since_swept(strip);
-    refuse(since > taken_ || (!behind_ && since > clean_));
+    if (since > taken_ || (!behind_ && since > clean_)) return false;
+    std::uint64_t back = 0;
+    while (back < count && mark(back) > passed) ++back;
+    if (back < count && since > taken_ - (last - back) * epoch_) return false;
   }
+  return true;
 }
 
 }  // namespace sluice

@@ -123,6 +123,7 @@ void StampedWindow::write(const Sight& sight, unsigned age) noexcept {
 
 // Does not touch the table, so that idle generations cost nothing.
 void StampedWindow::rotate() noexcept {
+  if (taken_ == kMostRotations || due_ > kMostRotations) return clear();
   counts_.rotate();
   now_ = now_ == cycle_ ? 1 : now_ + 1;
   take_number();

@@ -112,6 +112,7 @@ class StampedWindow {
   void encode_tables(Encoder& to) const;
   static void expect_tables(const Shape& shape, const Decoder& payload);
   void decode_state(Decoder& header, Decoder& payload);
+  bool marks_are_sound() const noexcept;
 
  private:
   static constexpr unsigned kExpired = 0xFFFF'FFFF;  // the age of a cell marked as expired
