@@ -23,6 +23,13 @@ MemoryResource& or_default(MemoryResource* resource) {
   return resource == nullptr ? default_memory() : *resource;
 }
 
+// Stands in the place of the plan that a loaded state does not have, so that a Seen without labels
+// takes no room for them. A plan always has a choice, this never.
+struct LoadedLabels : Planning {
+  explicit LoadedLabels(Labels loaded) : Planning{}, labels(std::move(loaded)) {}
+  Labels labels;
+};
+
 // The planner's names for what Options calls otherwise.
 std::optional<std::string> option_of(std::string_view field) {
   if (field == "expect") return "`keys`";
@@ -32,9 +39,15 @@ std::optional<std::string> option_of(std::string_view field) {
 void check(const Seen::Options& options) {
   constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
   if (options.keys && *options.keys > kMostKeys) throw BadParameters("`keys` must be 1 to 2^44");
-  if (options.window) return;
-  if (options.refresh) throw BadParameters("`refresh` needs a `window`: give one");
-  if (options.max_ahead) throw BadParameters("`max_ahead` needs a `window` of time: give one");
+  const bool by_time = options.window && options.window->spec().by_time();
+  if (options.max_ahead && !by_time)
+    throw BadParameters("`max_ahead` needs a `window` of time: give one");
+  if (options.refresh && !options.window)
+    throw BadParameters("`refresh` needs a `window`: give one");
+  if (by_time && options.memory && !options.keys && !options.rate && options.filter.empty())
+    throw BadParameters(
+        "`memory` for a `window` of time needs `keys`, the distinct keys to expect in one window, "
+        "or `rate`, those per second: give one of them");
 }
 
 std::optional<std::uint64_t> max_ahead_of(const Seen::Options& options) {
@@ -130,10 +143,9 @@ AnyFilter made(const Seen::Options& options, const Planning* planning) {
 [[noreturn]] void refuse_file(const std::filesystem::path& file, const char* verb) {
   std::error_code ignored;
   const auto found = std::filesystem::status(file, ignored);
-  const int number = !std::filesystem::exists(found)            ? ENOENT
-                     : std::filesystem::is_directory(found)     ? EISDIR
-                     : !std::filesystem::is_regular_file(found) ? EINVAL
-                                                                : EBUSY;
+  const int number = !std::filesystem::exists(found)        ? ENOENT
+                     : std::filesystem::is_directory(found) ? EISDIR
+                                                            : EINVAL;
   throw IoError(std::string("cannot ") + verb + " '" + file.string() + "'", number);
 }
 
@@ -153,6 +165,11 @@ void WindowLength::check_seconds(long double seconds) {
   if (std::isnan(seconds)) throw BadParameters("`window` is not a number");
   if (seconds > static_cast<long double>(kLongestWindow) * 1e-9L)
     throw BadParameters("`window` is too long: at most 73 years");
+}
+
+WindowLength::WindowLength(const char* text) {
+  if (text == nullptr) throw BadParameters("`window` is a null pointer: give a text such as 10m");
+  *this = WindowLength(std::string_view(text));
 }
 
 WindowLength::WindowLength(std::string_view text) : spec_(parse_window("`window`", text)) {}
@@ -249,8 +266,21 @@ bool Seen::forget(std::string_view key) {
   return filter_.forget(hasher_.digest(key));
 }
 
+Seen Seen::of(Snapshot&& snapshot) {
+  std::shared_ptr<const LoadedLabels> labels;
+  if (!snapshot.labels.empty())
+    labels = std::make_shared<const LoadedLabels>(std::move(snapshot.labels));
+  return Seen(snapshot.hasher, std::move(snapshot.filter), std::move(labels));
+}
+
+const Labels& Seen::labels() const noexcept {
+  static const Labels none;
+  if (plan_ == nullptr || plan_->chosen) return none;
+  return static_cast<const LoadedLabels&>(*plan_).labels;
+}
+
 std::vector<std::byte> Seen::save() const {
-  SnapshotPull pull(hasher_, filter_);
+  SnapshotPull pull(hasher_, filter_, labels());
   std::vector<std::byte> bytes(pull.size());
   pull.next(bytes);
   return bytes;
@@ -258,13 +288,16 @@ std::vector<std::byte> Seen::save() const {
 
 Seen Seen::load(std::span<const std::byte> bytes, MemoryResource* resource) {
   BytesDecoder from(bytes);
-  Snapshot snapshot = read_snapshot(from, or_default(resource));
-  return Seen(snapshot.hasher, std::move(snapshot.filter));
+  return of(read_snapshot(from, or_default(resource)));
 }
 
 void Seen::save(const std::filesystem::path& file) const {
   try {
-    StateFile(file).save(hasher_, filter_, {});
+    StateFile(file).save(hasher_, filter_, labels());
+  } catch (const StateBusy& error) {
+    throw IoError("cannot save to '" + file.string() + "', because another process holds '" +
+                      error.lock().string() + "'",
+                  EBUSY);
   } catch (const StateRefused&) {
     refuse_file(file, "save to");
   }
@@ -272,8 +305,7 @@ void Seen::save(const std::filesystem::path& file) const {
 
 Seen Seen::load(const std::filesystem::path& file, MemoryResource* resource) {
   try {
-    Snapshot snapshot = load_snapshot_file(file, or_default(resource));
-    return Seen(snapshot.hasher, std::move(snapshot.filter));
+    return of(load_snapshot_file(file, or_default(resource)));
   } catch (const StateRefused&) {
     refuse_file(file, "load");
   }
@@ -290,7 +322,13 @@ std::optional<Seen> Seen::load_if_there(const std::filesystem::path& file,
 }
 
 void Seen::merge(const Seen& other) {
-  if (hasher_.kind() != other.hasher_.kind() || hasher_.secret() != other.hasher_.secret())
+  // Its error comes first: advice about the hash would not help.
+  if (!filter_.can_merge() || filter_.kind() != other.filter_.kind())
+    return filter_.merge(other.filter_);
+  if (hasher_.kind() != other.hasher_.kind())
+    throw BadParameters(
+        "these hash keys by different functions: set `untrusted_keys` for both or for neither");
+  if (hasher_.secret() != other.hasher_.secret())
     throw BadParameters(
         "these hash keys under different secrets: give both one `seed`, or make one a clone of the "
         "other");

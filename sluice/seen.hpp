@@ -5,17 +5,20 @@
 //
 // Say what you know and leave out the rest:
 //
-//   {}                                  every key, forever; memory grows with the keys {.keys =
-//   50'000'000}                every key, sized for that many from the start {.window = 10min} keys
-//   let through in the last ten minutes {.window = 1'000'000}               the last million keys
-//   let through {.memory = 64 << 20}                as much of the past as fits in 64 MiB
+//   {}                      every key, forever; memory grows with the keys
+//   {.keys = 50'000'000}    every key, with room for that many from the start
+//   {.window = 10min}       the keys let through in the last ten minutes
+//   {.window = 1'000'000}   the last million keys let through
+//   {.memory = 64 << 20}    as much of the past as fits in 64 MiB
 //
-// A key that was seen is never taken for a new one while its window lasts. Two kinds of events are
-// let through without being judged: those that come a window or more after their time, and, with
-// `max_ahead`, those whose time is not believed. A new key may be taken for one that was seen, with
-// probability `fpr`; its event is then lost. plan() and stats() tell the predicted rate.
+// A key that was seen is never taken for a new one while its window lasts. There are two
+// exceptions, both for events with times: an event that is a window or more behind the latest is
+// let through without being judged, and with `max_ahead` so is one whose time is not believed. A
+// new key may be taken for one that was seen, with probability `fpr`; its event is then lost.
+// plan() and stats() tell the predicted rate.
 //
-// Not safe to use from several threads at once. If strangers choose the keys, set `untrusted_keys`
+// Threads: const calls (contains, stats, save, clone) may run at the same time. A call that is not
+// const needs the object for itself. If strangers choose the keys, set `untrusted_keys`
 // (SECURITY.md).
 #pragma once
 
@@ -35,6 +38,7 @@
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/plan/plan.hpp"
+#include "sluice/snapshot/snapshot.hpp"
 
 namespace sluice {
 
@@ -58,7 +62,7 @@ class WindowLength {
   requires(!OneOf<Keys, bool, char, wchar_t, char8_t, char16_t, char32_t>) WindowLength(Keys keys)
       : spec_{WindowSpec::Kind::count, keys > 0 ? static_cast<std::uint64_t>(keys) : 0} {}
   // "10m", "1M", or "hour" or "day" (since the last full hour or day, UTC). Throws BadParameters.
-  WindowLength(const char* text) : WindowLength(std::string_view(text)) {}
+  WindowLength(const char* text);
   WindowLength(const std::string& text) : WindowLength(std::string_view(text)) {}
   WindowLength(std::string_view text);
 
@@ -69,6 +73,7 @@ class WindowLength {
   WindowSpec spec_;
 };
 
+// A Seen that was moved from may only be destroyed or assigned to.
 class Seen {
  public:
   using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
@@ -77,15 +82,18 @@ class Seen {
   struct Options {
     std::optional<WindowLength> window = {};  // none: forever
     bool refresh = false;                     // every repeat restarts the key's window
-    // For calls that give times: a time further than this ahead of the latest is not believed until
-    // a second one agrees, and its key is let through. None: every time is believed, and one wild
-    // time expires all keys.
+    // With a time window, for calls that give times: a time further than this ahead of the latest
+    // is not believed until a second one agrees, and its key is let through. None: every time is
+    // believed, and one wild time expires all keys.
     std::optional<std::chrono::nanoseconds> max_ahead = {};
-    std::optional<std::uint64_t> keys = {};  // distinct keys; with a time window: per window
-    std::optional<double> rate = {};         // with a time window: distinct keys per second
+    // How many distinct keys to expect: in all, or in one time window. With a time window, `rate`
+    // (distinct keys per second) may be given instead. A window of a number of keys takes neither.
+    std::optional<std::uint64_t> keys = {};
+    std::optional<double> rate = {};
     std::optional<double> fpr = {};  // chance to lose a new key; 1e-6, or what memory allows
-    // Limit for bytes(). A window may grow up to it; when it is used up, keys are neither judged
-    // nor remembered (see observe) until others have left the window.
+    // The most that bytes() may be; if it is the only option, 1 MiB or more. With a time window it
+    // needs `keys` or `rate`, and the window may grow up to it. When it is used up, keys are
+    // neither judged nor remembered (see observe) until others have left the window.
     std::optional<std::uint64_t> memory = {};
     // "cohort,slot=32": used instead of the planner's choice, sized for `keys`, or for 8 million.
     std::string filter = {};
@@ -100,7 +108,8 @@ class Seen {
   explicit Seen(const Options& options);
 
   // Whether the key is new; it is remembered from then on. The event happens now, by the system's
-  // clock, or at `when`. An event older than the window is let through (true) and not remembered.
+  // clock, or at `when`. A late event, a window or more behind the latest, is let through (true)
+  // and not remembered; Window::judge of filter().window() tells which events are late.
   // Throws NoMemory; the key is then neither judged nor remembered.
   bool first(std::string_view key);
   bool first(std::string_view key, Time when);
@@ -121,31 +130,36 @@ class Seen {
   bool forget(std::string_view key);
   void clear() noexcept { filter_.clear(); }
   // Takes in what `other` remembers. Both must have the same options and the same seed, or come
-  // from a clone, and the filter must be able to merge (docs/merging.md). Otherwise throws
-  // BadParameters and changes nothing.
+  // from a clone, and the filter must be able to merge: windows cannot (docs/merging.md). Otherwise
+  // throws BadParameters and changes nothing.
   void merge(const Seen& other);
 
-  // The plan, its reason and the candidates that were weighed. Null if this was loaded, or if
-  // `filter` was given.
-  const Planning* plan() const noexcept { return plan_.get(); }
+  // The plan and its reason. The chosen candidate is the only one listed: sluice::plan(request)
+  // lists all. Null if this was loaded, or if `filter` was given.
+  const Planning* plan() const noexcept { return plan_ && plan_->chosen ? plan_.get() : nullptr; }
+  // Of a window: as of the last key that was judged, since this reads no clock. A key is counted
+  // until the generation that it was written in has left, at most the window's slack past the
+  // window.
   FilterStats stats() const { return filter_.stats(); }
   // All the memory that it has taken from its resource; the object itself is not counted.
   std::uint64_t bytes() const noexcept { return filter_.bytes(); }
 
   // State to bytes and back. The bytes contain the secret of the hash: protect them like a
-  // password.
+  // password. Labels of the state that was loaded (snapshot.hpp) are kept and written again.
   std::vector<std::byte> save() const;
   // Throws CorruptSnapshot. The bytes may come from anywhere: they cannot harm the process.
   static Seen load(std::span<const std::byte> bytes, MemoryResource* resource = nullptr);
   // Writes a file. Even in a crash the file is replaced completely or not at all. The previous one
-  // stays as FILE.previous; FILE.lock exists during the write. Throws IoError.
+  // stays as FILE.previous. FILE.lock is held during the write only: of two processes that load,
+  // add and save, the last one's file remains. Throws IoError, with EBUSY if another process holds
+  // the lock.
   void save(const std::filesystem::path& file) const;
   // Throws IoError and CorruptSnapshot; if there is no file, IoError with error_number() ENOENT.
   static Seen load(const std::filesystem::path& file, MemoryResource* resource = nullptr);
   // Returns nothing if there is no file.
   static std::optional<Seen> load_if_there(const std::filesystem::path& file,
                                            MemoryResource* resource = nullptr);
-  // An independent copy.
+  // An independent copy, in the same memory resource.
   Seen clone() const;
 
   // Access to what this class does not offer.
@@ -154,10 +168,12 @@ class Seen {
   const AnyFilter& filter() const noexcept { return filter_; }
 
  private:
-  Seen(const Hasher& hasher, AnyFilter filter, std::shared_ptr<const Planning> plan = nullptr);
+  Seen(const Hasher& hasher, AnyFilter filter, std::shared_ptr<const Planning> plan);
+  static Seen of(Snapshot&& snapshot);
+  const Labels& labels() const noexcept;
 
   Hasher hasher_;
-  std::shared_ptr<const Planning> plan_;
+  std::shared_ptr<const Planning> plan_;  // without a choice: the labels of a loaded state
   AnyFilter filter_;
 };
 

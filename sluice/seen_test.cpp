@@ -1,6 +1,7 @@
 #include "sluice/seen.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cerrno>
@@ -8,8 +9,10 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "connectors/files/state_file.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 #include "tests/support/counts.hpp"
@@ -297,11 +300,77 @@ TEST(Seen, WhatIsNotAFileIsAnErrorOfTheFile) {
   EXPECT_EQ(number_of([&] { (void)Seen::load(directory); }), EISDIR);
   EXPECT_EQ(number_of([&] { (void)Seen::load_if_there(directory); }), EISDIR);
   EXPECT_EQ(number_of([&] { Seen().save(directory); }), EISDIR);
+  EXPECT_EQ(number_of([&] { Seen().save(std::filesystem::path()); }), EINVAL);
+  EXPECT_EQ(number_of([&] { (void)Seen::load(std::filesystem::path()); }), ENOENT);
   EXPECT_FALSE(Seen::load_if_there(directory / "no_such").has_value());
   const auto file = directory / "seen_if_there.sluice";
   Seen().save(file);
   EXPECT_TRUE(Seen::load_if_there(file).has_value());
   std::filesystem::remove(file);
+}
+
+// The command's labels say how records were cut into keys: without them it refuses the file.
+TEST(Seen, KeepsTheLabelsOfAStateThatItLoaded) {
+  const Labels labels = {{"records", "csv"}, {"key", "id"}, {"key", "at"}};
+  const Seen made({.keys = 1000});
+  const auto file = std::filesystem::path(testing::TempDir()) / "seen_labels.sluice";
+  StateFile(file).save(made.hasher(), made.filter(), labels);
+  Seen seen = Seen::load(file);
+  EXPECT_EQ(seen.plan(), nullptr);
+  EXPECT_TRUE(seen.first("a"));
+  seen.save(file);
+  Seen moved = std::move(seen);
+  std::vector<Seen> others;
+  others.push_back(Seen::load(file));
+  others.push_back(Seen::load(moved.save()));
+  others.push_back(moved.clone());
+  for (const Seen& other : others) {
+    EXPECT_EQ(other.plan(), nullptr);
+    EXPECT_TRUE(other.contains("a"));
+    other.save(file);
+    EXPECT_EQ(load_snapshot_file(file).labels, labels);
+  }
+  made.save(file);
+  EXPECT_TRUE(load_snapshot_file(file).labels.empty());
+  std::filesystem::remove(file);
+  std::filesystem::remove(file.string() + ".previous");
+}
+
+TEST(Seen, ALockThatIsHeldIsNamed) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "seen_held.sluice";
+  for (const bool there : {false, true}) {
+    if (there) Seen().save(file);
+    const StateFile held(file);
+    try {
+      Seen().save(file);
+      FAIL();
+    } catch (const IoError& error) {
+      EXPECT_EQ(error.error_number(), EBUSY);
+      EXPECT_NE(std::string(error.what()).find("seen_held.sluice.lock"), std::string::npos)
+          << error.what();
+    }
+  }
+  std::filesystem::remove(file);
+}
+
+TEST(Seen, MergeSaysWhatWouldHelp) {
+  const auto error_of = [](Seen one, const Seen& other) -> std::string {
+    try {
+      one.merge(other);
+    } catch (const BadParameters& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(error_of(Seen({.window = 10}), Seen({.window = 10})).find("filters that age"), 0u)
+      << "and no advice that ends there as well";
+  EXPECT_EQ(error_of(Seen({.keys = 10}), Seen({.window = 10})).find("filters of two kinds"), 0u);
+  const Seen::Options seeded{.keys = 1000, .seed = 1};
+  Seen::Options keyed = seeded;
+  keyed.untrusted_keys = true;
+  EXPECT_NE(error_of(Seen(seeded), Seen(keyed)).find("`untrusted_keys` for both"),
+            std::string::npos);
+  EXPECT_NE(error_of(Seen({.keys = 10}), Seen({.keys = 10})).find("`seed`"), std::string::npos);
 }
 
 TEST(Seen, MergesOnlyWhatHashesAlike) {
@@ -370,6 +439,78 @@ TEST(Seen, RefusesWhatDoesNotGoTogether) {
   EXPECT_NE(error_of({.filter = "cohort"}).find("`window`"), std::string::npos);
   EXPECT_EQ(error_of({.window = 100, .filter = "exact"}), "none");
   EXPECT_EQ(error_of({.window = 10min, .max_ahead = 0s}), "`max_ahead` must be more than nothing");
+  for (const Seen::Options& options :
+       {Seen::Options{.max_ahead = 1s}, Seen::Options{.window = 100, .max_ahead = 1s},
+        Seen::Options{.window = 100, .max_ahead = 1s, .filter = "cohort"}})
+    EXPECT_EQ(error_of(options), "`max_ahead` needs a `window` of time: give one");
+  const std::string alone = error_of({.window = 10min, .memory = 8 << 20});
+  EXPECT_NE(alone.find("needs `keys`"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("or `rate`"), std::string::npos) << alone;
+  EXPECT_EQ(error_of({.window = 10min, .keys = 1000, .memory = 8 << 20}), "none");
+  EXPECT_THROW(WindowLength(static_cast<const char*>(nullptr)), BadParameters);
+}
+
+// Of pages that can be made read-only.
+class PageMemory final : public MemoryResource {
+ public:
+  PageMemory()
+      : base_(static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {}
+  ~PageMemory() override { munmap(base_, kBytes); }
+  void allow(int access) { ASSERT_EQ(mprotect(base_, kBytes, access), 0); }
+
+  std::size_t usable(const void*, std::size_t bytes, std::size_t) const noexcept override {
+    return bytes;
+  }
+  std::size_t largest_block() const noexcept override { return kBytes; }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+  void* get(std::size_t bytes, std::size_t alignment) noexcept override {
+    used_ = (used_ + alignment - 1) / alignment * alignment;
+    if (bytes > kBytes - used_) return nullptr;
+    return base_ + std::exchange(used_, used_ + bytes);
+  }
+  void put(void*, std::size_t, std::size_t) noexcept override {}
+
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+// What is promised of threads: a write of a const call would end the test.
+TEST(Seen, ConstCallsWriteNothing) {
+  const auto keys = texts("k", 3000);
+  for (const Seen::Options& options :
+       {Seen::Options{}, Seen::Options{.keys = 2000}, Seen::Options{.memory = 1 << 20},
+        Seen::Options{.window = 1000}, Seen::Options{.window = 10min},
+        Seen::Options{.window = 10min, .refresh = true, .max_ahead = 5min},
+        Seen::Options{.window = 10}, Seen::Options{.filter = "exact"},
+        Seen::Options{.keys = 2000, .filter = "counting"},
+        Seen::Options{.keys = 300, .filter = "dynamic"},
+        Seen::Options{.filter = "bloom,bytes=4MiB"},
+        Seen::Options{.keys = 2000, .filter = "sharded,of=bloom,shards=3"},
+        Seen::Options{.window = 1000, .filter = "apbf"},
+        Seen::Options{.window = 10min, .keys = 2000, .filter = "apbbf"},
+        Seen::Options{.window = 1000, .filter = "timing"},
+        Seen::Options{.window = 1000, .filter = "timer"},
+        Seen::Options{.window = 10min, .filter = "exact"}}) {
+    PageMemory memory;
+    Seen::Options given = options;
+    given.resource = &memory;
+    Seen seen(given);
+    for (std::size_t i = 0; i < keys.size(); ++i) (void)seen.first(keys[i], kStart + i * 300ms);
+    const auto before = seen.save();
+    memory.allow(PROT_READ);
+    std::size_t contained = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      contained += seen.contains(keys[i], kStart + 15min + i * 100ms);
+      (void)seen.contains(keys[i]);
+    }
+    EXPECT_GT(contained, 0u) << seen.filter().settings().text();
+    (void)seen.stats();
+    EXPECT_EQ(seen.save(), before);
+    memory.allow(PROT_READ | PROT_WRITE);
+  }
 }
 
 // One window per user: bytes by the host's own count, with the object that holds the secret.

@@ -152,9 +152,15 @@ void sync_directory(const fs::path& directory) {
 }  // namespace
 
 fs::path link_target(fs::path path) {
+  if (path.empty()) fail("use the empty file name", path, EINVAL);
   for (int links = 0; links < kMostLinks; ++links) {
     struct stat found;
-    if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return fs::absolute(path);
+    if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) {
+      std::error_code lost;
+      fs::path target = fs::absolute(path, lost);
+      if (lost) fail("find the directory of", path, lost.value());
+      return target;
+    }
     std::error_code error;
     const fs::path next = fs::read_symlink(path, error);
     if (error) fail("follow the link", path, error.value());
@@ -215,9 +221,10 @@ void StateFile::lock() {
     while (::flock(opened.number(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK)
-        throw StateRefused("state file " + quoted(given_) +
-                           " is in use by another run of sluice: wait for it to end, or give this "
-                           "run a state file of its own");
+        throw StateBusy("state file " + quoted(given_) +
+                            " is in use by another run of sluice, which holds " + quoted(path) +
+                            ": wait for it to end, or give this run a state file of its own",
+                        path);
       fail("lock the state file " + quoted(given_) + " by", path);
     }
     // The run that held it may have removed it between our opening and our lock.

@@ -10,6 +10,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/error.hpp"
@@ -24,13 +26,24 @@ class StateRefused : public Error {
   using Error::Error;
 };
 
+// Another process holds the state's lock.
+class StateBusy : public StateRefused {
+ public:
+  StateBusy(const std::string& what, std::filesystem::path lock)
+      : StateRefused(what), lock_(std::move(lock)) {}
+  const std::filesystem::path& lock() const noexcept { return lock_; }  // FILE.lock
+
+ private:
+  std::filesystem::path lock_;
+};
+
 // Reads a snapshot from a file, without a lock. Throws CorruptSnapshot, StateRefused or IoError,
 // each naming the file. Never writes.
 Snapshot load_snapshot_file(const std::filesystem::path& file,
                             MemoryResource& memory = default_memory(),
                             const Understands& understands = understands_nothing);
 
-// Follows links to where the file is or would be. Throws IoError.
+// Follows links to where the file is or would be. Throws IoError, also for an empty path.
 std::filesystem::path link_target(std::filesystem::path path);
 
 // FILE and all that a run may write beside it.
@@ -38,7 +51,7 @@ std::vector<std::filesystem::path> files_of_state(const std::filesystem::path& f
 
 class StateFile {
  public:
-  // Takes the lock. Throws StateRefused when another run has it, IoError when it cannot be made.
+  // Takes the lock. Throws StateBusy when another run has it, IoError when it cannot be made.
   explicit StateFile(const std::filesystem::path& file);
   ~StateFile();
   StateFile(const StateFile&) = delete;

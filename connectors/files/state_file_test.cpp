@@ -182,8 +182,8 @@ TEST_F(StateFileTest, OtherThingsThanFilesAreRefused) {
 TEST_F(StateFileTest, ASecondRunIsRefused) {
   {
     const StateFile first(file);
-    expect_words(message<StateRefused>([&] { StateFile second(file); }),
-                 {file.string(), "in use by another run"});
+    expect_words(message<StateBusy>([&] { StateFile second(file); }),
+                 {file.string(), "in use by another run", file.string() + ".lock"});
     const StateFile other(directory / "other");
   }
   const StateFile next(file);
@@ -222,6 +222,10 @@ TEST_F(StateFileTest, ALinkLeadsToTheFile) {
 
   fs::create_symlink("loop", directory / "loop");
   EXPECT_THROW(StateFile(directory / "loop"), IoError);
+}
+
+TEST_F(StateFileTest, AFileNeedsAName) {
+  expect_words(message<IoError>([&] { StateFile(fs::path()); }), {"empty file name"});
 }
 
 TEST_F(StateFileTest, AMissingDirectoryIsSaidAtOnce) {
