@@ -81,6 +81,14 @@ void SystemMemory::put(void* block, std::size_t, std::size_t alignment) noexcept
   ::operator delete(block, std::align_val_t(alignment));  // clang has none that takes the size
 }
 
+HostMemory::HostMemory(const Calls& calls, std::uint64_t budget)
+    : MemoryResource(budget), calls_(calls) {
+  if (calls.allocate == nullptr)
+    throw BadParameters("`allocate` of a HostMemory is missing: give a function such as malloc");
+  if (calls.free == nullptr)
+    throw BadParameters("`free` of a HostMemory is missing: give the one that fits `allocate`");
+}
+
 std::size_t HostMemory::usable(const void* block, std::size_t bytes,
                                std::size_t alignment) const noexcept {
   const std::size_t padding = padding_of(alignment);

@@ -116,13 +116,13 @@ class HostMemory final : public MemoryResource {
 
   // The host's allocator. It need not align to more than 8 bytes.
   struct Calls {
-    void* (*allocate)(std::size_t bytes) = nullptr;
-    void (*free)(void* block) = nullptr;
+    void* (*allocate)(std::size_t bytes) = nullptr;  // required; returns null for "no memory"
+    void (*free)(void* block) = nullptr;             // required
     // The real size of a block; null if the allocator cannot tell.
     std::size_t (*usable)(void* block) = nullptr;
   };
-  explicit HostMemory(const Calls& calls, std::uint64_t budget = kNoBudget) noexcept
-      : MemoryResource(budget), calls_(calls) {}
+  // Throws BadParameters when a required call is missing.
+  explicit HostMemory(const Calls& calls, std::uint64_t budget = kNoBudget);
 
   std::size_t usable(const void* block, std::size_t bytes,
                      std::size_t alignment) const noexcept override;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <set>
+#include <string>
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/memory.hpp"
@@ -41,6 +42,21 @@ TEST(HostMemory, AlignsWhatTheHostDoesNot) {
       EXPECT_EQ(memory.taken(), 0u);
       EXPECT_TRUE(Host::blocks.empty());
     }
+}
+
+TEST(HostMemory, NeedsAnAllocatorThatTakesBack) {
+  const auto error_of = [](const HostMemory::Calls& calls) -> std::string {
+    try {
+      HostMemory memory(calls);
+    } catch (const BadParameters& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(error_of({}).find("`allocate`"), 0u);
+  EXPECT_EQ(error_of({.allocate = Host::allocate}).find("`free`"), 0u);
+  EXPECT_EQ(error_of({.free = Host::free}).find("`allocate`"), 0u);
+  EXPECT_EQ(error_of({Host::allocate, Host::free}), "none");
 }
 
 TEST(HostMemory, GivesNoBlockBeyondAMebibyte) {
