@@ -18,6 +18,15 @@ load helper
   [ "$(stat_of '.records_per_second * .seconds / .records | . > 0.999 and . < 1.001')" = true ]
 }
 
+# The system counts the memory of the process that started a command as the command's own.
+@test "--stats json: memory_bytes is not that of the process that started the run" {
+  grep -q __asan_init "$SLUICE" && skip "the sanitizer takes memory of its own"
+  large=$(printf '%*s' 100000000 x)
+  echo line | "$SLUICE" dedup --stats json --expect 1k >out 2>err
+  [ "${#large}" = 100000000 ]
+  [ "$(stat_of '.memory_bytes > 1e6 and .memory_bytes < 5e7')" = true ]
+}
+
 @test "--stats json: bits a key are of the keys held when the filter is unbounded" {
   lines_of 20k >input
   sluice dedup --stats json --filter exact input >out 2>err
