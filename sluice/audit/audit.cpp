@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -142,7 +143,8 @@ void Audit::forget(const Digest& digest, bool found) {
 }
 
 // Keys that have left the window are dropped first; then the table grows; if it may not, the sample
-// is halved. While it is rebuilt there are two tables, and both are counted.
+// is halved. While it is rebuilt there are two tables, and both are counted. Keys that no halving
+// drops were chosen by somebody who knows the hash: then the audit starts anew.
 void Audit::make_room(std::int64_t now) {
   const bool all = knows_all(now);
   const auto alive = [&](const Shadow::Entry& entry) {
@@ -154,8 +156,27 @@ void Audit::make_room(std::int64_t now) {
   const std::size_t roomy = slots / 8 * 3;
   const bool may_grow = 3 * shadow_.bytes() <= params_.most_bytes;
   const bool grow = shadow_.count(alive) > roomy && may_grow;
-  while (!grow && shadow_.count(alive) > roomy) halve();
+  if (!grow) {
+    const auto halvings = halvings_for(roomy, alive);
+    if (!halvings) return lose_track(now);
+    for (unsigned i = 0; i < *halvings; ++i) halve();
+  }
   shadow_.rebuild(grow ? 2 * slots : slots, alive);
+}
+
+// How often to halve the sample until at most `most` keys are left. Nothing: more often than digests
+// ever need. A table that is full has at most twice as many keys as fit, so two or three are usual.
+template <class Alive>
+std::optional<unsigned> Audit::halvings_for(std::size_t most, const Alive& alive) const {
+  constexpr unsigned kMostHalvings = 16;
+  const auto room = static_cast<unsigned>(std::countl_zero(counts_.sample));
+  for (unsigned halvings = 0; halvings <= std::min(kMostHalvings, room); ++halvings) {
+    const std::uint64_t sample = counts_.sample << halvings;
+    const std::size_t left = shadow_.count(
+        [&](const Shadow::Entry& entry) { return in_sample(entry.key, sample) && alive(entry); });
+    if (left <= most) return halvings;
+  }
+  return std::nullopt;
 }
 
 void Audit::halve() {
@@ -167,7 +188,8 @@ void Audit::halve() {
     *number /= 2;
 }
 
-// A clock was set back: keys keep their ages, so their times move with the clock.
+// The sample is dropped, and nothing is known about keys from before `now`. Either a clock was set
+// back: keys keep their ages, so their times move with the clock. Or the sample cannot be halved.
 void Audit::lose_track(std::int64_t now) {
   shadow_ = Shadow();
   knows_all_ = false;

@@ -20,7 +20,9 @@
 //
 // Cost     about two instructions per key; 24 bytes and some free room for each key of the sample.
 //          When its memory is used up, half of the sample is dropped and the counts so far get half
-//          the weight, so that the rates still describe the whole run.
+//          the weight, so that the rates still describe the whole run. If halving does not help,
+//          the keys are not digests, or were chosen by somebody who knows the secret: the sample is
+//          dropped, and the keys so far are unknown from then on (Report::knows_all).
 #pragma once
 
 #include <cstdint>
@@ -128,6 +130,8 @@ class Audit {
   void remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost);
   void make_room(std::int64_t now);
   void decode_shadow(Decoder& from);
+  template <class Alive>
+  std::optional<unsigned> halvings_for(std::size_t most, const Alive& alive) const;
   void halve();
   bool inside(std::int64_t last, std::int64_t now) const noexcept;
   bool outside(std::int64_t last, std::int64_t now) const noexcept;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -130,6 +131,7 @@ void Audit::decode_shadow(Decoder& from) {
   shadow_ = Shadow(slots);
   Digest before;
   std::uint64_t displaced = 0;
+  std::array<std::uint64_t, 65> survivors{};  // of how many halvings of the sample, at most
   for (std::uint64_t i = 0; i < count; ++i) {
     Shadow::Entry entry;
     entry.key.lo = from.u64();
@@ -139,10 +141,23 @@ void Audit::decode_shadow(Decoder& from) {
     if (i > 0 && !comes_before(before, entry.key)) refuse("its keys are out of order");
     if (!sampled(entry.key)) refuse("a key is not of its sample");
     if (shadow_.find(entry.key) != nullptr) refuse("a key is there twice");
+    const std::uint64_t word = kernels::sample_word(entry.key);
+    ++survivors[static_cast<std::size_t>(
+        std::max(0, std::countl_zero(word) - std::countl_zero(threshold_)))];
     displaced += shadow_.add(entry.key, entry.last, entry.lost());
     // A few slots each, where keys are digests.
     if (displaced > 64 * (i + 64)) refuse("its keys are not digests, they are too much alike");
     before = entry.key;
+  }
+  // Each halving of the sample drops half of the keys. Leading zeros count halvings only to within
+  // one, so up to twice as many are expected; that twice as many again and 64 more survive by chance
+  // is less likely than 1e-20.
+  std::uint64_t left = 0;
+  for (std::size_t halvings = survivors.size(); halvings-- > 1;) {
+    left += survivors[halvings];
+    const std::uint64_t expected = halvings < 64 ? count >> halvings : 0;
+    if (left > 4 * expected + 64)
+      refuse("its keys are not digests, too many of them stay when the sample is halved");
   }
 }
 

@@ -152,5 +152,71 @@ TEST(AuditSnapshot, KeysThatAreNoDigestsAreRefused) {
   EXPECT_THROW(other.decode(from), CorruptSnapshot);
 }
 
+// A key that is in every sample, however small.
+Digest in_every_sample(std::uint64_t i) {
+  const auto low = static_cast<std::uint32_t>(i + 1);
+  const Digest digest{low, static_cast<std::uint32_t>(-(low * 0x9E3779B1u))};
+  EXPECT_TRUE(Audit::in_sample(digest, std::uint64_t{1} << 63));
+  return digest;
+}
+
+std::vector<std::byte> forged_sample(std::uint64_t sample, unsigned doublings,
+                                     std::uint64_t slots) {
+  BytesEncoder to;
+  to.u8(1);
+  to.u8(1);
+  to.varint(sample);
+  to.varint(doublings);
+  for (int i = 0; i < 7; ++i) to.f64(0);
+  for (int i = 0; i < 3; ++i) to.u64(0);
+  EventClock().encode(to);
+  to.u64(5);
+  to.varint(Audit::kGhostsEvery);
+  to.varint(slots);
+  to.varint(slots / 4 * 3);
+  for (std::uint64_t i = 0; i < slots / 4 * 3; ++i) {
+    const Digest digest = in_every_sample(i);
+    for (const std::uint64_t word : {digest.lo, digest.hi, std::uint64_t{0}}) to.u64(word);
+  }
+  return to.take();
+}
+
+TEST(AuditSnapshot, MoreKeysThanASampleCanHaveAreRefused) {
+  AnyFilter filter = make_filter("exact", {});
+  for (const std::uint64_t slots : {256, 32'768}) {
+    const std::vector<std::byte> bytes = forged_sample(1, 0, slots);
+    Audit audit({.sample = 1}, filter);
+    BytesDecoder from(bytes);
+    EXPECT_THROW(audit.decode(from), CorruptSnapshot) << slots;
+  }
+}
+
+// In a small table that might be chance: it is read, and the audit starts anew when it is full.
+TEST(AuditSnapshot, ASampleThatCannotBeHalvedIsDropped) {
+  for (const unsigned doublings : {0u, 1u, 40u, 62u, 63u}) {
+    AnyFilter filter = make_filter("exact", {});
+    Audit audit({.sample = 1, .most_bytes = Audit::kLeastBytes}, filter);
+    const std::vector<std::byte> bytes =
+        forged_sample(std::uint64_t{1} << doublings, doublings, Shadow::kFirstSlots);
+    BytesDecoder from(bytes);
+    audit.decode(from);
+    EXPECT_TRUE(audit.report().knows_all);
+    for (std::uint64_t i = 1000; i < 5000; ++i) {
+      const Digest digest = in_every_sample(i);
+      Verdict verdict{};
+      ASSERT_EQ(filter.observe({&digest, 1}, {&verdict, 1}), 1u);
+      audit.observe({&digest, 1}, {&verdict, 1});
+    }
+    EXPECT_EQ(audit.report().sample, std::uint64_t{1} << doublings);
+    EXPECT_FALSE(audit.report().knows_all);
+    EXPECT_LE(audit.bytes(), Audit::kLeastBytes);
+    // Bytes of its own making are read.
+    const std::vector<std::byte> own = bytes_of(audit);
+    BytesDecoder again(own);
+    audit.decode(again);
+    EXPECT_EQ(bytes_of(audit), own);
+  }
+}
+
 }  // namespace
 }  // namespace sluice
