@@ -112,13 +112,19 @@ class Claims {
   enum class State : std::uint8_t { unknown, pending, delivered };
   State state_of(const Digest& key, Nanoseconds now) const noexcept;
 
+  // Ends the claim on a key, whoever holds it: it was delivered, and the filter has it. Returns
+  // whether there was one.
+  bool settle(const Digest& key) noexcept;
+
   // Drops up to `most` expired claims, and hands over delivered keys that are due. claim() does
-  // this when it needs room; a host calls this when it is idle.
+  // this when it needs room; a host calls this (Judge::tend) when it is idle.
   void tend(KeyMemory& memory, Nanoseconds now, std::size_t most);
 
   std::uint64_t size() const noexcept { return size_; }  // expired claims included
   std::uint64_t most() const noexcept { return most_; }
   std::uint64_t bytes() const noexcept;  // all that is allocated
+  // How many slots the longest search for a pending key looks at: few, whatever the keys are.
+  std::uint64_t longest_search() const noexcept;
 
   void encode(Encoder& to) const;
   // `from` must end with the claims. The limit is `most`, or the number of claims read if that is
@@ -142,6 +148,10 @@ class Claims {
       return std::tie(until, key.lo, key.hi) < std::tie(other.until, other.key.lo, other.key.hi);
     }
   };
+  struct Salt {
+    Digest first, second;
+  };
+  static Salt random_salt();
   static constexpr std::size_t kEncodedEntry = 49;
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   // Blocks are small: hosts give no large ones, and no call clears more than one.
@@ -161,6 +171,9 @@ class Claims {
   std::size_t slot_count() const noexcept { return slot_mask_ + 1; }
 
   std::size_t home_of(const Digest& key) const noexcept;
+  std::size_t distance_of(const Entry& entry) const noexcept {
+    return (entry.slot - home_of(entry.key)) & slot_mask_;
+  }
   std::size_t slot_of(const Digest& key) const noexcept;
   Entry* find(const Digest& key) noexcept;
   const Entry* find(const Digest& key) const noexcept {
@@ -181,7 +194,7 @@ class Claims {
   MemoryResource* memory_;
   std::uint64_t most_;
   std::size_t slot_mask_;  // at least twice as many slots as claims
-  std::uint64_t salt_;     // of the slots only; no encoding depends on it
+  Salt salt_;              // of the slots only; no encoding depends on it
   std::size_t size_ = 0;
   std::uint64_t in_pages_ = 0;    // bytes
   Vector<Entry*> pages_;          // a heap: claims that expire first come first
