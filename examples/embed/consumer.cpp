@@ -1,8 +1,9 @@
 // A consumer that delivers every event at least once and hardly ever twice, and survives a crash.
 //
-// An event is claimed, delivered, confirmed, and then written to a journal, together with how far
-// the input was read. After a crash the state is the snapshot and what the journal has beyond it. A
-// crash between a delivery and its record in the journal delivers that one event again.
+// An event is claimed, delivered and confirmed. The keys of each batch are then written to a
+// journal, together with how far the input was read. After a crash the state is the snapshot and
+// what the journal has beyond it. A crash before a batch is in the journal delivers again what was
+// already delivered of that batch.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -55,7 +56,7 @@ class Consumer {
 
   std::size_t offset() const { return offset_; }
 
-  // Delivers each event once, and makes that durable.
+  // Delivers each event once, and makes the batch durable at its end.
   void consume(std::span<const std::string_view> events, void (*deliver)(std::string_view)) {
     std::vector<sluice::Digest> delivered;
     for (const std::string_view event : events) {
@@ -106,7 +107,8 @@ class Consumer {
       const sluice::JournalEnd end = sluice::read_journal(
           journal, loaded.identity,
           [&](const sluice::JournalRecord& record) {
-            judge_->filter().insert(record.digests);
+            if (judge_->replay(record.digests, record.times) < record.digests.size())
+              throw sluice::NoMemory("there is no memory for the keys of the journal");
             resume(record.sections);
           },
           knows);

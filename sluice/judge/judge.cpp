@@ -12,6 +12,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kHashTogether = 512;
+constexpr std::size_t kReplayTogether = 512;
 
 // Ghosts differ from filter to filter as digests do, and a run with a known secret can be repeated.
 Audit::Params audit_of(Audit::Params params, const Hasher& hasher, const AnyFilter& filter) {
@@ -186,6 +187,43 @@ Verdict Judge::judge(std::string_view key, Nanoseconds now) {
   return verdict;
 }
 
+std::size_t Judge::replay(std::span<const Digest> digests, std::span<const Nanoseconds> times,
+                          std::optional<Nanoseconds> now) {
+  check_optional("times", times, digests.size());
+  if (by_arrival_ && times.empty() && !now && !digests.empty())
+    throw BadParameters("a window over time is replayed with `times`, or with `now`");
+  std::array<Verdict, kReplayTogether> verdicts;
+  std::array<bool, kReplayTogether> late;
+  for (std::size_t begin = 0; begin < digests.size();) {
+    const std::size_t count = std::min(kReplayTogether, digests.size() - begin);
+    const std::size_t done = replay_part({.digests = digests.subspan(begin, count),
+                                          .verdicts = std::span(verdicts).first(count),
+                                          .times = part(times, begin, count),
+                                          .late = std::span(late).first(count)},
+                                         now);
+    begin += done;
+    if (done < count) return begin;
+  }
+  return digests.size();
+}
+
+// Observed, not inserted: a key confirmed before the snapshot and journalled after it comes again.
+// The meter does not count these keys, since none of them can be lost.
+std::size_t Judge::replay_part(const Batch& batch, std::optional<Nanoseconds> now) {
+  const bool timed = window_ != nullptr && !batch.times.empty();
+  if (by_arrival_ && !timed) window_->arrive(*now);
+  const std::size_t done =
+      timed ? window_->judge(batch.digests, batch.times, batch.verdicts, batch.late)
+            : filter_.observe(batch.digests, batch.verdicts);
+  const Batch told = batch.first(done);
+  if (audit_)
+    audit_->observe(told.digests, told.verdicts, told.times,
+                    told.times.empty() ? std::span<bool>() : told.late);
+  if (claims_)
+    for (const Digest& digest : told.digests) claims_->settle(digest);
+  return done;
+}
+
 void Judge::forget(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   if (!filter_.can_forget()) throw BadParameters("this filter cannot take keys back");
   check_length("verdicts", verdicts.size(), digests.size());
@@ -284,6 +322,12 @@ bool Judge::release(const Claims::Request& request) {
 
 bool Judge::is_pending(const Digest& key, Nanoseconds now) const noexcept {
   return claims_ && claims_->state_of(key, now) == Claims::State::pending;
+}
+
+void Judge::tend(Nanoseconds now, std::size_t most) {
+  if (!claims_) return;
+  Memory memory(*this);
+  claims_->tend(memory, now, most);
 }
 
 std::uint64_t Judge::bytes() const noexcept {

@@ -41,7 +41,8 @@ struct JudgeOptions {
   std::optional<Audit::Params> audit = {};
   // Verdicts of least cost. Only some filters can do this (Inference::refusal).
   std::optional<Priors> infer = {};
-  // How many keys may be pending at once; 0: no claims.
+  // How many keys may be pending at once; 0: no claims. A loaded judge that has claims keeps them
+  // whatever this says: if this is less than their number (or 0), their number is the limit.
   std::uint64_t claims = 0;
 };
 
@@ -83,17 +84,30 @@ class Judge {
   // Throws NoMemory.
   Verdict judge(std::string_view key, Nanoseconds now = 0);
 
+  // Recovery: remembers what a journal says was delivered since the snapshot, whatever the claims
+  // say, and ends the claims on it. `times`: the event times, or those of the deliveries, one per
+  // digest. Or none: then all were delivered at `now`, which windows over time require. A key that
+  // is late by a window or more is not remembered, but its claim has ended. A key that the snapshot
+  // holds already may come again. Returns how many keys were replayed: all, unless there is no
+  // memory for the filter to grow; then the rest are untouched. Throws BadParameters.
+  [[nodiscard]] std::size_t replay(std::span<const Digest> digests,
+                                   std::span<const Nanoseconds> times,
+                                   std::optional<Nanoseconds> now = {});
+
   // Takes keys back; verdicts[i] is `duplicate` if there was a trace of key i. Throws BadParameters
   // if the filter cannot forget.
   void forget(std::span<const Digest> digests, std::span<Verdict> verdicts);
 
   // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). If a
-  // request names an event time, the key is looked up and remembered at that time. Without
-  // JudgeOptions::claims these throw BadParameters.
+  // request names an event time, the key is looked up and remembered at that time. If claims()
+  // is null, claim, confirm and release throw BadParameters.
   ClaimAnswer claim(const Claims::Request& request);
   ConfirmAnswer confirm(const Claims::Request& request);
   bool release(const Claims::Request& request);
   bool is_pending(const Digest& key, Nanoseconds now) const noexcept;
+  // For idle moments: drops up to `most` expired claims, and hands delivered keys that are due to
+  // the filter. Does nothing without claims.
+  void tend(Nanoseconds now, std::size_t most = 64);
 
   // A judge as bytes: a snapshot of its filter, with its claims and its audit as sections. What
   // inference has learnt is not saved: it describes the recent past and is learnt again.
@@ -106,8 +120,8 @@ class Judge {
   // BadParameters, and any exception of `to`.
   std::uint64_t save(Encoder& to, const Labels& labels = {}, const Sections& more = {}) const;
   struct Loaded;
-  // Restores a saved judge. Pending keys stay pending even if there are more than `options` allows;
-  // an audit continues if `options` asks for one. `knows`: which sections of the host are
+  // Restores a saved judge. Pending keys stay pending even if there are more than `options` allows
+  // (JudgeOptions::claims); an audit continues if `options` asks for one. `knows`: which sections of the host are
   // understood. Throws CorruptSnapshot and BadParameters.
   static Loaded load(Decoder& from, const JudgeOptions& options = {},
                      MemoryResource& memory = default_memory(),
@@ -121,7 +135,7 @@ class Judge {
   const AnyFilter& filter() const noexcept { return filter_; }
   // The filter as a window; null if it is none.
   const Window* window() const noexcept { return window_; }
-  // Null if it was not asked for.
+  // Null if it was not asked for. Claims also come with a snapshot that has some.
   Audit* audit() noexcept { return audit_ ? &*audit_ : nullptr; }
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }
   const Inference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }
@@ -140,6 +154,7 @@ class Judge {
   std::size_t judge_claimed(const Batch& batch);
   std::size_t judge_free(const Batch& batch);
   void resume(const Section& section);
+  std::size_t replay_part(const Batch& batch, std::optional<Nanoseconds> now);
   std::size_t weigh(const Batch& batch, bool timed);
 
   Hasher hasher_;

@@ -3,7 +3,8 @@
 //
 // State = snapshot + journal. Each record holds digests, their times if they have any, and the
 // named sections of that moment (source offsets, lengths of outputs, ...). Recovery loads the
-// snapshot and replays the records' events, in order, through the same operation as before.
+// snapshot and replays the records' events, in order: a judge by Judge::replay, a filter or window on
+// its own through the same operation as before.
 //
 // Bounded   At most 40 bytes per event, also when every event is a record of its own: 29 bytes
 //           without and 37 with a time, plus its sections.
