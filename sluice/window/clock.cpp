@@ -43,7 +43,7 @@ EventClock::Reading EventClock::read(Nanoseconds& time, const ClockLimits& limit
     const Nanoseconds near = std::max(limits.max_ahead, limits.late_after);
     const bool agreed = has_candidate_ && time - candidate_ <= near && candidate_ - time <= near;
     if (!ahead || agreed) {
-      move_to(time);
+      move_to(ahead ? std::max(time, candidate_) : time);
       supported_ = true;
       return ahead ? Reading::agreed : Reading::in_time;
     }
@@ -112,6 +112,8 @@ void EventClock::decode(Decoder& from) {
   if (disbelieved > std::numeric_limits<std::uint32_t>::max())
     throw CorruptSnapshot("no clock of a window has these fields");
   disbelieved_ = static_cast<std::uint32_t>(disbelieved);
+  if (!started_ && *this != EventClock())
+    throw CorruptSnapshot("the clock of a window has not started, and says what time it is");
 }
 
 }  // namespace sluice

@@ -2,8 +2,9 @@
 //
 // Now is the greatest accepted time. A record is late when its time is a window or more behind now.
 // A time more than `max_ahead` beyond now is not believed until a second record agrees with it,
-// that is, lies within `max_ahead` or a window of it, whichever is longer. So one wild clock cannot
-// push all other records out of the window. Nor can the very first record: until a second one
+// that is, lies within `max_ahead` or a window of it, whichever is longer. Then both are believed,
+// and now is the later of the two. So one wild clock cannot push all other records out of the
+// window. Nor can the very first record: until a second one
 // agrees with it, a record that would be late replaces it as the clock's time. Without `max_ahead`
 // every time is believed.
 //
@@ -38,11 +39,17 @@ class EventClock {
     in_time,
     late,
     disbelieved,  // too far ahead: treated as now
-    agreed,       // confirms the previous disbelieved time: both are believed, and now moves there
+    // Confirms the previous disbelieved time: both are believed, and now is the later of the two.
+    // If that is the previous one, this record may be late (is_late).
+    agreed,
   };
   // Judges the next time of the stream. Unless late, `time` becomes what the record's time is taken
   // to be, at most now().
   Reading read(Nanoseconds& time, const ClockLimits& limits) noexcept;
+
+  bool is_late(Nanoseconds time, const ClockLimits& limits) const noexcept {
+    return now_ - time >= limits.late_after;
+  }
 
   // Reads any number of times at once, given the greatest of them. Returns false and changes
   // nothing if each must be read on its own.
@@ -55,6 +62,8 @@ class EventClock {
 
   bool started() const noexcept { return started_; }
   Nanoseconds now() const noexcept { return now_; }
+  // Whether a time waits to be believed.
+  bool waits() const noexcept { return has_candidate_; }
   // The last time that was not believed.
   Nanoseconds claimed() const noexcept { return candidate_; }
   std::uint64_t disbelieved() const noexcept { return disbelieved_; }

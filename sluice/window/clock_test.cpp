@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
 
 namespace sluice {
@@ -57,6 +58,21 @@ TEST(EventClock, TwoThatAgreeAreBelieved) {
   EXPECT_EQ(readings(clock, {0, 1, 1000, 1030, 2}), (Readings{0, 1, 1, 1030, std::nullopt}));
 }
 
+// In either order: now is the later of the two, and the other is as old as it says.
+TEST(EventClock, OfTwoThatAgreeTheLaterIsNow) {
+  EventClock clock;
+  EXPECT_EQ(readings(clock, {0, 1, 1058, 1000, 999}), (Readings{0, 1, 1, 1000, 999}));
+  EXPECT_EQ(clock.now(), kStart + 1058 * kSecond);
+  // Further apart than a window, where `max_ahead` is longer: the second is late.
+  EventClock other;
+  const ClockLimits limits(60 * kSecond, 100 * kSecond);
+  readings(other, {0, 1, 1090}, limits);
+  Nanoseconds time = kStart + 1000 * kSecond;
+  EXPECT_EQ(other.read(time, limits), EventClock::Reading::agreed);
+  EXPECT_TRUE(other.is_late(time, limits));
+  EXPECT_EQ(other.now(), kStart + 1090 * kSecond);
+}
+
 TEST(EventClock, ASecondWildClockThatSaysSomethingElseIsNotBelievedEither) {
   EventClock clock;
   EXPECT_EQ(readings(clock, {0, 1, 1000, 5000, 9000, 2}), (Readings{0, 1, 1, 1, 1, 2}));
@@ -92,6 +108,19 @@ TEST(EventClock, StateRoundTrip) {
   EXPECT_EQ(copy, clock);
   // The claim of the wild record is remembered too.
   EXPECT_EQ(readings(copy, {1001}), (Readings{1001}));
+}
+
+TEST(EventClock, ThatHasNotStartedSaysNothing) {
+  for (const int flags : {2, 4, 6}) {
+    BytesEncoder bytes;
+    bytes.u8(static_cast<std::uint8_t>(flags));
+    bytes.u64(0);
+    if (flags >= 4) bytes.u64(0);
+    bytes.varint(0);
+    BytesDecoder from(bytes.written());
+    EventClock clock;
+    EXPECT_THROW(clock.decode(from), CorruptSnapshot) << flags;
+  }
 }
 
 TEST(EventClock, WithinAWindowOfEachOtherIsAgreement) {

@@ -30,8 +30,6 @@ constexpr std::uint64_t kLeastPart = 8;
 constexpr std::uint64_t kSmallerBy = 8;
 // Below this no filter distinguishes budgets.
 constexpr double kLeastFpr = 1e-12;
-// By what the error of a stage is raised until a filter can reach it.
-constexpr double kWorseBy = 2;
 
 // Generations that pass one by one in less time than it takes to clear a table.
 constexpr unsigned kMostIdleSteps = 1024;
@@ -177,6 +175,12 @@ std::uint64_t Growth::next_keys() const {
 
 std::uint64_t Growth::most_keys_of_next() const {
   return std::max({plan_.keys, live_keys() * kMostSteps, successor_keys_});
+}
+
+double Growth::worst_planned_fpr() const {
+  double worst = 0;
+  for (const Stage& stage : stages_) worst = std::max(worst, stage.filter.planned().fpr);
+  return worst;
 }
 
 std::uint64_t Growth::room(const Stage& stage) const {

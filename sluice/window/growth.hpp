@@ -76,8 +76,13 @@ class Growth {
   bool forget(const Digest& digest) noexcept;
   unsigned generations() const { return stages_.back().filter.generations(); }
   std::uint64_t live_keys() const;
-  // The most keys that a successor is made for.
+  // The most keys that a successor is made for, and the error that it is asked for: this one, or if no
+  // filter has it, kWorseBy times that, and so on.
   std::uint64_t most_keys_of_next() const;
+  double fpr_of_next() const { return share_left(); }
+  static constexpr double kWorseBy = 2;
+  // The greatest error that a stage was planned for.
+  double worst_planned_fpr() const;
   // Memory beside the first stage, while there is no other stage.
   static constexpr std::uint64_t own_bytes() noexcept { return sizeof(Growth) + sizeof(Stage); }
   // For all stages together.

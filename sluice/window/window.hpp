@@ -168,6 +168,7 @@ class Window {
   // Throws NoMemory when that cannot hold its table.
   void check_budget(std::uint64_t budget) const;
   std::uint64_t budget_beside_others() const noexcept;
+  std::uint64_t bytes_of_stage(std::uint64_t keys, double fpr) const;
   void check_stages_to_come(std::uint64_t payload_bytes) const;
   void start_table();
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
@@ -196,6 +197,8 @@ class Window {
   std::size_t most_listed() const noexcept;
   bool make_room();
   bool write_listed(const Digest& digest, ShortList::Stamp stamp);
+  bool reserve_listed(const Digest& digest, ShortList::Stamp from,
+                      const std::optional<Digest>& believed, ShortList::Stamp claimed);
   std::optional<Verdict> admit_listed(const Digest& digest, Nanoseconds time);
   std::optional<Verdict> judge_listed(const Digest& digest, Nanoseconds time, bool& late);
   std::size_t observe_list(std::span<const Digest> digests, std::span<Verdict> verdicts);

@@ -156,7 +156,6 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
     const Nanoseconds before = clock_.now();
     Nanoseconds time = times[i];
     const EventClock::Reading reading = clock_.read(time, limits());
-    const bool is_late = reading == EventClock::Reading::late;
     const std::int64_t tick = tick_of(time);
     // The first record, or one that corrects it, says which tick it is; nothing ages by that.
     if (first || clock_.now() < before) {
@@ -164,8 +163,16 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
       set_tick(tick);
     }
     if (first && !limits().believe_all()) claimant_ = digests[i];
+    if (const std::int64_t now = tick_of(clock_.now()); now > tick_) {
+      if (!judge_until(i)) break;
+      advance_to(now);
+      if (reading == EventClock::Reading::agreed && !believe_claimant()) clock_.owe();
+      tick_clock = clock_;
+      tick_read = i + 1;
+      if (clock_.owes()) break;
+    }
     const bool too_old = tick_ - tick > static_cast<std::int64_t>(generations());
-    if (is_late || too_old) {
+    if (too_old || clock_.is_late(time, limits())) {
       if (!judge_until(i)) break;
       late[i] = true;
       verdicts[i] = Verdict::distinct;
@@ -174,13 +181,6 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
       if (!judge_until(i) || !let_through(digests[i])) break;
       verdicts[i] = Verdict::distinct;
       begin = i + 1;
-    } else if (tick > tick_) {
-      if (!judge_until(i)) break;
-      advance_to(tick);
-      if (reading == EventClock::Reading::agreed && !believe_claimant()) clock_.owe();
-      tick_clock = clock_;
-      tick_read = i + 1;
-      if (clock_.owes()) break;
     } else if (tick < tick_) {
       if (!judge_until(i)) break;
       const auto verdict =

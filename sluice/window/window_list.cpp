@@ -95,14 +95,45 @@ std::optional<Verdict> Window::admit_listed(const Digest& digest, Nanoseconds ti
   return known ? Verdict::duplicate : Verdict::distinct;
 }
 
-// As judge_times does for a table.
+// Room for one more key in a window that begins at `from`, where `believed`, if any, is of `claimed`.
+// Changes nothing else, so that nothing is to be taken back where there is no memory. False: it is
+// time for the table. Throws NoMemory.
+bool Window::reserve_listed(const Digest& digest, ShortList::Stamp from,
+                            const std::optional<Digest>& believed, ShortList::Stamp claimed) {
+  if (list_.find(digest) || (!list_.full() && list_.size() < most_listed())) return true;
+  std::size_t inside = 0;
+  for (std::size_t i = 0; i < list_.size(); ++i)
+    inside += (believed == list_.digests()[i] ? claimed : list_.stamps()[i]) >= from;
+  if (inside >= most_listed()) return false;
+  // Otherwise there is room as soon as those outside are erased.
+  if (inside == list_.size()) list_.grow();
+  return true;
+}
+
+// As judge_times does for a table. Nothing has changed if there is no memory, or if it is time for the
+// table: the record comes again.
 std::optional<Verdict> Window::judge_listed(const Digest& digest, Nanoseconds time, bool& late) {
   const bool first = !clock_.started();
   const Nanoseconds before = clock_.now();
-  const EventClock::Reading reading = clock_.read(time, limits());
+  EventClock clock = clock_;
+  const EventClock::Reading reading = clock.read(time, limits());
+  const ShortList::Stamp from = oldest(clock.now());
+  const bool too_late = time < from || clock.is_late(time, limits());
+  // Nothing ages by the first time or a correction.
+  const bool ages = !first && clock.now() >= before;
+  const auto believed = reading == EventClock::Reading::agreed ? claimant_ : std::nullopt;
+  if (!too_late && !reserve_listed(digest, ages ? from : oldest(before), believed, clock.claimed()))
+    return std::nullopt;
+  clock_ = clock;
   age_list(first, before);
   if (first && !limits().believe_all()) claimant_ = digest;
-  if (reading == EventClock::Reading::late || time < oldest(clock_.now())) {
+  if (believed) {
+    // A claimant is in the list (list_is_sound).
+    if (const auto at = list_.find(*believed)) list_.stamp(*at, clock_.claimed());
+    claimant_.reset();
+    clock_.settle();
+  }
+  if (too_late) {
     late = true;
     return Verdict::distinct;
   }
@@ -111,11 +142,6 @@ std::optional<Verdict> Window::judge_listed(const Digest& digest, Nanoseconds ti
     claimant_ = digest;
     return Verdict::distinct;
   }
-  if (reading == EventClock::Reading::agreed && claimant_) {
-    if (!write_listed(*claimant_, std::min(clock_.claimed(), clock_.now()))) return std::nullopt;
-    claimant_.reset();
-    clock_.settle();
-  }
   return admit_listed(digest, time);
 }
 
@@ -123,26 +149,15 @@ std::size_t Window::judge_list(std::span<const Digest> digests, std::span<const 
                                std::span<Verdict> verdicts, std::span<bool> late) {
   if (!params().spec.by_time()) return observe_list(digests, verdicts);
   std::size_t judged = 0;
-  EventClock before = clock_;
-  std::optional<Digest> claimant = claimant_;
   const bool went_on = while_memory_lasts([&] {
     for (; judged < digests.size(); ++judged) {
-      before = clock_;
-      claimant = claimant_;
       const auto verdict = judge_listed(digests[judged], times[judged], late[judged]);
       if (!verdict) break;
       verdicts[judged] = *verdict;
     }
   });
-  if (judged == digests.size()) return judged;
-  // The record that found no room comes again.
-  const Nanoseconds read = clock_.now();
-  clock_ = before;
-  if (!before.started() || read < before.now())
-    list_.shift((before.started() ? before.now() : 0) - read);
-  claimant_ = claimant;
-  late[judged] = false;
-  if (!went_on || !while_memory_lasts([&] { make_table(); })) return judged;
+  if (judged == digests.size() || !went_on || !while_memory_lasts([&] { make_table(); }))
+    return judged;
   return judged + judge(digests.subspan(judged), times.subspan(judged), verdicts.subspan(judged),
                         late.subspan(judged));
 }
@@ -180,7 +195,9 @@ void Window::make_table() {
     if (stamp < from) continue;
     const std::int64_t age = std::clamp<std::int64_t>(generation_of(now) - generation_of(stamp), 0,
                                                       static_cast<std::int64_t>(generations()));
-    if (growth_->admit_aged(list_.digests()[i], static_cast<unsigned>(age), Anchor::delivered))
+    // Rewritten if the table finds it already, by mistake: it stays longer than the older key that it
+    // is taken for.
+    if (growth_->admit_aged(list_.digests()[i], static_cast<unsigned>(age), Anchor::refreshed))
       continue;
     growth_.reset();
     tick_ = listed_tick;
@@ -220,8 +237,10 @@ ShortList::Stamp Window::newest_stamp() const noexcept {
   return params().spec.by_time() ? clock_.now() : tick_;
 }
 
-// What was read is what a list may hold: keys inside the window. Its stamps are not from the future: they are read as ages.
+// What was read is what a list may hold: keys inside the window, and the record of a time that waits.
+// A list owes nothing. Its stamps are not from the future: they are read as ages.
 bool Window::list_is_sound() const noexcept {
+  if (clock_.owes() || (clock_.waits() && claimant_ && !list_.find(*claimant_))) return false;
   const ShortList::Stamp from = oldest(clock_.now());
   const bool by_time = params().spec.by_time();
   if (!by_time && clock_.started()) return false;

@@ -12,6 +12,7 @@
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/snapshot/clone.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
 #include "tests/support/host_memory.hpp"
@@ -220,6 +221,56 @@ TEST(WindowList, BecomesATableThatHasForgottenNothing) {
     }
 }
 
+// A key that the new table finds by mistake, as an older one, must not be forgotten with that one.
+// Each key comes again when its window is nearly over, as late as it still must be known.
+TEST(WindowList, BecomesATableThatTakesNoKeyForAnOlderOne) {
+  constexpr Nanoseconds kLong = 3600 * kSecond;
+  const unsigned seeds = testing_support::count_of(6u, 60u);
+  std::size_t repeats = 0, tables = 0;
+  for (const char* filter : {"cohort,slot=16", "cohort", "timing", "timer", "apbf", "apbbf",
+                             "exact-window", "sharded,of=cohort,shards=2"})
+    for (const bool by_count : {false, true})
+      for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed})
+        for (const double fpr : {0.3, 0.05})
+          for (const std::uint64_t keys : {30u, 100u, 400u})
+            for (unsigned seed = 0; seed < seeds; ++seed) {
+              Window::Params params = listed({WindowSpec::Kind::time, kLong}, anchor);
+              if (by_count) params.spec = {WindowSpec::Kind::count, keys};
+              params.filter = filter;
+              params.fpr = fpr;
+              if (!by_count) params.keys = keys;
+              Window window = Window::make(params);
+              // Half of a window of new keys, and again each just before it leaves.
+              std::vector<Event> events;
+              for (std::uint64_t i = 0; i < keys; ++i) {
+                const Nanoseconds at = kStart + Nanoseconds(i) * (kLong / 2 / Nanoseconds(keys));
+                events.push_back({seed * 1000 + i, at});
+                events.push_back({seed * 1000 + i, at + kLong - 1});
+              }
+              std::ranges::stable_sort(events, {}, &Event::time);
+              std::map<std::uint64_t, Nanoseconds> last;
+              Nanoseconds written = 0;
+              const auto size = static_cast<Nanoseconds>(params.spec.size);
+              for (const Event& event : events) {
+                const Judged judged = judge(window, std::span(&event, 1), 1).front();
+                const Nanoseconds now = by_count ? written : event.time;
+                const auto known = last.find(event.key);
+                if (known != last.end() && now - known->second < size + (by_count ? 1 : 0)) {
+                  ++repeats;
+                  ASSERT_EQ(judged.verdict, Verdict::duplicate)
+                      << filter << " by count " << by_count << ", " << keys << " keys, fpr " << fpr
+                      << ", seed " << seed;
+                }
+                if (judged.verdict == Verdict::duplicate && anchor == Anchor::delivered) continue;
+                last[event.key] = now;
+                ++written;
+              }
+              tables += !window.listed();
+            }
+  EXPECT_GT(repeats, 10'000u);
+  EXPECT_GT(tables, 200u);
+}
+
 TEST(WindowList, BytesDependOnTheRecordsAlone) {
   for (const Case& it : kCases) {
     const auto events = stream(4, 300, 40);
@@ -311,6 +362,57 @@ TEST(WindowList, EveryAllocationThatFailsLeavesItAsItWas) {
     }
     ASSERT_EQ(testing_support::bytes_of(window), testing_support::bytes_of(reference)) << call;
   }
+}
+
+// Wild clocks too: where there is no memory for a record, its time has not been read, nobody's claim
+// has been believed, and no key has aged.
+TEST(WindowList, EveryAllocationThatFailsLeavesItsClaimsAsTheyWere) {
+  std::size_t refused = 0;
+  for (const WindowSpec& spec : {WindowSpec{WindowSpec::Kind::time, 100 * kSecond},
+                                 WindowSpec{WindowSpec::Kind::landmark, 3600 * kSecond}})
+    for (const Nanoseconds ahead : {1, 30, 500})
+      for (unsigned seed = 0; seed < testing_support::count_of(10u, 100u); ++seed)
+        for (const std::uint64_t call : {1u, 2u, 3u, 5u}) {
+          Window::Params params = listed(spec);
+          params.max_ahead = ahead * kSecond;
+          TestMemory memory(std::size_t{1} << 20);
+          AnyFilter filter(Window::make(params, memory));
+          Window& window = *filter.window();
+          Window reference = Window::make(params);
+          std::mt19937_64 random(seed);
+          memory.fail_at(call);
+          Nanoseconds now = kStart;
+          for (int i = 0; i < 120; ++i) {
+            now += Nanoseconds(random() % 3) * kSecond;
+            const auto choice = random() % 8;
+            const Event event{random() % 200,
+                              choice == 0   ? now + Nanoseconds(random() % 400) * kSecond
+                              : choice == 1 ? now - Nanoseconds(random() % 130) * kSecond
+                                            : now};
+            const Digest digest = digest_of(event.key);
+            Verdict verdict{}, expected{};
+            bool late = false, expected_late = false;
+            const auto before = testing_support::bytes_of(window);
+            if (window.judge({&digest, 1}, {&event.time, 1}, {&verdict, 1}, {&late, 1}) == 0) {
+              ++refused;
+              if (window.listed()) {
+                ASSERT_EQ(testing_support::bytes_of(window), before) << "record " << i;
+              }
+              ASSERT_NO_THROW(clone(filter)) << "record " << i;
+              ASSERT_EQ(window.judge({&digest, 1}, {&event.time, 1}, {&verdict, 1}, {&late, 1}),
+                        1u);
+              memory.fail_at(call);
+            }
+            ASSERT_EQ(reference.judge({&digest, 1}, {&event.time, 1}, {&expected, 1},
+                                      {&expected_late, 1}),
+                      1u);
+            ASSERT_EQ(verdict, expected) << "record " << i;
+            ASSERT_EQ(late, expected_late) << "record " << i;
+            ASSERT_EQ(testing_support::bytes_of(window), testing_support::bytes_of(reference));
+          }
+          memory.fail_at(0);
+        }
+  EXPECT_GT(refused, 1000u);
 }
 
 }  // namespace

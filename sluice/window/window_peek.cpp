@@ -11,7 +11,7 @@ Verdict Window::peek(const Digest& digest, Nanoseconds time) const {
   if (!params().spec.by_time()) return verdict_of(may_contain(digest));
   EventClock clock = clock_;
   const EventClock::Reading reading = clock.read(time, limits());
-  if (reading == EventClock::Reading::late || reading == EventClock::Reading::disbelieved)
+  if (reading == EventClock::Reading::disbelieved || clock.is_late(time, limits()))
     return Verdict::distinct;
   // The first time, or one that corrects it, says when it is; nothing ages by that.
   if (!clock_.started() || clock.now() < clock_.now()) return verdict_of(may_contain(digest));

@@ -61,32 +61,45 @@ std::uint64_t Window::budget_beside_others() const noexcept {
   return memory().budget() - std::min(memory().budget(), others);
 }
 
+// What best_stage() of Growth would make; 0: it makes one as large as the first.
+std::uint64_t Window::bytes_of_stage(std::uint64_t keys, double fpr) const {
+  for (; fpr < 1; fpr *= Growth::kWorseBy) {
+    try {
+      return forecast_filter(params().filter,
+                             {.keys = keys, .fpr = fpr, .generations = generations()})
+          .bytes;
+    } catch (const BadParameters&) {
+      // Not to be had: the next one may be.
+    }
+  }
+  return 0;
+}
+
 // Later stages are made as the state says: what could not be made, or would take far more than the
-// stages that it brings, is refused now. Stages are never smaller than the first one would be, but
-// for a worse error, which makes some of them a few times smaller; and never larger than what holds
-// the most that Growth would plan for.
+// stages that it brings, is refused now. Like is compared with like: a stage may be planned for a far
+// worse error than the first one, or than the next, and is then so much smaller. So the two tell how
+// large others *of its error* may be. As they will be, they may be larger, by what a better error
+// costs, or as large as a list may ask for.
 void Window::check_stages_to_come(std::uint64_t payload_bytes) const {
   constexpr std::uint64_t kMostTimes = 16, kAlwaysAllowed = std::uint64_t{16} << 20;
-  const auto check = [&](std::uint64_t bytes) {
-    if (bytes > kAlwaysAllowed && bytes / kMostTimes > payload_bytes)
+  constexpr std::uint64_t kErrorTimes = 32;  // an error of 1e-300 instead of 1e-10
+  constexpr double kWorstFpr = 0.5;
+  const auto check = [&](std::uint64_t bytes, std::uint64_t times, std::uint64_t allowed) {
+    if (bytes > allowed && bytes / times > payload_bytes)
       throw CorruptSnapshot(
           fmt::format("the window asks for stages of {} bytes and brings {} bytes of them: was its "
                       "filter '{}' changed?",
                       bytes, payload_bytes, params().filter));
   };
-  check(blueprint_->table.bytes);
+  const Growth::Plan& plan = blueprint_->plan;
+  const std::uint64_t most_keys = growth_->most_keys_of_next();
+  const double next = growth_->fpr_of_next();
+  const double like = std::max(plan.first_fpr(), std::min(growth_->worst_planned_fpr(), kWorstFpr));
+  check(blueprint_->table.bytes, kErrorTimes * kMostTimes, kMostListedPlan);
   check_budget(budget_beside_others());
-  Wish next{.keys = growth_->most_keys_of_next(),
-            .fpr = blueprint_->plan.first_fpr(),
-            .generations = generations()};
-  next.brief = true;
-  std::uint64_t bytes = 0;
-  try {
-    bytes = forecast_filter(params().filter, next).bytes;
-  } catch (const BadParameters&) {
-    // Not to be had so large: then the next is as large as the first.
-  }
-  check(bytes);
+  check(bytes_of_stage(plan.keys, like), kMostTimes, kAlwaysAllowed);
+  check(bytes_of_stage(most_keys, next), kErrorTimes * kMostTimes, kMostListedPlan);
+  check(bytes_of_stage(most_keys, std::max(next, like)), kMostTimes, kAlwaysAllowed);
 }
 
 Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {

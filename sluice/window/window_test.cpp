@@ -230,6 +230,38 @@ TEST_P(TimeWindow, AfterAGapTheFirstRecordIsRememberedToo) {
   EXPECT_EQ(judged[4].verdict, Verdict::distinct);
 }
 
+// In whichever order two records agree: each is remembered at its own time.
+TEST_P(TimeWindow, TheLaterOfTwoThatAgreeIsNow) {
+  for (const bool listed : {false, true}) {
+    const Window::Params params{.spec = {WindowSpec::Kind::time, 60 * kSecond},
+                                .anchor = GetParam(),
+                                .max_ahead = 90 * kSecond,
+                                .listed = listed};
+    Window window = Window::make(params);
+    const std::vector<Event> events = {{1, 0},
+                                       {1, 1 * kSecond},
+                                       {2, 180 * kSecond},
+                                       {3, 122 * kSecond},   // agrees: now is 180
+                                       {3, 178 * kSecond},   // inside, 56 seconds later
+                                       {2, 239 * kSecond},   // inside, 59 seconds later
+                                       {2, 1000 * kSecond},  // not believed
+                                       {4, 920 * kSecond}};  // agrees, a window behind: late
+    const std::vector<Judged> expected = {{Verdict::distinct, false},  {Verdict::duplicate, false},
+                                          {Verdict::distinct, false},  {Verdict::distinct, false},
+                                          {Verdict::duplicate, false}, {Verdict::duplicate, false},
+                                          {Verdict::distinct, false},  {Verdict::distinct, true}};
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const Verdict peeked = window.peek(digest_of(events[i].key), events[i].time);
+      const Judged judged = judge(window, {events[i]}, 1).front();
+      EXPECT_EQ(judged, expected[i]) << i << (listed ? " of a list" : "");
+      EXPECT_EQ(peeked, judged.verdict) << i << (listed ? " of a list" : "");
+    }
+    EXPECT_EQ(window.clock().now(), 1000 * kSecond);
+    Window batched = Window::make(params);
+    EXPECT_EQ(judge(batched, events, 7), expected);
+  }
+}
+
 // Arrival time: our own clock is believed, and one that is set back makes nothing late or
 // forgotten.
 TEST_P(TimeWindow, ByArrivalEveryGapForgetsAndNothingIsLate) {

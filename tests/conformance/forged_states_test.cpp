@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue_row.hpp"
 #include "sluice/snapshot/decode_any.hpp"
 #include "sluice/window/window.hpp"
@@ -239,6 +240,65 @@ TEST_P(ForgedWindows, AreRefusedOrWork) {
   }
   ASSERT_EQ(window.listed(), GetParam().params.listed);
   forge_each_field(GetParam().name, AnyFilter(std::move(window)));
+}
+
+// Fields that agree with each other in what no list can be in: a seeded sample of pairs. A list whose
+// clock has a time that waits, so that every field is there.
+TEST(ForgedLists, OfTwoFieldsAreRefusedOrWork) {
+  Window window = Window::make({.spec = {WindowSpec::Kind::time, 100 * kSecond},
+                                .keys = 50,
+                                .max_ahead = 100 * kSecond,
+                                .listed = true});
+  for (const Nanoseconds second : {0, 1, 2, 5000}) {
+    const Digest digest = digest_of(static_cast<std::uint64_t>(second));
+    const Nanoseconds at = (1'700'000'000 + second) * kSecond;
+    Verdict verdict{};
+    bool late = false;
+    ASSERT_EQ(window.judge({&digest, 1}, {&at, 1}, {&verdict, 1}, {&late, 1}), 1u);
+  }
+  const AnyFilter filter(std::move(window));
+  const Parts good = parts_of(filter);
+  SplitMix64 random(1);
+  const auto forge = [&](Parts& parts) {
+    auto& field = parts.header.fields[random.next() % parts.header.fields.size()];
+    const auto all = forgeries_of(field);
+    if (all.empty()) return;
+    field = *std::next(all.begin(), static_cast<std::ptrdiff_t>(random.next() % all.size()));
+  };
+  std::size_t refused = 0, used = 0;
+  for (unsigned round = 0; round < count_of(3000u, 100'000u); ++round) {
+    Parts bad = good;
+    forge(bad);
+    forge(bad);
+    HostMemory memory(malloc_calls(), kBudget);
+    try {
+      AnyFilter copy = decoded(bad, memory);
+      ++used;
+      // Two fields may ask for stages beyond the budget in the middle of a stream: then it stops.
+      copy.window()->arrive(1'700'000'010 * kSecond);
+      const Digest digest = digest_of(9);
+      Verdict verdict{};
+      bool late = false;
+      const Nanoseconds at = 1'700'000'020 * kSecond;
+      (void)copy.window()->judge({&digest, 1}, {&at, 1}, {&verdict, 1}, {&late, 1});
+      const Parts again = parts_of(copy);
+      EXPECT_EQ(joined(parts_of(decoded(again, memory))), joined(again)) << round;
+    } catch (const CorruptSnapshot&) {
+      ++refused;
+    } catch (const NoMemory&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100u);
+  EXPECT_GT(used, 100u);
+  // A clock that owes its claimant, which only a table can.
+  Parts owing = good;
+  for (std::size_t i = 1; i + 1 < owing.header.fields.size(); ++i)
+    if (owing.header.fields[i] ==
+        testing_support::raw(static_cast<std::uint64_t>(1'700'000'002 * kSecond), 8))
+      owing.header.fields[i + 1] = owing.header.fields[i];
+  ASSERT_NE(joined(owing), joined(good));
+  EXPECT_THROW(decoded(owing, default_memory()), CorruptSnapshot);
 }
 
 // What a window of a few hundred bytes may be told to become.
