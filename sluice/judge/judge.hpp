@@ -121,8 +121,8 @@ class Judge {
   std::uint64_t save(Encoder& to, const Labels& labels = {}, const Sections& more = {}) const;
   struct Loaded;
   // Restores a saved judge. Pending keys stay pending even if there are more than `options` allows
-  // (JudgeOptions::claims); an audit continues if `options` asks for one. `knows`: which sections of the host are
-  // understood. Throws CorruptSnapshot and BadParameters.
+  // (JudgeOptions::claims); an audit continues if `options` asks for one. `knows`: which sections
+  // of the host are understood. Throws CorruptSnapshot and BadParameters.
   static Loaded load(Decoder& from, const JudgeOptions& options = {},
                      MemoryResource& memory = default_memory(),
                      const Understands& knows = understands_nothing);
