@@ -225,7 +225,7 @@ TEST_F(StateFileTest, ALinkLeadsToTheFile) {
 }
 
 TEST_F(StateFileTest, AFileNeedsAName) {
-  expect_words(message<IoError>([&] { StateFile(fs::path()); }), {"empty file name"});
+  expect_words(message<IoError>([&] { StateFile unnamed{fs::path()}; }), {"empty file name"});
 }
 
 TEST_F(StateFileTest, AMissingDirectoryIsSaidAtOnce) {

@@ -53,7 +53,7 @@ load ../support/instructions
   local tests count
   tests=$(dirname "$SLUICE")/../../tests/sluice_tests
   [[ -x $tests ]] || skip "the tests are not built"
-  need_instructions "$tests"
+  need_instructions "$SLUICE"
   count=$(instructions_in '*count_plan_cache_hits*' "$tests" \
     --gtest_filter=PlanCache.AllThatAreKeptAreFound)
   echo "64 plans: $count instructions"
