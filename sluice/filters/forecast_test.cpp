@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue_row.hpp"
@@ -40,6 +42,20 @@ TEST(Forecast, IsWhatIsMade) {
         EXPECT_DOUBLE_EQ(made.slack(), forecast.slack);
         EXPECT_DOUBLE_EQ(made.npws(), forecast.npws);
       }
+  }
+}
+
+TEST(Forecast, LeavesOutNoBytesInBrief) {
+  std::vector<std::string> filters = {"sharded,of=cohort", "sharded,of=timing,shards=3"};
+  for (const FilterInfo& info : catalogue()) filters.emplace_back(info.name);
+  for (const std::string& filter : filters) {
+    Wish wish{.keys = 5000, .fpr = 1e-3};
+    const Forecast whole = forecast_filter(filter, wish);
+    wish.brief = true;
+    const Forecast brief = forecast_filter(filter, wish);
+    EXPECT_EQ(brief.bytes, whole.bytes) << filter;
+    EXPECT_EQ(brief.keys, whole.keys) << filter;
+    EXPECT_EQ(brief.fpr, whole.fpr) << filter;
   }
 }
 

@@ -236,8 +236,11 @@ AnyFilter make_sharded(const Wish& wish, const Settings& settings, MemoryResourc
   return AnyFilter(Sharded::make(params, memory));
 }
 
+// Never brief: shards are made of the settings that a brief forecast leaves out.
 Forecast forecast_sharded(const Wish& wish, const Settings& settings) {
-  return ShardedFilter::Params::from(wish, settings).forecast();
+  Wish whole = wish;
+  whole.brief = false;
+  return ShardedFilter::Params::from(whole, settings).forecast();
 }
 
 }  // namespace sluice
