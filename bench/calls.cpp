@@ -198,7 +198,6 @@ void guard_calls() {
     guard_time_window("apbbf,layout=segment,k=2,l=5", 2e-4, kKeys / 4, kRoom);
     guard_time_window("apbf,k=4,l=3", 0.2, kKeys, kRoom);
   }
-  // A sweep of the whole table would touch about 39 times the lines of the median call.
   guard_idle_window("timing,generations=24", 3 * kFewerKeys);
   guard_idle_window("exact-window", kFewerKeys);
   for (const char* filter : {"timing,generations=24", "exact-window"})
