@@ -110,7 +110,7 @@ PlanRequest promised(const Planning& planning);
 // state is saved; kProcessBytes also includes code and libraries. They are constant, because a
 // state file works only with the same plan.
 inline constexpr std::uint64_t kBufferBytes = std::uint64_t{2} << 20;
-inline constexpr std::uint64_t kProcessBytes = std::uint64_t{8} << 20;
+inline constexpr std::uint64_t kProcessBytes = std::uint64_t{12} << 20;
 // If only memory is given, it is a limit for the whole process. If a window or a number of keys is
 // given as well, it is a limit for the filter and the buffers.
 inline std::uint64_t beside_in_command(const PlanRequest& request) noexcept {

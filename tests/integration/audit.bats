@@ -112,8 +112,8 @@ load helper
   refused 2 dedup --audit 1/8 --audit-ghosts 2G /dev/null
   says "--audit-ghosts 2G" "1G"
   # It is a part of --memory.
-  refused 2 dedup --memory 12MiB --audit 1/8 --audit-memory 4MiB /dev/null
-  says "--memory 12 MiB leaves no room for --audit-memory" "13 MiB"
+  refused 2 dedup --memory 16MiB --audit 1/8 --audit-memory 4MiB /dev/null
+  says "--memory 16 MiB leaves no room for --audit-memory" "17 MiB"
   sluice dedup --memory 32MiB --audit 1/8 --stats json input >out 2>err
   stat_of .filter.bytes >small
   sluice dedup --memory 32MiB --audit 1/8 --audit-memory 8MiB --stats json input >out 2>err
@@ -121,11 +121,11 @@ load helper
 }
 
 @test "with --memory the audit has a part of it" {
-  refused 2 dedup --memory 9MiB --audit 1/64 /dev/null
-  says --memory --audit '9.3 MiB'
+  refused 2 dedup --memory 13MiB --audit 1/64 /dev/null
+  says --memory --audit '13.4 MiB'
   lines_of 1k >input
-  sluice dedup --memory 10MiB --audit 1/64 --stats json input >out 2>err
-  stat_of '.plan.memory == 10485760' | grep -qx true
+  sluice dedup --memory 14MiB --audit 1/64 --stats json input >out 2>err
+  stat_of '.plan.memory == 14680064' | grep -qx true
 }
 
 @test "a share that is none is refused" {

@@ -103,7 +103,7 @@ planned() {
     # shellcheck disable=SC2086
     $command --stats json </dev/null 2>err
     [ "$(tail -n 1 err | jq .filter.bytes)" -le "$(jq '.filters[0].bytes' plan.json)" ]
-    [ "$(tail -n 1 err | jq '.filter.bytes > 7000000')" = true ]
+    [ "$(tail -n 1 err | jq '.filter.bytes > 3500000')" = true ]
     [ "$(tail -n 1 err | jq -c '.window.size')" = "$(jq -c '.filters[0].window' plan.json)" ]
   done
 }

@@ -41,7 +41,7 @@ same_code() {
   same input --invert --duplicates aside --untrusted-keys
   same input --window 10k --refresh
   same input --key 1 -d , --window 1000 --filter apbf --fpr 1e-3
-  same input --memory 9MiB
+  same input --memory 13MiB
   awk '!seen[$0]++' input >want
   sluice dedup --threads 2 --stats none --filter exact input | cmp - want
 }
