@@ -18,6 +18,8 @@ void split_and_copy(const char* file);
 void parse_json(const char* file);
 
 // `guard-lines`, `guard-instructions` and their kin: figures that tests compare with guard.tsv.
+// Counting lines takes long: what shares the code of another subject is counted at full counts only.
+bool full_counts() noexcept;
 void guard_lines();
 void guard_growth();
 void guard_calls();
@@ -34,7 +36,6 @@ void run_evenness(const Options& options, Report& report);
 void run_lines(const Options& options, Report& report);
 void run_threads(const Options& options, Report& report);
 void run_windows(const Options& options, Report& report);
-void run_threads(const Options& options, Report& report);
 void run_burst(const Options& options, Report& report);
 void run_growing(const Options& options, Report& report);
 void run_snapshots(const Options& options, Report& report);
