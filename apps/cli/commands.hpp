@@ -1,23 +1,20 @@
-// The subcommands of `sluice`. Each is added to the parser, runs inside its parse() and sets the
-// exit code.
+// The subcommands of `sluice`. Each says which arguments it takes and what it does.
 #pragma once
-
-namespace CLI {
-class App;
-}
 
 namespace sluice::cli {
 
-void add_apply(CLI::App& app, int& exit_code);
-void add_compare(CLI::App& app, int& exit_code);
-void add_dedup(CLI::App& app, int& exit_code);
-void add_delta(CLI::App& app, int& exit_code);
-void add_filters(CLI::App& app, int& exit_code);
-void add_generate(CLI::App& app, int& exit_code);
-void add_inspect(CLI::App& app, int& exit_code);
-void add_merge(CLI::App& app, int& exit_code);
-void add_plan(CLI::App& app, int& exit_code);
-void add_model(CLI::App& app, int& exit_code);
-void add_repro(CLI::App& app, int& exit_code);
+class Command;
+
+void add_apply(Command& app);
+void add_compare(Command& app);
+void add_dedup(Command& app);
+void add_delta(Command& app);
+void add_filters(Command& app);
+void add_generate(Command& app);
+void add_inspect(Command& app);
+void add_merge(Command& app);
+void add_plan(Command& app);
+void add_model(Command& app);
+void add_repro(Command& app);
 
 }  // namespace sluice::cli

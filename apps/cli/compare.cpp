@@ -1,12 +1,12 @@
 // `sluice compare [FILE] --filter A --filter B …`: filters side by side, with the exact truth.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "compare_plot.hpp"
@@ -96,48 +96,43 @@ int run(const Flags& flags) {
   return report.interrupted ? 128 + signals.received() : kDone;
 }
 
-void add_filter_flags(CLI::App& command, Flags& flags) {
-  const char* group = "Filters";
-  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    command.add_option(name, value, help)->type_name(type)->group(group);
-  };
-  command
-      .add_option(
-          "-f,--filter", flags.filters,
-          "A filter and its parameters; may be repeated [growing, bloom, reservoir, stable; with "
-          "--window also cohort]")
-      ->type_name("NAME[,PARAMETER=VALUE]")
-      ->allow_extra_args(false)  // one value per --filter: what follows is a file
-      ->group(group);
-  add("-m,--memory", flags.memory,
-      "Memory for each filter of fixed size, unless its parameters say otherwise", "SIZE");
-  add("-w,--window", flags.window,
+void add_filter_flags(Command& command, Flags& flags) {
+  command.group("Filters");
+  command.option(
+      "-f,--filter", flags.filters,
+      "A filter and its parameters; may be repeated [growing, bloom, reservoir, stable; with "
+      "--window also cohort]",
+      "NAME[,PARAMETER=VALUE]");
+  command.option("-m,--memory", flags.memory,
+                 "Memory for each filter of fixed size, unless its parameters say otherwise",
+                 "SIZE");
+  command.option(
+      "-w,--window", flags.window,
       "Count as duplicates only repeats within the last N records let through (1M), a span of time "
       "(10m, 7d), or the current hour or day; filters without a window run unchanged",
       "1M|10m|hour|day");
-  add("--expect", flags.expect,
-      "Number of distinct keys to plan for [that of the generated stream; otherwise 8M]", "COUNT");
-  add("--fpr", flags.fpr, "Error to plan for, unless --memory decides it [1e-6]", "P");
+  command.option("--expect", flags.expect,
+                 "Number of distinct keys to plan for [that of the generated stream; otherwise 8M]",
+                 "COUNT");
+  command.option("--fpr", flags.fpr, "Error to plan for, unless --memory decides it [1e-6]", "P");
 }
 
 }  // namespace
 
-void add_compare(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand(
+void add_compare(Command& app) {
+  Command command = app.subcommand(
       "compare", "Run filters side by side over one stream and compare them with the exact truth");
   const auto flags = std::make_shared<Flags>();
   add_stream_flags(command, flags->stream);
   add_filter_flags(command, *flags);
-  command.add_flag("--json", flags->json, "Print one JSON object instead of a table")
-      ->group("Output");
-  command.add_option("--plot", flags->plot, "Plot the errors over the stream as SVG, with gnuplot")
-      ->type_name("FILE")
-      ->group("Output");
+  command.group("Output");
+  command.flag("--json", flags->json, "Print one JSON object instead of a table");
+  command.option("--plot", flags->plot, "Plot the errors over the stream as SVG, with gnuplot",
+                 "FILE");
   command.footer(
       "Example: sluice compare --stream zipf --records 2M --memory 1MiB --filter bloom --filter "
       "stable");
-  command.callback(
-      [flags, &exit_code] { exit_code = guarded("compare", [&] { return run(*flags); }); });
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace sluice::cli

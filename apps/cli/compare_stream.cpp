@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <limits>
 
+#include "arguments.hpp"
 #include "dedup_request.hpp"
 #include "dedup_window.hpp"
 #include "sluice/base/error.hpp"
@@ -64,49 +64,36 @@ std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::ui
 
 }  // namespace
 
-void add_stream_flags(CLI::App& command, CompareStreamFlags& flags) {
-  const char* group = "Stream";
-  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    command.add_option(name, value, help)->type_name(type)->group(group);
-  };
-  const auto flag = [&](const char* name, bool& value, const char* help) {
-    command.add_flag(name, value, help)->group(group);
-  };
-  command
-      .add_option("files", flags.files,
-                  "Input files, read one after another; standard input if - or none")
-      ->type_name("FILE")
-      ->option_text("FILE ...");
-  add("--stream", flags.shape, "Generate the stream instead of reading it",
-      "uniform|zipf|power|bursty");
-  add("--records", flags.records, "With --stream: number of records [1M]", "COUNT");
-  add("--distinct", flags.distinct, "With --stream: share of records with a new key [50%]",
-      "SHARE");
-  command
-      .add_option("--seed", flags.seed,
-                  "The same seed gives the same stream, and the same digests of a file's keys")
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(group);
-  flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
-  flag("--csv", flags.csv, "CSV with a header");
-  flag("--tsv", flags.tsv, "Like --csv, with tabs");
-  flag("--ndjson", flags.ndjson, "One JSON value per line");
-  flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
-  command
-      .add_option("-k,--key", flags.keys,
-                  "The fields that make two records the same, as in dedup [the whole record]")
-      ->type_name("FIELD[,FIELD]")
-      ->allow_extra_args(false)
-      ->group(group);
-  add("-d,--delimiter", flags.delimiter,
-      "Lines: the byte that separates fields [runs of blanks and tabs]", "CHAR");
-  add("--event-time", flags.event_time,
-      "With a time window: field with the time of the event, written like --key", "FIELD");
-  add("--time-format", flags.time_format,
-      "Format of the times; auto tells numbers apart by their size [auto]",
-      "auto|s|ms|us|ns|iso8601");
-  add("--rate", flags.rate,
+void add_stream_flags(Command& command, CompareStreamFlags& flags) {
+  command.positionals("files", flags.files,
+                      "Input files, read one after another; standard input if - or none",
+                      "FILE ...");
+  command.group("Stream");
+  command.option("--stream", flags.shape, "Generate the stream instead of reading it",
+                 "uniform|zipf|power|bursty");
+  command.option("--records", flags.records, "With --stream: number of records [1M]", "COUNT");
+  command.option("--distinct", flags.distinct,
+                 "With --stream: share of records with a new key [50%]", "SHARE");
+  command.option("--seed", flags.seed,
+                 "The same seed gives the same stream, and the same digests of a file's keys", "N");
+  command.flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
+  command.flag("--csv", flags.csv, "CSV with a header");
+  command.flag("--tsv", flags.tsv, "Like --csv, with tabs");
+  command.flag("--ndjson", flags.ndjson, "One JSON value per line");
+  command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
+  command.option("-k,--key", flags.keys,
+                 "The fields that make two records the same, as in dedup [the whole record]",
+                 "FIELD[,FIELD]");
+  command.option("-d,--delimiter", flags.delimiter,
+                 "Lines: the byte that separates fields [runs of blanks and tabs]", "CHAR");
+  command.option("--event-time", flags.event_time,
+                 "With a time window: field with the time of the event, written like --key",
+                 "FIELD");
+  command.option("--time-format", flags.time_format,
+                 "Format of the times; auto tells numbers apart by their size [auto]",
+                 "auto|s|ms|us|ns|iso8601");
+  command.option(
+      "--rate", flags.rate,
       "With a time window: rate of records. A generated stream has this rate [1k/s]; for a file, "
       "windows are planned for it [they grow]",
       "50k/s");

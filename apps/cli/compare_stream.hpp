@@ -13,11 +13,9 @@
 #include "sluice/stream/event_time.hpp"
 #include "sluice/stream/record.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace sluice::cli {
+
+class Command;
 
 struct CompareStreamFlags {
   std::vector<std::string> files;
@@ -28,7 +26,7 @@ struct CompareStreamFlags {
   std::string delimiter, event_time, time_format, rate;
 };
 
-void add_stream_flags(CLI::App& command, CompareStreamFlags& flags);
+void add_stream_flags(Command& command, CompareStreamFlags& flags);
 
 class CompareStream {
  public:

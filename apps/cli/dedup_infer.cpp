@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "arguments.hpp"
 #include "connectors/files/files.hpp"
 #include "places.hpp"
 #include "sluice/base/error.hpp"
@@ -48,37 +48,33 @@ std::string cost_in_words(const std::optional<std::string>& field,
 
 }  // namespace
 
-void add_infer_flags(CLI::App& command, DedupFlags& flags) {
-  const char* group = "Least cost";
-  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    command.add_option(name, value, help)->type_name(type)->group(group);
-  };
-  add("--cost-lost", flags.cost_lost,
+void add_infer_flags(Command& command, DedupFlags& flags) {
+  command.group("Least cost");
+  command.option(
+      "--cost-lost", flags.cost_lost,
       "Cost of losing an event. With costs, a likely false positive is let through if that is "
       "cheaper, so duplicates may pass. Works with --window (cohort, timing) and bloom [1]",
       "COST");
-  add("--cost-duplicate", flags.cost_duplicate,
-      "Cost of letting a duplicate through, in the same unit [1]", "COST");
-  add("--cost-lost-field", flags.cost_lost_field,
+  command.option("--cost-duplicate", flags.cost_duplicate,
+                 "Cost of letting a duplicate through, in the same unit [1]", "COST");
+  command.option(
+      "--cost-lost-field", flags.cost_lost_field,
       "Field with the cost of losing the record, written like --key. A record without it uses "
       "--cost-lost, or else keeps the filter's verdict",
       "FIELD");
-  add("--cost-duplicate-field", flags.cost_duplicate_field,
-      "Field with the cost of letting the record through again", "FIELD");
-  add("--prior-field", flags.prior_field,
-      "Field with the probability that an arriving record has this key", "FIELD");
-  add("--prior-table", flags.prior_table,
-      "File of keys and these probabilities: a key, a tab and a number on each line", "FILE");
-  command
-      .add_flag("--learn-priors", flags.learn_priors,
-                "Learn these probabilities from the stream, in 64 KiB (the default)")
-      ->group(group);
-  command
-      .add_flag(
-          "--posterior", flags.posterior,
-          "Add to each record the probability that its key was seen: as a last field, or as the "
-          "JSON member sluice_posterior")
-      ->group(group);
+  command.option("--cost-duplicate-field", flags.cost_duplicate_field,
+                 "Field with the cost of letting the record through again", "FIELD");
+  command.option("--prior-field", flags.prior_field,
+                 "Field with the probability that an arriving record has this key", "FIELD");
+  command.option("--prior-table", flags.prior_table,
+                 "File of keys and these probabilities: a key, a tab and a number on each line",
+                 "FILE");
+  command.flag("--learn-priors", flags.learn_priors,
+               "Learn these probabilities from the stream, in 64 KiB (the default)");
+  command.flag(
+      "--posterior", flags.posterior,
+      "Add to each record the probability that its key was seen: as a last field, or as the "
+      "JSON member sluice_posterior");
 }
 
 void understand_infer(const DedupFlags& flags, DedupRequest& request) {

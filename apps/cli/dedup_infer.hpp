@@ -10,13 +10,11 @@
 #include "sluice/infer/priors.hpp"
 #include "sluice/stream/record_inference.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace sluice::cli {
 
-void add_infer_flags(CLI::App& command, DedupFlags& flags);
+class Command;
+
+void add_infer_flags(Command& command, DedupFlags& flags);
 
 // Fills `request.options.infer`, `prior_table` and `learn_priors`. Throws BadParameters: each names the
 // flag and what would be right.

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "arguments.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/plan/sizing.hpp"
@@ -71,40 +71,42 @@ std::optional<double> parse_window_share(const char* flag, const std::string& te
 
 }  // namespace
 
-void add_window_flags(CLI::App& command, DedupFlags& flags) {
-  const char* group = "Window";
-  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    command.add_option(name, value, help)->type_name(type)->group(group);
-  };
-  add("-w,--window", flags.window,
+void add_window_flags(Command& command, DedupFlags& flags) {
+  command.group("Window");
+  command.option(
+      "-w,--window", flags.window,
       "Remember only the last N records let through (1M), a span of time (10m, 24h, 7d), or the "
       "current hour or day in UTC; m means minutes, M a million",
       "1M|10m|hour|day");
-  command
-      .add_flag("--refresh", flags.refresh,
-                "A repeat restarts its key's window [it runs from the last record let through]")
-      ->group(group);
-  add("--event-time", flags.event_time,
-      "Field with the time of the event, written like --key [the time of arrival]", "FIELD");
-  add("--time-format", flags.time_format,
-      "Format of the times; auto tells numbers apart by their size [auto]",
-      "auto|s|ms|us|ns|iso8601");
-  add("--max-ahead", flags.max_ahead,
+  command.flag("--refresh", flags.refresh,
+               "A repeat restarts its key's window [it runs from the last record let through]");
+  command.option("--event-time", flags.event_time,
+                 "Field with the time of the event, written like --key [the time of arrival]",
+                 "FIELD");
+  command.option("--time-format", flags.time_format,
+                 "Format of the times; auto tells numbers apart by their size [auto]",
+                 "auto|s|ms|us|ns|iso8601");
+  command.option(
+      "--max-ahead", flags.max_ahead,
       "Ignore a time further ahead than this until a second record confirms it [one window]",
       "10m");
-  add("--late", flags.late,
-      "What to do with a record that is a window or more behind: let it through without "
-      "remembering it, hold it back, or write it to --late-output [pass]",
-      "pass|drop|mark");
-  add("--late-output", flags.late_output, "File for late records, with --late mark", "FILE");
-  add("--rate", flags.rate,
-      "Expected rate of distinct keys; a hint only: the filter grows on bursts", "50k/s");
-  add("--slack", flags.slack,
-      "How far past the window a key may still be remembered, as a share of it [1/24]", "SHARE");
-  add("--npws", flags.npws, "Peak share of expired keys that are still remembered [1/24]", "SHARE");
-  add("--growth", flags.growth,
-      "What makes a stage full: live keys (density), or keys ever written [density]",
-      "density|cardinality");
+  command.option("--late", flags.late,
+                 "What to do with a record that is a window or more behind: let it through without "
+                 "remembering it, hold it back, or write it to --late-output [pass]",
+                 "pass|drop|mark");
+  command.option("--late-output", flags.late_output, "File for late records, with --late mark",
+                 "FILE");
+  command.option("--rate", flags.rate,
+                 "Expected rate of distinct keys; a hint only: the filter grows on bursts",
+                 "50k/s");
+  command.option("--slack", flags.slack,
+                 "How far past the window a key may still be remembered, as a share of it [1/24]",
+                 "SHARE");
+  command.option("--npws", flags.npws,
+                 "Peak share of expired keys that are still remembered [1/24]", "SHARE");
+  command.option("--growth", flags.growth,
+                 "What makes a stage full: live keys (density), or keys ever written [density]",
+                 "density|cardinality");
 }
 
 void understand_window(const DedupFlags& flags, DedupRequest& request) {

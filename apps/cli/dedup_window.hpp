@@ -5,13 +5,11 @@
 
 #include "dedup_request.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace sluice::cli {
 
-void add_window_flags(CLI::App& command, DedupFlags& flags);
+class Command;
+
+void add_window_flags(Command& command, DedupFlags& flags);
 
 // Fills what `request` says of windows, times and late records. Throws BadParameters: each names
 // the flag and what would be right.

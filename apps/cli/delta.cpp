@@ -1,7 +1,6 @@
 // `sluice delta` and `sluice apply`: what changed between two states of one filter, sent and taken.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "connectors/files/state_file.hpp"
@@ -105,35 +105,28 @@ struct Words {
   const char* output;
 };
 
-void add(CLI::App& app, int& exit_code, const Words& words, int (*run)(const Flags&)) {
-  CLI::App& command = *app.add_subcommand(words.name, words.summary);
+void add(Command& app, const Words& words, int (*run)(const Flags&)) {
+  Command command = app.subcommand(words.name, words.summary);
   const auto flags = std::make_shared<Flags>();
-  command.add_option("files", flags->files, words.files)
-      ->type_name("FILE")
-      ->option_text(words.files_text)
-      ->required()
-      ->expected(1, 2);
-  command.add_option("-o,--output", flags->output, words.output)->type_name("FILE")->required();
-  command.add_flag("--json", flags->json, "One JSON object");
-  command.callback([flags, &exit_code, run, name = words.name] {
-    exit_code = guarded(name, [&] { return run(*flags); });
-  });
+  command.positionals("files", flags->files, words.files, words.files_text, 1, 2);
+  command.required_option("-o,--output", flags->output, words.output, "FILE");
+  command.flag("--json", flags->json, "One JSON object");
+  command.run([flags, run] { return run(*flags); });
 }
 
 }  // namespace
 
-void add_delta(CLI::App& app, int& exit_code) {
-  add(app, exit_code,
+void add_delta(Command& app) {
+  add(app,
       {"delta", "Write what changed between two states of one filter",
        "The state that the other side has, and the present one; with NEW alone, the delta holds "
-       "all "
-       "of it, compressed",
+       "all of it, compressed",
        "[OLD] NEW", "The delta to write"},
       make_delta);
 }
 
-void add_apply(CLI::App& app, int& exit_code) {
-  add(app, exit_code,
+void add_apply(Command& app) {
+  add(app,
       {"apply", "Update a state with a delta",
        "The state that the delta was made against, and the delta; a delta that holds a whole state "
        "needs no OLD",

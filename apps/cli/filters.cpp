@@ -1,10 +1,10 @@
 // `sluice filters`: every filter with its parameters.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "json_writer.hpp"
@@ -44,15 +44,13 @@ void print_json() {
 
 }  // namespace
 
-void add_filters(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand("filters", "List the filters and their parameters");
+void add_filters(Command& app) {
+  Command command = app.subcommand("filters", "List the filters and their parameters");
   const auto json = std::make_shared<bool>(false);
-  command.add_flag("--json", *json, "One JSON object per filter");
-  command.callback([json, &exit_code] {
-    exit_code = guarded("filters", [&] {
-      *json ? print_json() : print_text();
-      return kDone;
-    });
+  command.flag("--json", *json, "One JSON object per filter");
+  command.run([json] {
+    *json ? print_json() : print_text();
+    return kDone;
   });
 }
 

@@ -1,11 +1,11 @@
 // `sluice generate clicks|lines`: synthetic streams on standard output or into a file.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "connectors/files/files.hpp"
@@ -38,21 +38,13 @@ void print_counts(const GenerateCounts& counts) {
                   format_count(counts.malformed)));
 }
 
-void write_all(Generator& generator, const std::string& path) {
+int run(Generator& generator, const std::string& path) {
   FileSink output = path.empty() ? FileSink::standard_output() : FileSink::open(path);
   std::vector<char> buffer(std::max(kBufferBytes, generator.largest_record()));
   while (const std::size_t bytes = generator.fill(buffer)) output.write({buffer.data(), bytes});
   output.finish();
   print_counts(generator.counts());
-}
-
-// `make` turns the flags into a generator. Returns the exit code.
-template <class Make>
-int run(const Flags& flags, Make make) {
-  return guarded("generate", [&] {
-    write_all(*make(flags), flags.output);
-    return kDone;
-  });
+  return kDone;
 }
 
 std::unique_ptr<Generator> make_clicks(const Flags& flags) {
@@ -75,91 +67,64 @@ std::unique_ptr<Generator> make_lines(const Flags& flags) {
   });
 }
 
-void add_common(CLI::App& command, Flags& flags, const char* duplicates) {
+void add_common(Command& command, Flags& flags, const char* duplicates) {
   flags.duplicates = duplicates;
-  command.add_option("-n,--records", flags.records, "Number of records, such as 500k or 10M")
-      ->type_name("COUNT")
-      ->capture_default_str();
-  command
-      .add_option("--duplicates", flags.duplicates,
-                  "Share of records that repeat an earlier one, such as 0.3 or 30%")
-      ->type_name("SHARE")
-      ->capture_default_str();
-  command.add_option("--seed", flags.seed, "The same seed gives the same bytes")
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("-o,--output", flags.output, "Write to this file instead of standard output")
-      ->type_name("FILE");
+  command.option("-n,--records", flags.records, "Number of records, such as 500k or 10M", "COUNT");
+  command.option("--duplicates", flags.duplicates,
+                 "Share of records that repeat an earlier one, such as 0.3 or 30%", "SHARE");
+  command.option("--seed", flags.seed, "The same seed gives the same bytes", "N");
+  command.option("-o,--output", flags.output, "Write to this file instead of standard output",
+                 "FILE");
 }
 
-void add_clicks(CLI::App& generate, int& exit_code) {
-  CLI::App& command =
-      *generate.add_subcommand("clicks", "NDJSON clicks on ads: user, ad, time and value");
+void add_clicks(Command& generate) {
+  Command command = generate.subcommand("clicks", "NDJSON clicks on ads: user, ad, time and value");
   const auto flags = std::make_shared<Flags>();
   add_common(command, *flags, "33.3%");
-  command
-      .add_option("--skew", flags->skew,
-                  "How unequal users are: the r-th user clicks in proportion to 1/r^SKEW; from 0 "
-                  "(all equal) "
-                  "to 4")
-      ->type_name("SKEW")
-      ->capture_default_str();
-  command.add_option("--users", flags->users, "Number of users, at most 100M")
-      ->type_name("COUNT")
-      ->capture_default_str();
-  command
-      .add_option("--malformed", flags->malformed,
-                  "Share of records without a key: cut off, not JSON, or a field missing")
-      ->type_name("SHARE")
-      ->capture_default_str();
+  command.option("--skew", flags->skew,
+                 "How unequal users are: the r-th user clicks in proportion to 1/r^SKEW; from 0 "
+                 "(all equal) to 4",
+                 "SKEW");
+  command.option("--users", flags->users, "Number of users, at most 100M", "COUNT");
+  command.option("--malformed", flags->malformed,
+                 "Share of records without a key: cut off, not JSON, or a field missing", "SHARE");
   command.footer(
       "A duplicate has the user and ad of an earlier record, the same value and a later time;\n"
       "recent records repeat most often.\n"
       "\n"
       "Example:\n"
       "  sluice generate clicks --records 2M --seed 7 | sluice dedup --json --key /user,/ad\n");
-  command.callback([flags, &exit_code] { exit_code = run(*flags, make_clicks); });
+  command.run([flags] { return run(*make_clicks(*flags), flags->output); });
 }
 
-void add_lines(CLI::App& generate, int& exit_code) {
-  CLI::App& command =
-      *generate.add_subcommand("lines", "Lines evt-<16 hex digits>,<hex digits> of equal length");
+void add_lines(Command& generate) {
+  Command command =
+      generate.subcommand("lines", "Lines evt-<16 hex digits>,<hex digits> of equal length");
   const auto flags = std::make_shared<Flags>();
   add_common(command, *flags, "30%");
-  command
-      .add_option("--length", flags->length,
-                  "Line length in bytes without the newline, at least 20")
-      ->type_name("BYTES")
-      ->capture_default_str();
+  command.option("--length", flags->length, "Line length in bytes without the newline, at least 20",
+                 "BYTES");
   command.footer(
       "A duplicate is equally likely to repeat any earlier line.\n"
       "\n"
       "Example:\n"
       "  sluice generate lines --records 10M --duplicates 30% --output lines.txt\n");
-  command.callback([flags, &exit_code] { exit_code = run(*flags, make_lines); });
+  command.run([flags] { return run(*make_lines(*flags), flags->output); });
 }
 
 }  // namespace
 
-void add_generate(CLI::App& app, int& exit_code) {
-  CLI::App& generate =
-      *app.add_subcommand("generate", "Write a synthetic stream with a known number of duplicates");
-  generate.require_subcommand(1);
+void add_generate(Command& app) {
+  Command generate =
+      app.subcommand("generate", "Write a synthetic stream with a known number of duplicates");
   generate.footer(
       "The stream goes to standard output and the exact counts to standard error.\n"
       "\n"
       "Example:\n"
       "  sluice generate clicks --records 1M > clicks.ndjson\n");
-  // An unknown name ends here and gets a message that lists the known ones.
-  generate.add_option("stream")
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            return "'" + name + "' is not a stream that can be generated: give clicks or lines";
-          },
-          ""))
-      ->group("");
-  add_clicks(generate, exit_code);
-  add_lines(generate, exit_code);
+  generate.need_subcommand("a stream that can be generated: give clicks or lines");
+  add_clicks(generate);
+  add_lines(generate);
 }
 
 }  // namespace sluice::cli

@@ -1,12 +1,12 @@
 // `sluice inspect FILE`: what a snapshot holds.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "connectors/files/state_file.hpp"
@@ -79,23 +79,19 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand("inspect", "Describe a snapshot and verify all of it");
+void add_inspect(Command& app) {
+  Command command = app.subcommand("inspect", "Describe a snapshot and verify all of it");
   struct Flags {
     std::string file;
     bool json = false;
   };
   const auto flags = std::make_shared<Flags>();
-  command.add_option("file", flags->file, "A state file or any other snapshot")
-      ->type_name("FILE")
-      ->required();
-  command.add_flag("--json", flags->json, "One JSON object");
-  command.callback([flags, &exit_code] {
-    exit_code = guarded("inspect", [&] {
-      const Snapshot snapshot = load_snapshot_file(flags->file);
-      flags->json ? print_json(flags->file, snapshot) : print_text(flags->file, snapshot);
-      return kDone;
-    });
+  command.positional("file", flags->file, "A state file or any other snapshot", "FILE");
+  command.flag("--json", flags->json, "One JSON object");
+  command.run([flags] {
+    const Snapshot snapshot = load_snapshot_file(flags->file);
+    flags->json ? print_json(flags->file, snapshot) : print_text(flags->file, snapshot);
+    return kDone;
   });
 }
 

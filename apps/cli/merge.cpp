@@ -1,12 +1,12 @@
 // `sluice merge A B -o OUT`: one state that remembers the keys of several.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "connectors/files/state_file.hpp"
@@ -136,29 +136,21 @@ int merge(const std::vector<std::string>& files, const std::string& output, bool
 
 }  // namespace
 
-void add_merge(CLI::App& app, int& exit_code) {
-  CLI::App& command =
-      *app.add_subcommand("merge", "Merge several states into one that remembers all their keys");
+void add_merge(Command& app) {
+  Command command =
+      app.subcommand("merge", "Merge several states into one that remembers all their keys");
   struct Flags {
     std::vector<std::string> files;
     std::string output;
     bool json = false;
   };
   const auto flags = std::make_shared<Flags>();
-  command
-      .add_option("files", flags->files,
-                  "Two or more state files made with the same settings and secret")
-      ->type_name("FILE")
-      ->option_text("FILE FILE ...")
-      ->required()
-      ->expected(2, 1 << 20);
-  command.add_option("-o,--output", flags->output, "The state file to write")
-      ->type_name("FILE")
-      ->required();
-  command.add_flag("--json", flags->json, "One JSON object");
-  command.callback([flags, &exit_code] {
-    exit_code = guarded("merge", [&] { return merge(flags->files, flags->output, flags->json); });
-  });
+  command.positionals("files", flags->files,
+                      "Two or more state files made with the same settings and secret",
+                      "FILE FILE ...", 2, 1 << 20);
+  command.required_option("-o,--output", flags->output, "The state file to write", "FILE");
+  command.flag("--json", flags->json, "One JSON object");
+  command.run([flags] { return merge(flags->files, flags->output, flags->json); });
 }
 
 }  // namespace sluice::cli

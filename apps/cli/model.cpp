@@ -1,7 +1,6 @@
 // `sluice model NAME --parameter value ...`: the formulas behind the numbers of the documents.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "apps/cli/models/registry.hpp"
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "json_writer.hpp"
@@ -86,8 +86,7 @@ struct Request {
 Request request_of(const ModelInfo& info, const std::vector<std::string>& words) {
   Request request;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    // Arguments in brackets end with a NUL (main.cpp), so that the parser does not split them.
-    const std::string_view word(words[i].c_str());
+    const std::string_view word = words[i];
     if (word == "--json") {
       request.json = true;
     } else if (word == "--help" || word == "-h") {
@@ -101,7 +100,7 @@ Request request_of(const ModelInfo& info, const std::vector<std::string>& words)
       throw BadParameters(
           fmt::format("model '{}': --{} has no value", info.name, printable(word.substr(2))));
     } else {
-      request.given.emplace_back(word.substr(2), words[++i].c_str());
+      request.given.emplace_back(word.substr(2), words[++i]);
     }
   }
   return request;
@@ -137,7 +136,7 @@ int run(const std::vector<std::string>& words, bool json) {
   }
   if (words.front().starts_with("-"))
     throw BadParameters("the model comes first: sluice model NAME --PARAMETER VALUE ...");
-  const ModelInfo& info = model::model_named(words.front().c_str());
+  const ModelInfo& info = model::model_named(words.front());
   Request request = request_of(info, words);
   request.json |= json;
   if (request.help)
@@ -149,21 +148,19 @@ int run(const std::vector<std::string>& words, bool json) {
 
 }  // namespace
 
-void add_model(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand(
+void add_model(Command& app) {
+  Command command = app.subcommand(
       "model", "Predict errors, sizes and costs with the formulas behind the filters");
   const auto json = std::make_shared<bool>(false);
-  command.add_flag("--json", *json, "Print one JSON object; without NAME, one per model");
+  command.flag("--json", *json, "Print one JSON object; without NAME, one per model");
   command.footer(
       "sluice model NAME --PARAMETER VALUE ...  print what the model predicts\n"
       "sluice model NAME --help                 print its parameters\n"
       "sluice model                             list all models\n"
       "Example: sluice model apbf --k 10 --l 7");
   // Each model has its own flags: the parser handles nothing from NAME on.
-  command.prefix_command();
-  command.callback([&command, json, &exit_code] {
-    exit_code = guarded("model", [&] { return run(command.remaining(), *json); });
-  });
+  command.run_with_rest(
+      [json](const std::vector<std::string>& words) { return run(words, *json); });
 }
 
 }  // namespace sluice::cli

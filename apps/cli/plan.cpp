@@ -1,7 +1,6 @@
 // `sluice plan`: say what you want, and see which filters do it, which one is chosen and why.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "json_writer.hpp"
@@ -218,40 +218,43 @@ constexpr const char* kNotes =
 
 }  // namespace
 
-void add_plan(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand(
+void add_plan(Command& app) {
+  Command command = app.subcommand(
       "plan", "Choose a filter: list those that meet your needs, with size and errors");
   const auto flags = std::make_shared<PlanFlags>();
-  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    command.add_option(name, value, help)->type_name(type);
-  };
-  add("-w,--window", flags->window,
+  command.option(
+      "-w,--window", flags->window,
       "What to remember: the last N records let through (1M), a span of time (10m), or the current "
       "hour or day in UTC",
       "1M|10m|hour|day");
-  command.add_flag("--refresh", flags->refresh, "A repeat restarts its key's window");
-  add("--rate", flags->rate, "Expected rate of distinct keys, for a time window", "50k/s");
-  add("-n,--expect", flags->expect, "Number of distinct keys; with a time window, per window",
-      "COUNT");
-  add("--fpr", flags->fpr,
+  command.flag("--refresh", flags->refresh, "A repeat restarts its key's window");
+  command.option("--rate", flags->rate, "Expected rate of distinct keys, for a time window",
+                 "50k/s");
+  command.option("-n,--expect", flags->expect,
+                 "Number of distinct keys; with a time window, per window", "COUNT");
+  command.option(
+      "--fpr", flags->fpr,
       "Share of distinct records that may be judged duplicates, and so be lost [1e-6; with "
       "--memory, the lowest that fits]",
       "P");
-  add("--fnr", flags->fnr,
+  command.option(
+      "--fnr", flags->fnr,
       "Share of duplicates that may be let through; above 0 allows filters that forget at random "
       "[0]",
       "P");
-  add("-m,--memory", flags->memory,
-      "Memory budget for the filter and its buffers; alone, for the whole process", "SIZE");
-  add("--slack", flags->slack,
-      "How far past the window a key may still be remembered, as a share of it", "SHARE");
-  add("--npws", flags->npws, "Peak share of expired keys that are still remembered", "SHARE");
-  add("--lines", flags->lines, "Most cache lines that a new key may touch, on average", "COUNT");
-  command.add_flag("--json", flags->json,
-                   "Print one JSON object, with the infeasible filters and why");
+  command.option("-m,--memory", flags->memory,
+                 "Memory budget for the filter and its buffers; alone, for the whole process",
+                 "SIZE");
+  command.option("--slack", flags->slack,
+                 "How far past the window a key may still be remembered, as a share of it",
+                 "SHARE");
+  command.option("--npws", flags->npws, "Peak share of expired keys that are still remembered",
+                 "SHARE");
+  command.option("--lines", flags->lines, "Most cache lines that a new key may touch, on average",
+                 "COUNT");
+  command.flag("--json", flags->json, "Print one JSON object, with the infeasible filters and why");
   command.footer(kNotes);
-  command.callback(
-      [flags, &exit_code] { exit_code = guarded("plan", [&] { return run(*flags); }); });
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace sluice::cli

@@ -1,7 +1,6 @@
 // `sluice repro [PAPER]…`: the papers' tables and figures, ours beside theirs.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "connectors/gnuplot/gnuplot.hpp"
@@ -127,36 +127,32 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_repro(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand(
+void add_repro(Command& app) {
+  Command command = app.subcommand(
       "repro", "Rerun the experiments of the papers behind the filters, and compare the results");
   const auto flags = std::make_shared<Flags>();
-  command.add_option("paper", flags->papers, "koloniari, shtul, dutta, guo or dautrich [all]")
-      ->type_name("PAPER");
-  const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
-    return command.add_option(name, value, help)->type_name(type);
-  };
-  add("-o,--out", flags->out, "Folder for the page, the data and the figures", "DIR")
-      ->capture_default_str();
-  add("--scale", flags->scale,
+  command.positionals("paper", flags->papers, "koloniari, shtul, dutta, guo or dautrich [all]",
+                      "PAPER ...");
+  command.option("-o,--out", flags->out, "Folder for the page, the data and the figures", "DIR");
+  command.option(
+      "--scale", flags->scale,
       "Size of streams, universes and memory as a share of the paper's; 1 is full size [set by "
-      "each "
-      "experiment; all of them together take less than ten minutes]",
+      "each experiment; all of them together take less than ten minutes]",
       "F");
-  add("--seed", flags->seed, "The same seed gives the same files", "S")->capture_default_str();
-  add("--input", flags->input,
+  command.option("--seed", flags->seed, "The same seed gives the same files", "S");
+  command.option(
+      "--input", flags->input,
       "Read this stream instead of generating one: one key per line, or source, tab, key", "FILE");
-  add("--only", flags->only,
-      "Run only this experiment, such as fig5a, or fig5 for all its parts; may be repeated", "NAME")
-      ->allow_extra_args(false);
-  add("--set", flags->settings, "Change a parameter of the experiments; may be repeated",
-      "NAME=NUMBER")
-      ->allow_extra_args(false);
-  command.add_flag("--no-plot", flags->no_plot, "Draw no figures; gnuplot is not needed");
-  command.add_flag("--list", flags->list, "List the experiments without running any");
+  command.option(
+      "--only", flags->only,
+      "Run only this experiment, such as fig5a, or fig5 for all its parts; may be repeated",
+      "NAME");
+  command.option("--set", flags->settings, "Change a parameter of the experiments; may be repeated",
+                 "NAME=NUMBER");
+  command.flag("--no-plot", flags->no_plot, "Draw no figures; gnuplot is not needed");
+  command.flag("--list", flags->list, "List the experiments without running any");
   command.footer("Example: sluice repro koloniari --only fig7c --set k=6");
-  command.callback(
-      [flags, &exit_code] { exit_code = guarded("repro", [&] { return run(*flags); }); });
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace sluice::cli
