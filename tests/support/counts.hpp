@@ -11,10 +11,27 @@ inline bool full_counts() {
   return counts != nullptr && std::string_view(counts) == "full";
 }
 
+// Under the address or the thread sanitizer. GCC says so with macros, Clang with features.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool kSanitized =
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // How many of something this run of the tests does.
 template <class Count>
 Count count_of(Count brief, Count full) {
   return full_counts() ? full : brief;
+}
+
+// And where a sanitizer takes too long for that: it looks for bad accesses and races on a path, so with
+// short counts fewer rounds of the same path are enough for it. It must still be every path.
+template <class Count>
+Count count_of(Count sanitized, Count brief, Count full) {
+  return count_of(kSanitized ? sanitized : brief, full);
 }
 
 }  // namespace sluice::testing_support
