@@ -149,8 +149,11 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::Option* option = option_in(command, text);
   if (is<CLI::ExtrasError>(error)) return unexpected(app);
   if (is<CLI::ArgumentMismatch>(error) && option != nullptr) return wrong_number(command, *option);
+  if (is<CLI::ArgumentMismatch>(error))  // of a flag, which is named without its dashes
+    return fmt::format("--{} takes no value", text.substr(0, text.find(' ')));
   if (is<CLI::ConversionError>(error) && option != nullptr)
-    return fmt::format("{} takes no value", option->get_name());
+    return fmt::format("{} takes {}", option->get_name(),
+                       option->get_expected_max() == 0 ? "no value" : "a number");
   if (is<CLI::RequiredError>(error))
     return option != nullptr ? missing(command, *option)
                              : fmt::format("'{}' must be followed by one of: {}",
@@ -190,7 +193,7 @@ void Command::group(const char* heading) {
 }
 
 void Command::flag(const char* names, bool& value, const char* help) {
-  app_->add_flag(names, value, help);
+  app_->add_flag(names, value, help)->disable_flag_override();
 }
 
 void Command::option(const char* names, std::string& value, const char* help, const char* type) {

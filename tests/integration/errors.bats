@@ -2,6 +2,11 @@
 # Wrong flags, full disks: one sentence, the right exit code, nothing destroyed.
 load helper
 
+@test "a flag takes no value" {
+  refused 2 dedup --json=0 /dev/null
+  says "--json takes no value"
+}
+
 @test "wrong flags are refused with 2 and one sentence" {
   echo a >input
   refused 2 dedup --no-such-flag input
