@@ -20,8 +20,13 @@ using Bytes = std::vector<std::byte>;
 
 const Hasher kHasher(HashKind::xxh3, Secret::from_seed(5));
 const Labels kLabels = {{"records", "lines"}};
-const Sections kSections = {{"offsets", true, Bytes(100, std::byte{3})},
-                            {"audit", false, Bytes(1'500'000, std::byte{4})}};
+// No constant expression: the compiler would take seconds to make one of a megabyte.
+Bytes filled(std::size_t count, std::byte with) {
+  return Bytes(count, with);
+}
+
+const Sections kSections = {{"offsets", true, filled(100, std::byte{3})},
+                            {"audit", false, filled(1'500'000, std::byte{4})}};
 
 Bytes written(const AnyFilter& filter) {
   BytesEncoder to;
