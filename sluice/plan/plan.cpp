@@ -57,7 +57,8 @@ void check(const PlanRequest& request) {
   check_shares(request);
   check_window(request);
   refuse_if(request.expect == std::uint64_t{0}, "`expect` 0 leaves nothing to do: give 1 or more");
-  refuse_if(request.lines && !(*request.lines > 0), "`lines` must be more than nothing");
+  refuse_if(request.lines && !(*request.lines >= 1),
+            "`lines` must be 1 or more: every key touches a cache line");
   refuse_if(request.fnr && !request.window && !request.expect && !request.memory,
             "`fnr` allows what forgets at random: say what is to be remembered with `window`, "
             "`expect` or `memory`");
