@@ -151,7 +151,7 @@ TEST(Plan, RefusesWhatMakesNoSense) {
       {.expect = 264, .fpr = 0.9999999999999999},
       {.window = last(10), .npws = 5e-324},
       {.expect = 10, .lines = 0.0},
-      {.memory = 64 * kMiB, .lines = 0.99},
+      {.lines = 0.99, .memory = 64 * kMiB},
       {.fnr = 0.1},
       {.memory = 1000},
       {.memory = kMostMemory + 1},
