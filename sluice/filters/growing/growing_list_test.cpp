@@ -12,6 +12,7 @@
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/growing/growing.hpp"
 #include "sluice/snapshot/snapshot.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
 #include "tests/support/host_memory.hpp"
@@ -20,6 +21,7 @@ namespace sluice {
 namespace {
 
 using testing_support::bytes_of;
+using testing_support::count_of;
 using testing_support::random_digests;
 
 constexpr std::size_t kMost = Growing::kMostListed;
@@ -178,24 +180,35 @@ TEST_P(GrowingList, MergedWithListsAndTables) {
 TEST_P(GrowingList, EveryAllocationThatFailsLeavesItAsItWas) {
   const std::vector<Digest> digests = random_digests(3, 2 * kMost);
   const auto expected = bytes_of(holding(GetParam(), digests));
+  // How many calls there were before each key, and at last: the key that is refused is known.
+  std::vector<std::uint64_t> calls = {0};
+  TestMemory enough(std::size_t{1} << 20);
+  Growing rehearsed = make(GetParam(), enough);
+  enough.fail_at(0);
+  for (const Digest& digest : digests) {
+    rehearsed.observe(digest);
+    calls.push_back(enough.calls());
+  }
   std::uint64_t refused = 0;
   for (std::uint64_t call = 1;; ++call) {
     TestMemory memory(std::size_t{1} << 20);
     Growing filter = make(GetParam(), memory);
     memory.fail_at(call);
-    for (const Digest& digest : digests) {
-      const auto before = filter.listed() ? bytes_of(filter) : std::vector<std::byte>();
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      const bool is_next = calls[i] < call && call <= calls[i + 1];
+      const auto before = is_next && filter.listed() ? bytes_of(filter) : std::vector<std::byte>();
       try {
-        filter.observe(digest);
+        filter.observe(digests[i]);
         continue;
       } catch (const NoMemory&) {
         ++refused;
       }
+      ASSERT_TRUE(is_next) << call;
       if (!before.empty()) {
         ASSERT_EQ(bytes_of(filter), before) << call;
       }
       ASSERT_EQ(filter.bytes(), memory.taken()) << call;
-      filter.observe(digest);
+      filter.observe(digests[i]);
     }
     ASSERT_EQ(bytes_of(filter), expected) << call;
     ASSERT_EQ(filter.bytes(), memory.taken()) << call;
@@ -259,13 +272,13 @@ TEST_P(GrowingList, BecomesATableWhenThatIsSmaller) {
 
 TEST(GrowingSize, AMillionExistAtOnce) {
   HostMemory memory(malloc_calls());
-  constexpr std::size_t kFilters = 1'000'000;
+  const std::size_t most = count_of(100'000, 1'000'000, 1'000'000);
   std::vector<AnyFilter> filters;
-  filters.reserve(kFilters);
-  for (std::size_t i = 0; i < kFilters; ++i) filters.push_back(AnyFilter(make(32, memory)));
-  for (std::size_t i = 0; i < kFilters; i += 1000)
+  filters.reserve(most);
+  for (std::size_t i = 0; i < most; ++i) filters.push_back(AnyFilter(make(32, memory)));
+  for (std::size_t i = 0; i < most; i += 1000)
     EXPECT_EQ(filters[i].observe(Digest{i, i}), Verdict::distinct);
-  EXPECT_LE(memory.taken(), 128 * kFilters);
+  EXPECT_LE(memory.taken(), 128 * most);
 }
 
 TEST(HostileGrowingList, IsRefused) {
