@@ -19,6 +19,7 @@ namespace {
 
 using testing_support::bytes_of;
 using testing_support::copy_of;
+using testing_support::count_of;
 
 constexpr const char* kFilters[] = {
     "apbf,k=4,l=3,keys=900",
@@ -142,7 +143,7 @@ class AgePartitionWindow : public testing::TestWithParam<const char*> {
   // Uneven generations, some empty, several full ones.
   static void drive(Replay& run, bool check) {
     SplitMix64 random(9);
-    const unsigned rounds = 3 * (run.filter().generations() + 8);
+    const unsigned rounds = count_of(3u, 6u, 6u) * (run.filter().generations() + 8) / 2;
     for (unsigned i = 0; i < rounds; ++i) {
       run.generation(random.next_unit() < 0.2 ? 0 : random.next() % 500);
       if (check) run.check();
@@ -279,7 +280,7 @@ std::string error_of(std::string_view filter, const Wish& wish = {}) {
 }
 
 TEST(AgePartitionSizes, TheErrorAskedForIsPlanned) {
-  const std::uint64_t planned = testing_support::count_of(8000, 60'000);
+  const std::uint64_t planned = count_of(8000, 60'000);
   for (const double fpr : {0.1, 0.01, 1e-3, 1e-4, 1e-6}) {
     for (const char* name : {"apbf", "apbbf", "apbbf,layout=column", "apbbf,layout=line"}) {
       for (const auto generations : {std::optional<unsigned>(), std::optional<unsigned>(6)}) {

@@ -13,6 +13,7 @@
 #include "sluice/seen.hpp"
 #include "sluice/snapshot/clone.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/filter_bytes.hpp"
 
 namespace sluice {
@@ -20,6 +21,7 @@ namespace {
 
 using testing_support::bytes_of;
 using testing_support::copy_of;
+using testing_support::count_of;
 
 constexpr Nanoseconds kSecond = 1'000'000'000;
 
@@ -84,11 +86,12 @@ void expect_equal_bytes(const std::function<AnyFilter()>& make, const Events& ev
 
 TEST(Cuts, MakeNoDifferenceToFilters) {
   // After few keys the sweeps of window filters are on their way.
-  const Events stream = events(1, 4000), few = events(3, 60);
+  const Events stream = events(1, count_of(2000, 4000, 4000)), few = events(3, 60);
+  const std::uint64_t keys = count_of(100'000, 300'000, 300'000);
   for (const FilterInfo& info : catalogue()) {
     SCOPED_TRACE(info.name);
     const auto make = [&] {
-      return make_filter(std::string(info.name), {.keys = 300'000, .fpr = 1e-3});
+      return make_filter(std::string(info.name), {.keys = keys, .fpr = 1e-3});
     };
     expect_equal_bytes(make, stream);
     expect_equal_bytes(make, few);
@@ -96,7 +99,7 @@ TEST(Cuts, MakeNoDifferenceToFilters) {
 }
 
 TEST(Cuts, MakeNoDifferenceToWindows) {
-  const Events stream = events(2, 8000);
+  const Events stream = events(2, count_of(2500, 8000, 8000));
   std::vector<std::string> filters = {"cohort,slot=32,generations=5", "sharded,of=cohort"};
   for (const FilterInfo& info : catalogue())
     if (!info.row->families.empty() && info.row->families.front().role == Role::window)

@@ -9,6 +9,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue_row.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using testing_support::bytes_of;
 using testing_support::copy_of;
+using testing_support::count_of;
 using testing_support::random_digests;
 
 // What to make, with a size that is in cache (small) and one that is prefetched (large).
@@ -60,7 +62,7 @@ std::vector<Verdict> observe_in_batches(AnyFilter& filter, std::span<const Diges
 class Conformance : public testing::TestWithParam<std::string> {
  protected:
   static AnyFilter make() { return make_filter(GetParam(), Wish{}); }
-  const std::vector<Digest> digests_ = stream(1, 20'000);
+  const std::vector<Digest> digests_ = stream(1, count_of(8000, 20'000, 20'000));
 };
 
 TEST_P(Conformance, NoFalseNegativesWherePromised) {
@@ -259,7 +261,8 @@ TEST_P(Conformance, WhatRemainsAfterInsertsAndForgetsIsFound) {
   SplitMix64 random(17);
   std::vector<Digest> live, gone;
   std::uint64_t refused = 0;
-  for (int step = 1; step <= 12'000; ++step) {
+  const int steps = count_of(6000, 12'000, 12'000);
+  for (int step = 1; step <= steps; ++step) {
     if (!live.empty() && random.next() % 5 < 2) {
       std::swap(live[random.next() % live.size()], live.back());
       if (!filter.forget(live.back())) {
@@ -283,7 +286,7 @@ TEST_P(Conformance, WhatRemainsAfterInsertsAndForgetsIsFound) {
       ASSERT_EQ(found_of(filter, live), live.size()) << step;
     }
   }
-  EXPECT_LE(refused, most_found(filter.stats(), 12'000));
+  EXPECT_LE(refused, most_found(filter.stats(), static_cast<std::uint64_t>(steps)));
   EXPECT_EQ(filter.stats().keys, live.size());
   EXPECT_EQ(bytes_of(copy_of(filter)), bytes_of(filter));
 }

@@ -183,10 +183,11 @@ class Windows : public testing::TestWithParam<Window> {
 
 TEST_P(Windows, NoFalseNegativesWithinTheWindow) {
   for (const Anchor anchor : kAnchors) {
-    for (int seed = 1; seed <= count_of(2, 4); ++seed) {
+    for (int seed = 1; seed <= count_of(1, 2, 4); ++seed) {
       Pair pair(GetParam(), anchor);
       Life life(static_cast<std::uint64_t>(seed), pair.filter.generations());
-      for (int step = 0; step < 600 && !HasFailure(); ++step) pair.run(life.next());
+      for (int step = 0; step < count_of(300, 600, 600) && !HasFailure(); ++step)
+        pair.run(life.next());
       ASSERT_GT(pair.judged_new, 100u);
       const auto new_keys = static_cast<double>(pair.judged_new);
       // Planned for 1 in 50 at most, and for more keys than come: 16-bit slots are the worst.
@@ -203,7 +204,7 @@ TEST_P(Windows, ThousandsOfRotationsKeepIt) {
   Pair pair(GetParam(), Anchor::delivered);
   Life life(9, pair.filter.generations());
   SplitMix64 random(10);
-  const int steps = count_of(2000, 4000);
+  const int steps = count_of(600, 2000, 4000);
   for (int step = 0; step < steps && !HasFailure(); ++step) {
     pair.run(life.next());
     // Now and then idle for long, and now and then only for as long as numbers last.
@@ -280,7 +281,7 @@ TEST_P(Windows, BatchesEqualOneByOne) {
   for (const Anchor anchor : kAnchors) {
     AnyFilter batched = make(), single = make();
     Life life(6, batched.generations());
-    for (int count = 0; count < 300; ++count) {
+    for (int count = 0; count < count_of(100, 300, 300); ++count) {
       const Step step = life.next();
       if (step.kind != Step::Kind::admit || batched.live_keys() + step.keys.size() > kMostLive) {
         batched.rotate();
@@ -309,7 +310,7 @@ TEST_P(Windows, SnapshotsInTheMiddle) {
   for (const Anchor anchor : kAnchors) {
     Pair pair(GetParam(), anchor);
     Life life(7, pair.filter.generations());
-    for (int step = 0; step < 300 && !HasFailure(); ++step) {
+    for (int step = 0; step < count_of(120, 300, 300) && !HasFailure(); ++step) {
       pair.run(life.next());
       if (step % 20 != 19) continue;
       AnyFilter copy = copy_of(pair.filter);
@@ -328,7 +329,8 @@ TEST_P(Windows, EverySimdLevelEqualsPortable) {
       force_simd_level(level);
       Pair pair(GetParam(), anchor);
       Life life(8, pair.filter.generations());
-      for (int step = 0; step < 200 && !HasFailure(); ++step) pair.run(life.next());
+      for (int step = 0; step < count_of(80, 200, 200) && !HasFailure(); ++step)
+        pair.run(life.next());
       const std::vector<std::byte> bytes = bytes_of(pair.filter);
       if (expected.empty()) expected = bytes;
       EXPECT_EQ(bytes, expected) << level;
@@ -392,7 +394,7 @@ TEST(CohortStash, TakesWhatTheTableCannotAndLosesNothing) {
       std::vector<Digest> keys;
       // More a generation than it could keep.
       const std::uint64_t each = params.live_capacity() * 3 / 2 / params.generations + 1;
-      const int rounds = count_of(200, 1500);
+      const int rounds = count_of(100, 200, 1500);
       for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
         for (std::uint64_t i = 0; i < each; ++i) {
           const bool old = !keys.empty() && random.next_unit() < 0.3;
