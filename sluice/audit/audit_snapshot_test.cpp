@@ -8,6 +8,7 @@
 #include "sluice/audit/audit.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/filter_bytes.hpp"
 #include "tests/support/forged_fields.hpp"
@@ -16,6 +17,7 @@ namespace sluice {
 namespace {
 
 using testing_support::copy_of;
+using testing_support::count_of;
 using testing_support::digest_of;
 
 constexpr Nanoseconds kSecond = 1'000'000'000;
@@ -102,8 +104,11 @@ TEST_P(AuditSnapshot, ForgedOnesAreRefusedOrWork) {
   testing_support::FieldEncoder good;
   audit.encode(good);
   std::size_t refused = 0, used = 0;
+  unsigned cases = 0;
+  const unsigned each = count_of(4u, 1u, 1u);
   for (std::size_t i = 0; i < std::min<std::size_t>(good.fields.size(), 30); ++i)
     for (const auto& forged : testing_support::forgeries_of(good.fields[i])) {
+      if (++cases % each != 0) continue;
       testing_support::FieldEncoder bad = good;
       bad.fields[i] = forged;
       const std::vector<std::byte> bytes = bad.joined();
@@ -123,8 +128,8 @@ TEST_P(AuditSnapshot, ForgedOnesAreRefusedOrWork) {
       EXPECT_LE(read.bytes(), params.most_bytes);
       ++used;
     }
-  EXPECT_GT(refused, 500u);
-  EXPECT_GT(used, 50u);
+  EXPECT_GT(refused, 500u / each);
+  EXPECT_GT(used, 50u / each);
 }
 
 TEST(AuditSnapshot, ASampleThatMayNotBeSoLargeIsRefusedWithASentence) {

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/host_memory.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::count_of;
 
 constexpr Nanoseconds kSecond = 1'000'000'000;
 
@@ -298,11 +301,11 @@ void run_model(const Mix& mix, int calls) {
 }
 
 TEST(Claims, DoAsTheDefinitionSaysInAnyOrderOfCalls) {
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+  for (std::uint64_t seed = 1; seed <= count_of(2u, 8u, 8u); ++seed) {
     run_model({seed, 12, 4}, 2000);
     run_model({seed, 40, 1000}, 2000);
   }
-  run_model({9, 300, 200}, 5000);
+  run_model({9, 300, 200}, count_of(1200, 5000, 5000));
 }
 
 TEST(Claims, EveryByteIsCountedAndBlocksAreSmall) {
@@ -358,7 +361,7 @@ TEST(Claims, HostileBytesAreRefused) {
     EXPECT_THROW(decoded(std::span(bytes).first(cut), 100), CorruptSnapshot);
   // Any change is refused, or gives claims that can be used.
   SplitMix64 random(5);
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < count_of(2000, 20'000, 20'000); ++i) {
     std::vector<std::byte> bad = bytes;
     for (int changes = 0; changes < 3; ++changes)
       bad[random.next() % bad.size()] = static_cast<std::byte>(random.next());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sluice/base/error.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
@@ -84,7 +85,8 @@ std::optional<Click> parse_click(simdjson::dom::parser& parser, std::string_view
 }
 
 TEST(GenerateClicks, CountsAreTheTruth) {
-  const Output output = run(ClickOptions{.records = 200'000, .malformed = 0.01, .seed = 42});
+  const std::uint64_t records = testing_support::count_of(50'000, 200'000, 200'000);
+  const Output output = run(ClickOptions{.records = records, .malformed = 0.01, .seed = 42});
   simdjson::dom::parser parser;
   std::unordered_map<std::string, Click> first;
   GenerateCounts seen;
@@ -102,7 +104,7 @@ TEST(GenerateClicks, CountsAreTheTruth) {
     ++(fresh ? seen.distinct : seen.duplicates);
     EXPECT_EQ(original->second.value, click->value) << line;
   }
-  EXPECT_EQ(seen.records, 200'000u);
+  EXPECT_EQ(seen.records, records);
   EXPECT_EQ(output.counts.records, seen.records);
   EXPECT_EQ(output.counts.distinct, seen.distinct);
   EXPECT_EQ(output.counts.duplicates, seen.duplicates);

@@ -11,6 +11,7 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/model/apbf.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/shtul_tables.hpp"
 
 namespace sluice::model {
@@ -154,7 +155,7 @@ Counted followed(const std::vector<double>& matches, unsigned k, int age = -1) {
 
 TEST(ApbfOracle, AccessesAtAnyParameters) {
   SplitMix64 random(5);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < testing_support::count_of(8, 30, 30); ++round) {
     const auto k = static_cast<unsigned>(1 + random.next() % 16);
     const auto l = static_cast<unsigned>(1 + random.next() % 40);
     SCOPED_TRACE(testing::Message() << k << ',' << l);

@@ -10,9 +10,12 @@
 #include "sluice/snapshot/clone.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/window/window.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::count_of;
 
 using Bytes = std::vector<std::byte>;
 
@@ -85,7 +88,7 @@ struct KnownRun {
     };
     note();
     sections.push_back({});
-    for (int record = 0; record < 25; ++record) {
+    for (int record = 0; record < count_of(12, 25, 25); ++record) {
       batch(record % 5 == 0 ? 40 : 3);
       Sections with;
       if (random.next() % 2 == 0)
@@ -226,7 +229,7 @@ TEST(Journal, AnEventTakesAtMostFortyBytes) {
   SplitMix64 random(7);
   std::vector<Nanoseconds> times(digests.size());
   for (Nanoseconds& time : times) time = static_cast<Nanoseconds>(random.next());
-  for (const std::size_t count : {1, 2, 100, 65536, 65537, 200'000}) {
+  for (const std::size_t count : {1, 2, 100, 65536, 65537, count_of(70'000, 200'000, 200'000)}) {
     for (const bool timed : {false, true}) {
       BytesEncoder to;
       JournalWriter writer(1, to);

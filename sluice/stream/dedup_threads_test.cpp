@@ -14,11 +14,13 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/stream/dedup.hpp"
+#include "tests/support/counts.hpp"
 #include "tests/support/text_ends.hpp"
 
 namespace sluice {
 namespace {
 
+using testing_support::count_of;
 using testing_support::TextSink;
 using testing_support::TextSource;
 
@@ -76,9 +78,10 @@ TEST_P(DedupThreads, TheOrderIsKeptWhateverTheReads) {
 TEST_P(DedupThreads, RecordsMayBeShorterOrLongerThanChunks) {
   std::string text(100'000, '\n');
   text += std::string(3'000'000, 'x') + "\n";
-  for (int i = 0; i < 40; ++i)
+  for (int i = 0; i < count_of(24, 40, 40); ++i)
     text += std::string(300'000, static_cast<char>('a' + i % 20)) + "\n" + lines(3);
-  text += std::string(20'000'000, 'y') + "\n" + lines(1000) + std::string(50'000, '\n');
+  text += std::string(count_of(4'000'000, 20'000'000, 20'000'000), 'y') + "\n" + lines(1000) +
+          std::string(50'000, '\n');
   TextSource source(text, 1 << 18);
   Dedup& dedup = make();
   dedup.run(source, go_on);
@@ -187,7 +190,7 @@ TEST_P(DedupThreads, AnInputThatFailsEndsTheRunBehindWhatWasRead) {
 }
 
 TEST_P(DedupThreads, AnOutputThatFailsEndsTheRun) {
-  const std::string text = lines(200'000);
+  const std::string text = lines(count_of(140'000, 200'000, 200'000));
   TextSource source(text, 1 << 16);
   passed_.before_write = [&](std::size_t written) {
     if (written > 500'000) throw IoError("cannot write", 28);

@@ -49,7 +49,7 @@ TEST(CohortSweep, IsExactWhereGenerationsHaveFewKeys) {
       const unsigned generations = filter.generations();
       WindowReference truth(generations);
       SplitMix64 random(5);
-      const int rounds = count_of(600, 6000);
+      const int rounds = count_of(200, 600, 6000);
       for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
         const std::vector<Digest> keys = generation_of(random);
         for (const Digest& key : keys) {
@@ -97,7 +97,7 @@ TEST(CohortSweep, DoesNotDependOnHowCallsAreCut) {
       const auto run = [&](std::size_t most) {
         AnyFilter filter = make(settings);
         SplitMix64 random(6);
-        for (int round = 0; round < 300; ++round) {
+        for (int round = 0; round < count_of(100, 300, 300); ++round) {
           const std::vector<Digest> keys = generation_of(random);
           std::vector<Verdict> verdicts(keys.size());
           for (std::size_t at = 0; at < keys.size();) {

@@ -9,9 +9,12 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/exact/exact.hpp"
 #include "sluice/filters/exact/exact_window.hpp"
+#include "tests/support/counts.hpp"
 
 namespace sluice {
 namespace {
+
+using testing_support::count_of;
 
 struct Bytes {
   std::vector<std::byte> header, payload;
@@ -55,7 +58,7 @@ TEST(Exact, IsRightInTheMiddleOfAMove) {
   std::map<Digest, bool, InOrder> truth;
   std::vector<Digest> keys;
   int moves = 0;
-  for (int i = 0; i < 60'000; ++i) {
+  for (int i = 0; i < count_of(15'000, 60'000, 60'000); ++i) {
     const bool again = !keys.empty() && random.next() % 3 == 0;
     const Digest key = again ? keys[random.next() % keys.size()] : crowded(random);
     if (again && random.next() % 2 == 0) {
@@ -141,7 +144,7 @@ TEST(ExactWindow, IsRightInTheMiddleOfAMove) {
     return found != written.end() && now - found->second <= kGenerations;
   };
   int moves = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < count_of(150, 400, 400); ++round) {
     // Bursts, quiet times and idle ones, so that tables grow and shrink.
     const int arrivals = round % 50 < 5 ? 1500 : round % 50 < 40 ? 30 : 0;
     for (int i = 0; i < arrivals; ++i) {

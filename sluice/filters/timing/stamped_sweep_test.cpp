@@ -30,8 +30,8 @@ constexpr const char* kTables[] = {"timing,generations=24,padding=0",
                                    "timer,generations=250",
                                    "timer,generations=253,layout=horizontal"};
 
-AnyFilter make(const char* settings) {
-  return make_filter(settings, {.keys = 20'000, .fpr = 1e-12});
+AnyFilter make(const char* settings, std::uint64_t keys = 20'000) {
+  return make_filter(settings, {.keys = keys, .fpr = 1e-12});
 }
 
 // Keys of one generation, from a few, so that old ones come again: mostly few, sometimes many.
@@ -54,7 +54,7 @@ TEST(StampedSweep, IsExactWhereGenerationsHaveFewKeys) {
       const unsigned generations = filter.generations();
       WindowReference truth(generations);
       SplitMix64 random(5);
-      const int rounds = count_of(600, 6000);
+      const int rounds = count_of(300, 600, 6000);  // more than there are numbers
       for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
         for (const Digest& key : generation_of(random)) {
           const auto age = random.next() % 10 == 0
@@ -94,7 +94,7 @@ TEST(StampedSweep, DoesNotDependOnHowCallsAreCut) {
       const auto run = [&](std::size_t most) {
         AnyFilter filter = make(settings);
         SplitMix64 random(6);
-        for (int round = 0; round < 150; ++round) {
+        for (int round = 0; round < count_of(60, 150, 150); ++round) {
           const std::vector<Digest> keys = generation_of(random);
           std::vector<Verdict> verdicts(keys.size());
           for (std::size_t at = 0; at < keys.size();) {
@@ -115,14 +115,17 @@ TEST(StampedSweep, DoesNotDependOnHowCallsAreCut) {
 
 // As many keys as planned in every generation: no dead cell stays, and strips are swept in time.
 TEST(StampedSweep, KeepsUpWithThePlannedRate) {
+  const std::uint64_t planned = count_of(5000, 20'000, 20'000);
   for (const char* settings : kTables) {
     SCOPED_TRACE(settings);
-    AnyFilter filter = make(settings);
+    AnyFilter filter = make(settings, planned);
     SplitMix64 random(9);
     const unsigned generations = filter.generations();
+    // At least once round all numbers.
+    const unsigned rounds = count_of(std::min(3 * 256u, 6 * generations + 30), 3 * 256u, 3 * 256u);
     std::vector<Digest> gone;
-    for (unsigned round = 0; round < 3 * 256; ++round) {
-      for (std::uint64_t i = 0; i < 20'000 / generations; ++i) {
+    for (unsigned round = 0; round < rounds; ++round) {
+      for (std::uint64_t i = 0; i < planned / generations; ++i) {
         const Digest key{random.next(), random.next()};
         filter.insert(std::span(&key, 1));
         if (i == 0 && round < 20) gone.push_back(key);
