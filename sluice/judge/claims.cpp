@@ -195,15 +195,25 @@ bool Claims::retire_first(KeyMemory& memory, Nanoseconds now, bool& has_memory) 
 
 void Claims::tend(KeyMemory& memory, Nanoseconds now, std::size_t most) {
   bool has_memory = true;
-  while (most-- > 0 && retire_first(memory, now, has_memory)) {
+  // None twice: at the end of time, what is put off is due again at once.
+  for (most = std::min(most, size_); most > 0 && retire_first(memory, now, has_memory); --most) {
   }
+}
+
+bool Claims::hand_over(KeyMemory& memory, const Digest& key) {
+  Entry* const entry = find(key);
+  if (entry == nullptr || !entry->delivered || !memory.remember(key, entry->when)) return false;
+  remove(*entry);
+  return true;
 }
 
 ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
   const Nanoseconds now = request.now;
   if (request.lease <= 0) throw BadParameters("`lease` must be more than nothing");
   const Nanoseconds until = end_of(now, request.lease);
-  Entry* entry = find(request.key);
+  // It is older than the window, perhaps: the filter knows.
+  hand_over(memory, request.key);
+  Entry* const entry = find(request.key);
   if (entry != nullptr && entry->delivered) return ClaimAnswer::duplicate;
   if (entry != nullptr && entry->until > now) {
     if (entry->token != request.token) return ClaimAnswer::pending;
@@ -216,7 +226,8 @@ ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
   // Two per claim, so that expired claims do not pile up; more only if there is no room.
   tend(memory, now, 2);
   bool has_memory = true;
-  while (size_ >= most_ && retire_first(memory, now, has_memory)) {
+  for (std::size_t left = size_;
+       size_ >= most_ && left > 0 && retire_first(memory, now, has_memory); --left) {
   }
   if (size_ >= most_)
     throw ClaimsFull(fmt::format(

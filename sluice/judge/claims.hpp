@@ -116,6 +116,10 @@ class Claims {
   // whether there was one.
   bool settle(const Digest& key) noexcept;
 
+  // Gives the filter a key that was delivered when it had no memory. False if it still has none, or if
+  // there is no such key. claim() does this for its key.
+  bool hand_over(KeyMemory& memory, const Digest& key);
+
   // Drops up to `most` expired claims, and hands over delivered keys that are due. claim() does
   // this when it needs room; a host calls this (Judge::tend) when it is idle.
   void tend(KeyMemory& memory, Nanoseconds now, std::size_t most);

@@ -47,8 +47,12 @@ class Reference {
 
   // Nothing: full.
   std::optional<ClaimAnswer> claim(PlainMemory& memory, const Claims::Request& request) {
-    const auto mine = find(request.key);
-    if (mine != entries_.end() && mine->delivered) return ClaimAnswer::duplicate;
+    auto mine = find(request.key);
+    if (mine != entries_.end() && mine->delivered) {
+      if (!memory.remember(request.key, {.time = *mine->time})) return ClaimAnswer::duplicate;
+      entries_.erase(mine);
+      mine = entries_.end();
+    }
     if (mine != entries_.end() && mine->until > request.now) {
       if (mine->token != request.token) return ClaimAnswer::pending;
       mine->until = std::max(mine->until, request.now + request.lease);
@@ -220,6 +224,33 @@ TEST(Claims, ConfirmingNeedsNoMemory) {
   EXPECT_EQ(claims.claim(memory, request(3, 7, 22 * kSecond)), ClaimAnswer::claimed);
   EXPECT_TRUE(memory.remembers_at(key_of(1), 999 * kSecond));
   EXPECT_FALSE(memory.remembers_at(key_of(1), 1000 * kSecond + 1));
+}
+
+// Nobody else claims anything, and the key itself comes again long after its window.
+TEST(Claims, AKeyThatWaitsForMemoryIsNoDuplicateForEver) {
+  PlainMemory memory(10 * kSecond);
+  Claims claims(2);
+  claims.claim(memory, request(1, 7, 0));
+  memory.has_memory = false;
+  EXPECT_EQ(claims.confirm(memory, request(1, 7, 1)), ConfirmAnswer::confirmed);
+  EXPECT_EQ(claims.claim(memory, request(1, 7, 5 * kSecond)), ClaimAnswer::duplicate);
+  memory.has_memory = true;
+  EXPECT_EQ(claims.claim(memory, request(1, 7, 9 * kSecond)), ClaimAnswer::duplicate);
+  EXPECT_EQ(claims.size(), 0u);
+  EXPECT_EQ(claims.claim(memory, request(1, 7, 11 * kSecond)), ClaimAnswer::claimed);
+}
+
+// What is put off at the end of time is due again at once.
+TEST(Claims, EndAtTheEndOfTime) {
+  constexpr Nanoseconds kEnd = std::numeric_limits<Nanoseconds>::max();
+  PlainMemory memory;
+  Claims claims(1);
+  claims.claim(memory, request(1, 7, kEnd - 10));
+  memory.has_memory = false;
+  EXPECT_EQ(claims.confirm(memory, request(1, 7, kEnd - 9)), ConfirmAnswer::confirmed);
+  EXPECT_THROW(claims.claim(memory, request(2, 7, kEnd)), ClaimsFull);
+  claims.tend(memory, kEnd, std::numeric_limits<std::size_t>::max());
+  EXPECT_EQ(claims.size(), 1u);
 }
 
 TEST(Claims, AKeyIsRememberedAtItsEventTime) {

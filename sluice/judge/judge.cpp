@@ -104,6 +104,10 @@ std::size_t Judge::judge_claimed(const Batch& batch) {
       if (judged < end - begin) return begin + judged;
     }
     if (end == size) break;
+    if (state == Claims::State::delivered && hand_over(batch.digests[end])) {
+      begin = end;
+      continue;
+    }
     batch.verdicts[end] = state == Claims::State::pending ? Verdict::pending : Verdict::duplicate;
     if (!batch.late.empty()) batch.late[end] = false;
     if (!batch.posteriors.empty()) batch.posteriors[end].reset();
@@ -296,6 +300,11 @@ Claims& Judge::asked_claims() {
   if (!claims_)
     throw BadParameters("this judge takes no claims: say in `claims` how many may be pending");
   return *claims_;
+}
+
+bool Judge::hand_over(const Digest& key) {
+  Memory memory(*this);
+  return claims_->hand_over(memory, key);
 }
 
 ClaimAnswer Judge::claim(const Claims::Request& request) {

@@ -152,6 +152,7 @@ class Judge {
   Claims& asked_claims();
   std::size_t judge_part(const Batch& batch);
   std::size_t judge_claimed(const Batch& batch);
+  bool hand_over(const Digest& key);
   std::size_t judge_free(const Batch& batch);
   void resume(const Section& section);
   std::size_t replay_part(const Batch& batch, std::optional<Nanoseconds> now);

@@ -10,6 +10,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/none.hpp"
+#include "tests/support/host_memory.hpp"
 
 namespace sluice {
 namespace {
@@ -251,6 +252,38 @@ TEST(Judge, AWindowByEventTimeRunsFromTheEvent) {
   EXPECT_EQ(claim("b", 80 * kSecond), ClaimAnswer::claimed);
   EXPECT_EQ(judge.confirm(request(judge, "b", 1, now)), ConfirmAnswer::confirmed);
   EXPECT_EQ(claim("b", 99 * kSecond), ClaimAnswer::claimed);
+}
+
+// Confirmed while the filter had no memory: a duplicate for its window, and no longer.
+TEST(Judge, AKeyThatWaitsForMemoryLeavesWithItsWindow) {
+  TestMemory memory;
+  const Window::Params params{.spec = kTenSeconds, .keys = 100, .listed = true};
+  for (const bool in_batch : {false, true}) {
+    Judge judge(hasher(), AnyFilter(Window::make(params, memory)), {.claims = 4});
+    const Digest key{1, 2};
+    const Nanoseconds start = 1'000 * kSecond;
+    Claims::Request request{.key = key, .token = {3, 4}, .now = start, .lease = kSecond};
+    EXPECT_EQ(judge.claim(request), ClaimAnswer::claimed);
+    memory.fail_at(1);
+    EXPECT_EQ(judge.confirm(request), ConfirmAnswer::confirmed);
+    EXPECT_TRUE(memory.failed());
+    memory.fail_at(0);
+    const auto is_duplicate = [&](Nanoseconds now) {
+      if (!in_batch) {
+        request.now = now;
+        const bool duplicate = judge.claim(request) == ClaimAnswer::duplicate;
+        EXPECT_EQ(judge.release(request), !duplicate);
+        return duplicate;
+      }
+      const Digest keys[] = {{5, 6}, key, key};
+      Verdict verdicts[3]{};
+      EXPECT_EQ(judge.judge({.digests = keys, .verdicts = verdicts, .now = now}), 3u);
+      EXPECT_EQ(verdicts[2], Verdict::duplicate);
+      return verdicts[1] == Verdict::duplicate;
+    };
+    EXPECT_TRUE(is_duplicate(start + 9 * kSecond));
+    EXPECT_FALSE(is_duplicate(start + 10 * kSecond));
+  }
 }
 
 TEST(Judge, TheAuditIsToldOfWhatWasConfirmedAndOfWhatIsHeldBack) {
