@@ -242,6 +242,8 @@ bool Cohort::place(const CohortPlace& where, unsigned number) noexcept {
 
 bool Cohort::stash(const CohortPlace& where, std::uint64_t tick) noexcept {
   if (strays_.size() == kMostStrays) return false;
+  // A question knows the bucket by its address, which it has only once it is cleared.
+  memory_.to_write(where.first);
   strays_.push_back({where.first, where.fingerprint, tick});
   ++live_keys_;
   return true;
