@@ -1,5 +1,7 @@
 #include "sluice/seen.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -8,6 +10,7 @@
 #include "connectors/files/state_file.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/fields.hpp"
+#include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/snapshot/clone.hpp"
 #include "sluice/snapshot/pull.hpp"
@@ -72,6 +75,9 @@ PlanRequest request_of(const Seen::Options& options) {
   return request;
 }
 
+// Nobody who says nothing about the error expects to lose more than one new key in a hundred.
+constexpr double kMostUnasked = 0.01;
+
 // If the filter is named there is no planning: it is made from the options, and has its table from
 // the start.
 AnyFilter named(const Seen::Options& options) {
@@ -105,6 +111,12 @@ std::shared_ptr<const Planning> plan_for(const Seen::Options& options) {
   try {
     auto planning = planned(request_of(options), PlanScope::choice);
     if (!planning->chosen) throw BadParameters(planning->reason);
+    if (const Plan& choice = planning->choice(); !options.fpr && choice.fpr > kMostUnasked)
+      throw BadParameters(fmt::format(
+          "in `memory` {} more than one new key in {} would be lost: give more `memory`, or fewer "
+          "`keys` or a shorter `window`, or say with `fpr` {} that you mean it",
+          format_size(*options.memory), std::floor(1 / choice.fpr),
+          format_probability(choice.fpr)));
     return planning;
   } catch (const BadParameters& error) {
     throw BadParameters(in_words_of(error.what(), option_of));
@@ -127,8 +139,9 @@ AnyFilter made(const Seen::Options& options, const Planning* planning) {
   try {
     return make(options, planning);
   } catch (const NoMemory& error) {
-    throw NoMemory(std::string(error.what()) +
-                   ": ask for fewer `keys`, a shorter `window` or a larger `fpr`");
+    throw NoMemory(
+        std::string(error.what()) +
+        "; or give the resource a larger budget, or ask for fewer `keys` or a larger `fpr`");
   }
 }
 
@@ -136,7 +149,8 @@ AnyFilter made(const Seen::Options& options, const Planning* planning) {
   const Window* const window = filter.window();
   if (window != nullptr && window->params().memory)
     throw NoMemory("`memory` is used up: there is room again when keys have left the window");
-  throw NoMemory("there is no memory for one key more");
+  throw NoMemory(
+      "there is no memory for one key more: free some, or give the resource a larger budget");
 }
 
 // Turns the reason why a state cannot be used into an error that names the file.
@@ -260,9 +274,10 @@ bool Seen::contains(std::string_view key, Time when) const {
 
 bool Seen::forget(std::string_view key) {
   if (!filter_.can_forget())
-    throw BadParameters(
-        "this filter cannot take keys back: a `window`, or no `keys` and no "
-        "`memory`, gives one that can");
+    throw BadParameters(fmt::format(
+        "filter '{}' cannot take keys back: the planner chooses one that can for a `window`, "
+        "and if neither `keys` nor `memory` is given",
+        name_of(filter_.kind())));
   return filter_.forget(hasher_.digest(key));
 }
 

@@ -76,6 +76,7 @@ class WindowLength {
 // A Seen that was moved from may only be destroyed or assigned to.
 class Seen {
  public:
+  // From the year 1823 to 2116: times beyond are taken for the first or the last of these.
   using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
   enum class Nothing : char {};  // makes Seen({}) unambiguous: Options, not a Seen to move from
 
@@ -90,12 +91,15 @@ class Seen {
     // (distinct keys per second) may be given instead. A window of a number of keys takes neither.
     std::optional<std::uint64_t> keys = {};
     std::optional<double> rate = {};
-    std::optional<double> fpr = {};  // chance to lose a new key; 1e-6, or what memory allows
+    // Chance to lose a new key: 1e-6 if not given or, with `memory`, the least that fits; more than
+    // 1 % is then refused until it is given.
+    std::optional<double> fpr = {};
     // The most that bytes() may be; if it is the only option, 1 MiB or more. With a time window it
     // needs `keys` or `rate`, and the window may grow up to it. When it is used up, keys are
     // neither judged nor remembered (see observe) until others have left the window.
     std::optional<std::uint64_t> memory = {};
-    // "cohort,slot=32": used instead of the planner's choice, sized for `keys`, or for 8 million.
+    // "cohort,slot=32": used instead of the planner's choice, sized for `keys`; without, for as many as
+    // that filter takes by itself.
     std::string filter = {};
     bool untrusted_keys = false;             // true if strangers choose keys: a keyed hash
     std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; none: random

@@ -448,6 +448,23 @@ TEST(Seen, RefusesWhatDoesNotGoTogether) {
   EXPECT_NE(alone.find("or `rate`"), std::string::npos) << alone;
   EXPECT_EQ(error_of({.window = 10min, .keys = 1000, .memory = 8 << 20}), "none");
   EXPECT_THROW(WindowLength(static_cast<const char*>(nullptr)), BadParameters);
+  // Nobody is to lose one key in twelve without having said so.
+  const std::string much = error_of({.keys = 100'000, .memory = 1 << 16});
+  EXPECT_NE(much.find("one new key in 12"), std::string::npos) << much;
+  EXPECT_NE(much.find("`fpr` 0.08"), std::string::npos) << much;
+  EXPECT_EQ(error_of({.keys = 100'000, .fpr = 0.1, .memory = 1 << 16}), "none");
+}
+
+// The keys that were announced fit in, at whatever pace they come.
+TEST(Seen, TheMemoryOfATimeWindowIsEnoughForABurst) {
+  for (const auto& [keys, memory] : {std::pair{3'000u, 1u << 14}, {30'000u, 150u << 10}}) {
+    Seen seen({.window = 10min, .keys = keys, .memory = memory, .seed = 5});
+    const Seen::Time now(1'700'000'000s);
+    for (unsigned i = 0; i < keys; ++i) {
+      ASSERT_NO_THROW(seen.first(std::to_string(i), now)) << i << " of " << keys;
+      ASSERT_LE(seen.bytes(), memory);
+    }
+  }
 }
 
 // Of pages that can be made read-only.

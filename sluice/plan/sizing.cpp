@@ -292,6 +292,9 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
       .target_fpr = std::min(fpr, most_fpr(request_))};
   if (plan.window->by_time()) plan.keys = keys;
   fpr = plan.target_fpr;
+  // Segments fill up one by one: a burst takes more of them, and there would be no memory for it.
+  if (family.many_shapes && plan.window->by_time() && request_.memory && !request_.rate)
+    return refused("holds so many keys only if they come evenly: give their `rate`");
   Forecast made;
   // The reason why not, or nothing.
   const auto forecast = [&](const Plan& wanted) -> const std::string& {
@@ -300,7 +303,6 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     return answer.why_not;
   };
   if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
-  // Segments fill up one by one.
   const bool apart = family.many_shapes && plan.window->by_time() && request_.rate;
   if (apart) {
     plan.keys = keys_of_rate(request_, *made.generations);
