@@ -64,8 +64,8 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   const bool named = !flags.fnr.empty() || !flags.lines.empty();
   add("--window", flags.window);
   if (flags.refresh) command += " --refresh";
-  add("--rate", flags.rate);
   if (!named) {
+    add("--rate", flags.rate);
     add("--expect", flags.expect);
     add("--fpr", flags.fpr);
     add("--memory", flags.memory);
@@ -78,8 +78,8 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   if (!plan.window) command = "sluice dedup";
   if (plan.window && flags.window.empty()) add("--window", fmt::format("{}", plan.window->size));
   if (!plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
-  if (plan.window && plan.keys && flags.rate.empty())
-    add("--expect", fmt::format("{}", *plan.keys));
+  // With the room for chance that a rate needs: a filter that is named gets none.
+  if (plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
   add("--fpr", fmt::format("{:g}", plan.target_fpr));
   std::string filter = plan.filter_text();
   if (plan.generations)
