@@ -27,7 +27,7 @@ Nanoseconds end_of(Nanoseconds now, Nanoseconds lease) {
 }
 
 KeyMemory::When when_of(const Claims::Request& request) {
-  return {.time = request.event_time.value_or(request.now),
+  return {.time = request.event_time ? *request.event_time : request.now.value_or(0),
           .event_time = request.event_time.has_value()};
 }
 
@@ -208,7 +208,7 @@ bool Claims::hand_over(KeyMemory& memory, const Digest& key) {
 }
 
 ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
-  const Nanoseconds now = request.now;
+  const Nanoseconds now = request.now.value_or(0);
   if (request.lease <= 0) throw BadParameters("`lease` must be more than nothing");
   const Nanoseconds until = end_of(now, request.lease);
   // It is older than the window, perhaps: the filter knows.
@@ -242,7 +242,7 @@ ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
 }
 
 ConfirmAnswer Claims::confirm(KeyMemory& memory, const Request& request) {
-  const Nanoseconds now = request.now;
+  const Nanoseconds now = request.now.value_or(0);
   Entry* const entry = find(request.key);
   if (entry != nullptr && entry->delivered) return ConfirmAnswer::already;
   if (entry == nullptr || entry->until <= now)

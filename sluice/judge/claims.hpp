@@ -19,8 +19,8 @@
 //          confirmed, the key stays here as delivered: it is a `duplicate` from then on, and is
 //          handed over to the filter later. confirm and release allocate nothing.
 // Time     Nothing here reads a clock. `now` is any nanosecond clock that does not go back. A key
-//          is remembered at its event time if the claim names one, otherwise at the time of its
-//          confirmation.
+//          is remembered at its event time if the claim names one, otherwise at that of its
+//          confirmation, or at the time when it was confirmed if neither names one.
 // Cost     A hash table into a heap ordered by lease: O(log n) per call, about 70 bytes per pending
 //          key.
 //
@@ -86,7 +86,9 @@ class Claims {
   struct Request {
     Digest key;
     Token token;
-    Nanoseconds now = 0;
+    // The clock of leases; 0 if it is left out in every call, and then no lease ends. A window over
+    // time needs this or `event_time`.
+    std::optional<Nanoseconds> now = {};
     Nanoseconds lease = 0;  // above 0; only claim() reads it
     std::optional<Nanoseconds> event_time = {};
   };

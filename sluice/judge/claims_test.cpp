@@ -55,23 +55,23 @@ class Reference {
     }
     if (mine != entries_.end() && mine->until > request.now) {
       if (mine->token != request.token) return ClaimAnswer::pending;
-      mine->until = std::max(mine->until, request.now + request.lease);
+      mine->until = std::max(mine->until, *request.now + request.lease);
       return ClaimAnswer::claimed;
     }
-    if (memory.remembers_at(request.key, request.event_time.value_or(request.now)))
+    if (memory.remembers_at(request.key, request.event_time.value_or(*request.now)))
       return ClaimAnswer::duplicate;
     if (mine != entries_.end()) entries_.erase(mine);
-    for (int i = 0; i < 2; ++i) retire(memory, request.now);
-    while (entries_.size() >= most_ && retire(memory, request.now)) {
+    for (int i = 0; i < 2; ++i) retire(memory, *request.now);
+    while (entries_.size() >= most_ && retire(memory, *request.now)) {
     }
     if (entries_.size() >= most_) return {};
     entries_.push_back(
-        {request.key, request.token, request.now + request.lease, request.event_time, false});
+        {request.key, request.token, *request.now + request.lease, request.event_time, false});
     return ClaimAnswer::claimed;
   }
   ConfirmAnswer confirm(PlainMemory& memory, const Claims::Request& request) {
     const auto mine = find(request.key);
-    const Nanoseconds time = request.event_time.value_or(request.now);
+    const Nanoseconds time = request.event_time.value_or(*request.now);
     if (mine != entries_.end() && mine->delivered) return ConfirmAnswer::already;
     if (mine == entries_.end() || mine->until <= request.now)
       return memory.remembers_at(request.key, time) ? ConfirmAnswer::already
@@ -275,8 +275,8 @@ TEST(Claims, RefusesWhatCannotBe) {
     one.lease = lease;
     EXPECT_THROW(claims.claim(memory, one), BadParameters);
   }
-  one.now = one.lease = std::numeric_limits<Nanoseconds>::max();
-  one.now -= 1;
+  one.lease = std::numeric_limits<Nanoseconds>::max();
+  one.now = one.lease - 1;
   EXPECT_EQ(claims.claim(memory, one), ClaimAnswer::claimed);  // without overflow
 }
 

@@ -1,5 +1,7 @@
 #include "sluice/judge/judge.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -84,8 +86,16 @@ Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options
   if (options.claims > 0) claims_.emplace(options.claims, filter_.memory());
 }
 
+// Nothing here reads a clock, so a window over time must be told when its keys came.
+void Judge::check_timed(const char* field, bool has_times, std::optional<Nanoseconds> now) const {
+  if (by_arrival_ && !has_times && !now)
+    throw BadParameters(fmt::format("a window over time needs `{}`, or `now`", field));
+}
+
 std::size_t Judge::judge(const Batch& batch) {
   check_lengths(batch, batch.digests.size());
+  if (batch.digests.empty()) return 0;
+  check_timed("times", !batch.times.empty(), batch.now);
   return claims_ && claims_->size() > 0 ? judge_claimed(batch) : judge_free(batch);
 }
 
@@ -96,7 +106,7 @@ std::size_t Judge::judge_claimed(const Batch& batch) {
     Claims::State state = Claims::State::unknown;
     std::size_t end = begin;
     for (; end < size; ++end) {
-      state = claims_->state_of(batch.digests[end], batch.now);
+      state = claims_->state_of(batch.digests[end], batch.now.value_or(0));
       if (state != Claims::State::unknown) break;
     }
     if (end > begin) {
@@ -134,7 +144,7 @@ std::size_t Judge::judge_free(const Batch& batch) {
 std::size_t Judge::judge_part(const Batch& batch) {
   const bool timed = window_ != nullptr && !batch.times.empty();
   // The caller's own clock is always believed, and nothing that arrives now is late.
-  if (by_arrival_ && !timed) window_->arrive(batch.now);
+  if (by_arrival_ && !timed) window_->arrive(*batch.now);
   if (!timed) std::ranges::fill(batch.late, false);
   const std::size_t judged =
       infer_  ? weigh(batch, timed)
@@ -183,7 +193,7 @@ std::size_t Judge::judge(std::span<const std::string_view> keys, Batch batch) {
   return keys.size();
 }
 
-Verdict Judge::judge(std::string_view key, Nanoseconds now) {
+Verdict Judge::judge(std::string_view key, std::optional<Nanoseconds> now) {
   const Digest digest = hasher_.digest(key);
   Verdict verdict{};
   if (judge({.digests = {&digest, 1}, .verdicts = {&verdict, 1}, .now = now}) == 0)
@@ -194,8 +204,8 @@ Verdict Judge::judge(std::string_view key, Nanoseconds now) {
 std::size_t Judge::replay(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                           std::optional<Nanoseconds> now) {
   check_optional("times", times, digests.size());
-  if (by_arrival_ && times.empty() && !now && !digests.empty())
-    throw BadParameters("a window over time is replayed with `times`, or with `now`");
+  if (digests.empty()) return 0;
+  check_timed("times", !times.empty(), now);
   std::array<Verdict, kReplayTogether> verdicts;
   std::array<bool, kReplayTogether> late;
   for (std::size_t begin = 0; begin < digests.size();) {
@@ -309,12 +319,14 @@ bool Judge::hand_over(const Digest& key) {
 
 ClaimAnswer Judge::claim(const Claims::Request& request) {
   Memory memory(*this);
-  const ClaimAnswer answer = asked_claims().claim(memory, request);
+  Claims& claims = asked_claims();
+  check_timed("event_time", request.event_time.has_value(), request.now);
+  const ClaimAnswer answer = claims.claim(memory, request);
   // What the filter takes for a duplicate, not what waits here to be handed to it.
   if (answer == ClaimAnswer::duplicate && audit_ &&
-      claims_->state_of(request.key, request.now) == Claims::State::unknown)
+      claims.state_of(request.key, request.now.value_or(0)) == Claims::State::unknown)
     memory.tell_audit(request.key, Verdict::duplicate,
-                      {.time = request.event_time.value_or(request.now),
+                      {.time = request.event_time ? *request.event_time : request.now.value_or(0),
                        .event_time = request.event_time.has_value()},
                       false);
   return answer;
@@ -322,11 +334,13 @@ ClaimAnswer Judge::claim(const Claims::Request& request) {
 
 ConfirmAnswer Judge::confirm(const Claims::Request& request) {
   Memory memory(*this);
-  return asked_claims().confirm(memory, request);
+  Claims& claims = asked_claims();
+  check_timed("event_time", request.event_time.has_value(), request.now);
+  return claims.confirm(memory, request);
 }
 
 bool Judge::release(const Claims::Request& request) {
-  return asked_claims().release(request.key, request.token, request.now);
+  return asked_claims().release(request.key, request.token, request.now.value_or(0));
 }
 
 bool Judge::is_pending(const Digest& key, Nanoseconds now) const noexcept {

@@ -55,7 +55,7 @@ class Judge {
   Judge& operator=(const Judge&) = delete;
 
   // Keys that are judged together, in their order. Each span is as long as `digests`, or empty;
-  // otherwise BadParameters is thrown.
+  // otherwise BadParameters is thrown. A batch without keys changes nothing, not even the time.
   struct Batch {
     std::span<const Digest> digests = {};
     std::span<Verdict> verdicts = {};
@@ -64,7 +64,9 @@ class Judge {
     // verdict is `distinct`.
     std::span<const Nanoseconds> times = {};
     std::span<bool> late = {};  // required if there are times
-    Nanoseconds now = 0;        // also the clock of claims' leases, with and without times
+    // When the batch arrives; a window over time needs this or `times`. Also the clock of claims'
+    // leases, with and without times; 0 if it is left out.
+    std::optional<Nanoseconds> now = {};
     // With inference. In: what is known about the keys; without costs the verdicts are the filter's
     // own. Out: the chance that each key was seen before.
     Inference::Known known = {};
@@ -81,15 +83,24 @@ class Judge {
   [[nodiscard]] std::size_t judge(const Batch& batch);
   // Hashes `keys` first; `batch.digests` is ignored.
   [[nodiscard]] std::size_t judge(std::span<const std::string_view> keys, Batch batch);
-  // Throws NoMemory.
-  Verdict judge(std::string_view key, Nanoseconds now = 0);
+  // Throws NoMemory and BadParameters.
+  Verdict judge(std::string_view key, std::optional<Nanoseconds> now = {});
 
   // Recovery: remembers what a journal says was delivered since the snapshot, whatever the claims
-  // say, and ends the claims on it. `times`: the event times, or those of the deliveries, one per
-  // digest. Or none: then all were delivered at `now`, which windows over time require. A key that
-  // is late by a window or more is not remembered, but its claim has ended. A key that the snapshot
-  // holds already may come again. Returns how many keys were replayed: all, unless there is no
-  // memory for the filter to grow; then the rest are untouched. Throws BadParameters.
+  // say, and ends the claims on it. `times`: the event times, one per digest, those that the keys
+  // were judged or claimed with. Or none: then all were delivered at `now`, which windows over time
+  // require. A key that is late by a window or more is not remembered, but its claim has ended. A
+  // key that the snapshot holds already may come again. Returns how many keys were replayed: all,
+  // unless there is no memory for the filter to grow; then the rest are untouched. Throws
+  // BadParameters.
+  //
+  // What must be in the journal, in this order:
+  //   of judge()     each batch as it was judged, with its times, duplicates and late events
+  //                  included: they may move the window's clock, and by an older clock later keys
+  //                  are judged otherwise. Keys that were `pending` must be left out: they were not
+  //                  remembered, and replay would remember them.
+  //   of confirm()   each key that was `confirmed`, with the event time of its claim. Claims that
+  //                  name event times change neither the filter nor its clock.
   [[nodiscard]] std::size_t replay(std::span<const Digest> digests,
                                    std::span<const Nanoseconds> times,
                                    std::optional<Nanoseconds> now = {});
@@ -98,9 +109,11 @@ class Judge {
   // if the filter cannot forget.
   void forget(std::span<const Digest> digests, std::span<Verdict> verdicts);
 
-  // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). If a
-  // request names an event time, the key is looked up and remembered at that time. If claims()
-  // is null, claim, confirm and release throw BadParameters.
+  // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). It is looked
+  // up at the event time that the request names, and remembered at that of the claim, or of the
+  // confirmation if the claim named none. If none is named, `now` counts; on a window over time,
+  // claim and confirm throw BadParameters if a request has neither. If claims() is null, claim,
+  // confirm and release throw BadParameters.
   ClaimAnswer claim(const Claims::Request& request);
   ConfirmAnswer confirm(const Claims::Request& request);
   bool release(const Claims::Request& request);
@@ -155,6 +168,7 @@ class Judge {
   bool hand_over(const Digest& key);
   std::size_t judge_free(const Batch& batch);
   void resume(const Section& section);
+  void check_timed(const char* field, bool has_times, std::optional<Nanoseconds> now) const;
   std::size_t replay_part(const Batch& batch, std::optional<Nanoseconds> now);
   std::size_t weigh(const Batch& batch, bool timed);
 

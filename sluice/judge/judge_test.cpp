@@ -87,6 +87,44 @@ TEST(Judge, ATimeWindowRunsByWhenKeysArrive) {
   EXPECT_EQ(judge.judge("a", 121 * kSecond), Verdict::distinct);
 }
 
+// Left out, `now` would be 1970 for ever. Named, it may be.
+TEST(Judge, ATimeWindowMustBeToldTheTime) {
+  const std::vector<std::string_view> keys{"a", "b"};
+  std::vector<Digest> digests(2);
+  hasher().digest(keys, digests);
+  std::vector<Verdict> verdicts(2);
+  const Claims::Request untimed{.key = digests[0], .token = {1, 1}, .lease = kSecond};
+  Claims::Request by_event = untimed, by_arrival = untimed;
+  by_event.event_time = 0;
+  by_arrival.now = 0;
+  for (const bool by_time : {false, true}) {
+    const WindowSpec last_keys{WindowSpec::Kind::count, 10};
+    Judge judge(hasher(), window(by_time ? kTenSeconds : last_keys), {.claims = 4});
+    const auto check = [&](const auto& call) {
+      if (by_time)
+        EXPECT_THROW((void)call(), BadParameters);
+      else
+        EXPECT_NO_THROW((void)call());
+    };
+    check([&] { return judge.claim(untimed); });
+    check([&] { return judge.confirm(untimed); });
+    check([&] { return judge.judge("a"); });
+    check([&] { return judge.judge(keys, Judge::Batch{.verdicts = verdicts}); });
+    check([&] { return judge.judge({.digests = digests, .verdicts = verdicts}); });
+    EXPECT_EQ(judge.judge(Judge::Batch{}), 0u);
+    EXPECT_EQ(judge.judge(Judge::Batch{.now = kSecond}), 0u) << "and it says nothing of the time";
+    if (!by_time) continue;
+    EXPECT_FALSE(judge.window()->clock().started());
+    for (const Claims::Request& timed : {by_event, by_arrival}) {
+      EXPECT_EQ(judge.claim(timed), ClaimAnswer::claimed);
+      EXPECT_TRUE(judge.release(untimed));
+    }
+    EXPECT_EQ(judge.judge("a", 0), Verdict::distinct);
+    EXPECT_EQ(judge.judge(keys, Judge::Batch{.verdicts = verdicts, .now = 0}), 2u);
+    EXPECT_EQ(verdicts, (std::vector{Verdict::duplicate, Verdict::distinct}));
+  }
+}
+
 TEST(Judge, ATimeWindowRunsByEventTimeWhereThereIsOne) {
   Judge judge(hasher(), window(kTenSeconds));
   const std::vector<std::string_view> keys{"a", "b", "a", "c", "a"};

@@ -146,6 +146,14 @@ JournalWriter::JournalWriter(std::uint64_t identity, Encoder& to) {
   end_.checksum = BytesDecoder(std::span(head).last(layout::kChecksumBytes)).u64();
 }
 
+JournalWriter::JournalWriter(const JournalEnd& end) : end_(end) {
+  if (end.bytes < kHeadBytes)
+    throw BadParameters(
+        "a journal that has no head cannot be continued: start a new one with the identity of its "
+        "snapshot");
+  end_.torn_bytes = 0;
+}
+
 void JournalWriter::append(std::span<const Digest> digests, std::span<const Nanoseconds> times,
                            const Sections& sections, Encoder& to) {
   if (!times.empty()) check_length("times", times.size(), digests.size());

@@ -3,15 +3,19 @@
 //
 // State = snapshot + journal. Each record holds digests, their times if they have any, and the
 // named sections of that moment (source offsets, lengths of outputs, ...). Recovery loads the
-// snapshot and replays the records' events, in order: a judge by Judge::replay, a filter or window on
-// its own through the same operation as before.
+// snapshot and replays the records' events, in order: a judge by Judge::replay, which says what to
+// write, and a filter or window on its own through the same operation as before.
 //
 // Bounded   At most 40 bytes per event, also when every event is a record of its own: 29 bytes
 //           without and 37 with a time, plus its sections.
 // Durable   Bytes in, bytes out: the caller that writes them to a file also syncs and truncates it.
-// Torn      An incomplete last record is dropped, and JournalEnd says so. A truncated end, zeros in
-//           place of data, or one damaged record at the very end count as torn. Damage followed by
-//           intact bytes is an error: CorruptSnapshot.
+// Torn      An incomplete end is dropped, and JournalEnd says how many bytes it has. The end is torn
+//           if the bytes stop within a record, or if a record's length or checksum does not match
+//           and only zeros, or nothing, follow that field. Anything else is damage: CorruptSnapshot
+//           names the byte where the record begins, and nothing is skipped. That includes zeros
+//           with data after them in the last record, which a power cut can leave if the file system
+//           wrote the record's later pages first: a record that was synced and then damaged looks
+//           the same.
 // Tied      A journal names the snapshot that it continues by its identity, and each checksum is
 //           seeded with the one before it: a record that is missing or moved is detected.
 #pragma once
@@ -30,7 +34,8 @@
 
 namespace sluice {
 
-// The journal continues another snapshot than the given one.
+// The journal continues another snapshot than the given one. Only the host knows which of the two is
+// the newer one: if it is the given one, the journal is no longer needed.
 class JournalGap : public BadParameters {
  public:
   using BadParameters::BadParameters;
@@ -44,7 +49,7 @@ struct JournalRecord {
 
 // Where a journal ends: where to truncate it and continue writing.
 struct JournalEnd {
-  std::uint64_t bytes = 0;     // up to the end of the last complete record; 0: not even a head
+  std::uint64_t bytes = 0;     // up to the end of the last complete record; 0: there is no head
   std::uint64_t checksum = 0;  // of that record
   std::uint64_t records = 0;
   std::uint64_t events = 0;
@@ -55,8 +60,9 @@ class JournalWriter {
  public:
   // Starts a new journal: writes its head. `identity` is that of the snapshot (Snapshot::identity).
   JournalWriter(std::uint64_t identity, Encoder& to);
-  // Continues where read_journal ended, which must not be at 0. Torn bytes must have been cut off.
-  explicit JournalWriter(const JournalEnd& end) : end_(end) { end_.torn_bytes = 0; }
+  // Continues where read_journal ended. Torn bytes must have been cut off. Throws BadParameters if
+  // `end.bytes` is 0: such a journal has no head, so start a new one.
+  explicit JournalWriter(const JournalEnd& end);
 
   // Writes one record, or several if there are more than 65,536 events; the last one has the
   // sections. `times` is empty or as long as `digests`. Throws BadParameters, before anything is

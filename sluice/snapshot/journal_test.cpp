@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -126,7 +127,6 @@ TEST(Journal, CutAtEveryByteItGivesTheLastWholeRecord) {
   }
 }
 
-// Data that never reached the disk, in a file that was already as long.
 TEST(Journal, TimesOfAnotherNumberAreRefused) {
   BytesEncoder to;
   JournalWriter writer(7, to);
@@ -139,6 +139,7 @@ TEST(Journal, TimesOfAnotherNumberAreRefused) {
   EXPECT_EQ(to.written().size(), before);
 }
 
+// Data that never reached the disk, in a file that was already as long.
 TEST(Journal, ZerosAtTheEndAreTorn) {
   const KnownRun run(2);
   const auto whole = run.to.written();
@@ -155,6 +156,28 @@ TEST(Journal, ZerosAtTheEndAreTorn) {
     }
   }
   EXPECT_EQ(recover(run.base, run.identity, Bytes(5000)).end.bytes, 0u);
+}
+
+// A power cut can leave this behind, but so can damage to a record that was synced.
+TEST(Journal, ZerosBeforeDataAreReported) {
+  BytesEncoder to;
+  JournalWriter writer(7, to);
+  const std::vector<Digest> digests(1000, Digest{1, 2});
+  writer.append(digests, {}, {}, to);
+  const std::uint64_t whole = writer.bytes();
+  writer.append(digests, {}, {}, to);
+  Bytes bytes(to.written().begin(), to.written().end());
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(whole), 4096, std::byte{0});
+  std::size_t records = 0;
+  BytesDecoder from(bytes);
+  try {
+    read_journal(from, 7, [&](const JournalRecord&) { ++records; });
+    ADD_FAILURE() << "the last record was taken for torn";
+  } catch (const CorruptSnapshot& error) {
+    EXPECT_TRUE(std::string(error.what()).ends_with("at byte " + std::to_string(whole)))
+        << error.what();
+  }
+  EXPECT_EQ(records, 1u);
 }
 
 TEST(Journal, DamageInTheMiddleIsReported) {
@@ -195,6 +218,23 @@ TEST(Journal, GoesOnBehindWhatWasTorn) {
   EXPECT_EQ(after.end.records, 11u);
   EXPECT_EQ(after.end.torn_bytes, 0u);
   EXPECT_EQ(after.end.checksum, writer.end().checksum);
+}
+
+// A crash between making the file and writing its head, or in the middle of the head: there is
+// nothing to continue, and records without a head could not be read again.
+TEST(Journal, WithoutAHeadItCannotBeContinued) {
+  BytesEncoder head;
+  JournalWriter(7, head);
+  for (std::size_t size = 0; size <= head.written().size(); ++size) {
+    BytesDecoder from(head.written().first(size));
+    const JournalEnd end = read_journal(from, 7, [](const JournalRecord&) {});
+    if (size < head.written().size()) {
+      EXPECT_EQ(end.bytes, 0u);
+      EXPECT_THROW(JournalWriter{end}, BadParameters) << size;
+    } else {
+      EXPECT_NO_THROW(JournalWriter{end});
+    }
+  }
 }
 
 TEST(Journal, OfAnotherSnapshotIsAGap) {
