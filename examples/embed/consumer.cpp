@@ -34,11 +34,22 @@ class File final : public sluice::Encoder {
     if (::write(fd_, data.data(), data.size()) != static_cast<ssize_t>(data.size()))
       throw sluice::IoError("cannot write the state", errno);
   }
-  void sync() { ::fsync(fd_); }
+  void sync() {
+    if (::fsync(fd_) != 0) throw sluice::IoError("cannot sync the state", errno);
+  }
 
  private:
   int fd_;
 };
+
+// A new or renamed file survives a power cut when its folder was synced as well.
+void sync_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  const bool synced = fd >= 0 && ::fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (!synced) throw sluice::IoError("cannot sync the folder of the state", error);
+}
 
 std::vector<std::byte> bytes_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -50,7 +61,7 @@ std::vector<std::byte> bytes_of(const fs::path& path) {
 class Consumer {
  public:
   explicit Consumer(const fs::path& folder)
-      : snapshot_(folder / "seen.snapshot"), journal_(folder / "seen.journal") {
+      : folder_(folder), snapshot_(folder / "seen.snapshot"), journal_(folder / "seen.journal") {
     recover();
   }
 
@@ -112,16 +123,20 @@ class Consumer {
             resume(record.sections);
           },
           knows);
-      if (end.bytes == 0) return compact();  // not even its head was written
+      if (end.bytes == 0) return compact();  // it has no head: it cannot be continued
       fs::resize_file(journal_, end.bytes);  // what a crash tore off
       writer_ = std::make_unique<sluice::JournalWriter>(end);
     } catch (const sluice::JournalGap&) {
-      compact();  // it belongs to the snapshot before this one, which has all of it
+      // After a crash in compact() it belongs to the snapshot before this one, which has all of it.
+      // It is kept for the other case: somebody put an old snapshot here.
+      fs::rename(journal_, journal_.string() + ".unused");
+      compact();
     }
   }
 
   // A new snapshot, and an empty journal behind it. Between the two steps the old journal names a
-  // snapshot that is gone: recovery sees that.
+  // snapshot that is gone: recovery sees that. The snapshot must be durable under its name before
+  // the old journal goes.
   void compact() {
     const fs::path fresh = snapshot_.string() + ".new";
     std::uint64_t identity = 0;
@@ -131,12 +146,14 @@ class Consumer {
       file.sync();
     }
     fs::rename(fresh, snapshot_);
+    sync_folder(folder_);
     File file(journal_, O_TRUNC);
     writer_ = std::make_unique<sluice::JournalWriter>(identity, file);
     file.sync();
+    sync_folder(folder_);
   }
 
-  fs::path snapshot_, journal_;
+  fs::path folder_, snapshot_, journal_;
   std::unique_ptr<sluice::Judge> judge_;
   std::unique_ptr<sluice::JournalWriter> writer_;
   std::size_t offset_ = 0;

@@ -182,6 +182,47 @@ TEST(JudgeReplay, AKeyIsRememberedAtItsTimeAndNotIfItIsLate) {
   }
 }
 
+// A duplicate that was judged moved the clock, so that a key out of order was new and was delivered.
+// By an older clock it would be a duplicate of its earlier self, and not be remembered anew.
+TEST(JudgeReplay, JudgedBatchesAreJournalledWithTheirDuplicates) {
+  for (const bool listed : {false, true}) {
+    Judge judge(hasher(), minute(listed), kOptions);
+    BytesEncoder snapshot, journal;
+    JournalWriter writer(judge.save(snapshot), journal);
+    const auto at = [](std::uint64_t key, Nanoseconds time) {
+      Claims::Request ours = request(key, 1, 5000 * kSecond);
+      ours.event_time = time;
+      return ours;
+    };
+    const auto deliver = [&](std::uint64_t key, Nanoseconds time) {
+      ASSERT_EQ(judge.claim(at(key, time)), ClaimAnswer::claimed) << key << " at " << time;
+      ASSERT_EQ(judge.confirm(at(key, time)), ConfirmAnswer::confirmed);
+      const Digest digest = digest_of(key);
+      writer.append({&digest, 1}, {&time, 1}, {}, journal);
+    };
+    deliver(1, 0);
+    deliver(2, 54 * kSecond);
+    const std::vector<Digest> batch = {digest_of(2), digest_of(3)};
+    const std::vector<Nanoseconds> times = {66 * kSecond, 2 * kSecond};
+    std::vector<Verdict> verdicts(2);
+    bool late[2] = {};
+    ASSERT_EQ(judge.judge({.digests = batch, .verdicts = verdicts, .times = times, .late = late}),
+              2u);
+    ASSERT_EQ(verdicts[0], Verdict::duplicate);
+    ASSERT_TRUE(late[1]);
+    writer.append(batch, times, {}, journal);
+    deliver(1, 30 * kSecond);
+
+    BytesDecoder from(snapshot.written()), records(journal.written());
+    Judge::Loaded again = Judge::load(from, kOptions);
+    read_journal(records, again.identity, [&](const JournalRecord& record) {
+      ASSERT_EQ(again.judge->replay(record.digests, record.times), record.digests.size());
+    });
+    EXPECT_EQ(saved(*again.judge), saved(judge));
+    EXPECT_EQ(again.judge->claim(at(1, 72 * kSecond)), ClaimAnswer::duplicate);
+  }
+}
+
 // Confirmed when the filter had no memory: the snapshot holds it as delivered, the journal as well.
 TEST(JudgeReplay, WhatTheFilterIsOwedIsHandedOverOnce) {
   TestMemory memory;
