@@ -186,7 +186,7 @@ TEST_P(Windows, NoFalseNegativesWithinTheWindow) {
     for (int seed = 1; seed <= count_of(1, 2, 4); ++seed) {
       Pair pair(GetParam(), anchor);
       Life life(static_cast<std::uint64_t>(seed), pair.filter.generations());
-      for (int step = 0; step < count_of(300, 600, 600) && !HasFailure(); ++step)
+      for (int step = 0; step < count_of(400, 600, 600) && !HasFailure(); ++step)
         pair.run(life.next());
       ASSERT_GT(pair.judged_new, 100u);
       const auto new_keys = static_cast<double>(pair.judged_new);
