@@ -94,7 +94,7 @@ class Judge {
   // unless there is no memory for the filter to grow; then the rest are untouched. Throws
   // BadParameters.
   //
-  // What must be in the journal, in this order:
+  // What must be in the journal, in the order of the calls:
   //   of judge()     each batch as it was judged, with its times, duplicates and late events
   //                  included: they may move the window's clock, and by an older clock later keys
   //                  are judged otherwise. Keys that were `pending` must be left out: they were not
