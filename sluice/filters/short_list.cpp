@@ -55,6 +55,12 @@ std::uint64_t ShortList::bytes_for(std::size_t keys) noexcept {
   return room_for(keys) * kKeyBytes;
 }
 
+std::size_t ShortList::keys_in(std::uint64_t bytes, std::size_t most) noexcept {
+  std::size_t keys = 0;
+  while (keys < most && bytes_for(keys + 1) <= bytes) keys = room_for(keys + 1);
+  return std::min(keys, most);
+}
+
 std::uint64_t ShortList::bytes() const noexcept {
   return data_ == nullptr ? 0 : memory_->usable(data_, room_ * kKeyBytes, alignof(Digest));
 }
@@ -116,6 +122,17 @@ void ShortList::erase_before(Stamp oldest) noexcept {
     stamps[kept++] = stamps[i];
   }
   size_ = kept;
+}
+
+// To twice its keys, so that neither a few more nor a few less change it again.
+void ShortList::shrink() noexcept {
+  if (room_ <= kLeastShrunk || room_ <= kTooLarge * size_) return;
+  if (size_ == 0) return clear();
+  try {
+    reserve(room_for(2 * std::size_t{size_}));
+  } catch (const std::exception&) {
+    // The large block does.
+  }
 }
 
 void ShortList::encode(Encoder& to, Stamp oldest, Stamp newest) const {

@@ -38,6 +38,8 @@ class ShortList {
   std::uint64_t bytes() const noexcept;
   // The most bytes that a list of that many keys takes.
   static std::uint64_t bytes_for(std::size_t keys) noexcept;
+  // The most keys, up to `most`, of a list that takes no more than that.
+  static std::size_t keys_in(std::uint64_t bytes, std::size_t most) noexcept;
 
   // In the order of their digests.
   std::span<const Digest> digests() const noexcept { return {data_, size_}; }
@@ -57,6 +59,9 @@ class ShortList {
   void shift(Stamp by) noexcept;
   // Erases every key whose stamp is below `oldest`.
   void erase_before(Stamp oldest) noexcept;
+  // Gives memory back if the block has room for more than four times its keys. If the smaller block
+  // cannot be had, the large one stays.
+  void shrink() noexcept;
   // No keys, no memory.
   void clear() noexcept;
 
@@ -67,6 +72,9 @@ class ShortList {
   void decode(Decoder& from, std::size_t most, Stamp newest);
 
  private:
+  // A block for so few keys is not worth replacing.
+  static constexpr std::size_t kLeastShrunk = 8;
+  static constexpr std::size_t kTooLarge = 4;
   static std::size_t room_for(std::size_t keys) noexcept;
   static Stamp* stamps_of(Digest* data, std::size_t room) noexcept {
     return reinterpret_cast<Stamp*>(data + room);

@@ -54,6 +54,7 @@ TEST(ShortList, IsAMapOfDigestsToStamps) {
         list.erase_before(stamp);
         std::erase_if(truth, [&](const auto& key) { return key.second < stamp; });
       }
+      if (choice % 3 == 0) list.shrink();
       ASSERT_EQ(list.size(), truth.size());
       std::size_t i = 0;
       for (const auto& [key, value] : truth) {
@@ -124,6 +125,33 @@ TEST(ShortList, TakesWhatItsKeysNeed) {
   EXPECT_LE(ShortList::bytes_for(1000), 1000 * ShortList::kKeyBytes * 5 / 4 + 2);
   list.clear();
   EXPECT_EQ(list.bytes(), 0u);
+}
+
+TEST(ShortList, ShrinksToItsKeysAndSomeRoom) {
+  ShortList list(default_memory());
+  list.shrink();
+  for (std::uint64_t key = 0; key < 400; ++key) add(list, {key, key}, 0);
+  const std::uint64_t large = list.bytes();
+  while (list.size() > 150) list.erase(0);
+  list.shrink();
+  EXPECT_EQ(list.bytes(), large) << "more than a quarter is in use";
+  while (list.size() > 50) list.erase(0);
+  list.shrink();
+  EXPECT_LE(list.bytes(), ShortList::bytes_for(100));
+  EXPECT_FALSE(list.full());
+  for (std::uint64_t key = 350; key < 400; ++key) EXPECT_TRUE(list.find({key, key})) << key;
+  list.erase_before(1);
+  list.shrink();
+  EXPECT_EQ(list.bytes(), 0u);
+}
+
+TEST(ShortList, KeysThatFitAreThoseOfItsSize) {
+  for (std::uint64_t bytes = 0; bytes < 20'000; bytes += 7) {
+    const std::size_t keys = ShortList::keys_in(bytes, 512);
+    EXPECT_LE(ShortList::bytes_for(keys), bytes);
+    EXPECT_TRUE(keys == 512 || ShortList::bytes_for(keys + 1) > bytes) << bytes;
+  }
+  EXPECT_EQ(ShortList::keys_in(1000, 5), 5u);
 }
 
 }  // namespace

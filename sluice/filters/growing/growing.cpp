@@ -195,6 +195,7 @@ bool Growing::forget(const Digest& digest) noexcept {
     const auto at = list_.find(digest);
     found = at.has_value();
     if (at) list_.erase(*at);
+    list_.shrink();
   }
   ++(found ? forgotten_ : forget_misses_);
   return found;

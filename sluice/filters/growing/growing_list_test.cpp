@@ -310,5 +310,23 @@ TEST(HostileGrowingList, IsRefused) {
   refused(header);
 }
 
+// Also where the smaller block is refused at first.
+TEST_P(GrowingList, ReturnsTheMemoryOfForgottenKeys) {
+  TestMemory memory;
+  const auto digests = random_digests(7, kMost);
+  Growing filter = holding(GetParam(), digests, memory);
+  const std::uint64_t full = memory.taken();
+  memory.fail_at(1);
+  for (std::size_t i = 1; i < digests.size(); ++i) EXPECT_TRUE(filter.forget(digests[i]));
+  EXPECT_TRUE(memory.failed());
+  EXPECT_LE(memory.taken(), full / 20);
+  EXPECT_EQ(filter.bytes(), memory.taken());
+  EXPECT_TRUE(filter.may_contain(digests[0]));
+  EXPECT_EQ(header_of(filter), header_of(holding(GetParam(), std::span(digests).first(1))));
+  EXPECT_TRUE(filter.forget(digests[0]));
+  EXPECT_EQ(filter.insert(digests), digests.size());
+  EXPECT_EQ(missing(filter, digests), 0u);
+}
+
 }  // namespace
 }  // namespace sluice
