@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/exact/exact_window.hpp"
 
 namespace sluice {
 namespace {
@@ -28,6 +29,12 @@ constexpr double kHeadroom = 1.25;
 // one that does not fit is made smaller.
 constexpr std::uint64_t kLeastPart = 8;
 constexpr std::uint64_t kSmallerBy = 8;
+// For the blocks of a successor, which may be larger than asked for.
+constexpr std::uint64_t kRounding = 256;
+constexpr const char* kUsedUp =
+    "`memory` is used up: there is room again when keys have left the window";
+// Of `exact-window`.
+constexpr std::uint64_t kSlotBytes = sizeof(Digest) + sizeof(std::uint64_t);
 // Below this no filter distinguishes budgets.
 constexpr double kLeastFpr = 1e-12;
 
@@ -39,8 +46,32 @@ constexpr unsigned kMostIdleSteps = 1024;
 Growth::Growth(std::shared_ptr<const Make> make, const Plan& plan, MemoryResource& memory)
     : make_(std::move(make)), plan_(plan), stages_(memory) {}
 
+void Growth::leave(std::uint64_t bytes) noexcept {
+  if (plan_.memory != 0) plan_.memory -= std::min(plan_.memory - 1, bytes);
+}
+
+// As planned. Where the resource gives larger blocks than the plan assumes, it may be too large for
+// the limit: then as large as fits.
+AnyFilter Growth::first_stage() {
+  AnyFilter first = (*make_)(plan_.keys, plan_.first_fpr(), memory());
+  if (plan_.memory == 0) return first;
+  stages_.reserve(1);
+  const std::uint64_t least = std::max<std::uint64_t>(plan_.keys / kLeastPart, 1);
+  for (std::uint64_t keys = plan_.keys; taken_by(stages_) + first.bytes() > plan_.memory;) {
+    keys -= std::min(keys, keys / kSmallerBy + 1);
+    if (keys < least)
+      throw NoMemory("`memory` is too small for the table of the window: give more");
+    try {
+      first = (*make_)(keys, plan_.first_fpr(), memory());
+    } catch (const BadParameters&) {
+      // Not to be had: a smaller one may be.
+    }
+  }
+  return first;
+}
+
 void Growth::start() {
-  Stage first{(*make_)(plan_.keys, plan_.first_fpr(), memory()), 0};
+  Stage first{first_stage(), 0};
   stages_.clear();
   stages_.push_back(std::move(first));
   count_older();
@@ -149,19 +180,41 @@ void Growth::add_stage(std::uint64_t keys) {
     AnyFilter stage = best_stage(size);
     if (fits(stage)) return adopt(std::move(stage));
   }
-  throw NoMemory("`memory` is used up: there is room again when keys have left the window");
+  throw NoMemory(kUsedUp);
+}
+
+std::uint64_t Growth::memory_of_successors() const noexcept {
+  return plan_.memory - std::min(plan_.memory, sizeof(Stage) + kRounding);
+}
+
+// How many of these keys, from the first, the newest stage may get before the limit is checked
+// again. Filters of fixed memory: all. `exact-window` removes expired keys while it gets new ones.
+// With at most half of its slots live it needs no larger table: one sweep over all slots takes as
+// many insertions as 7/32 of them, and 1/2 + 7/32 is less than the three quarters at which it grows.
+// With more it moves, sooner or later, to a table of twice the slots.
+std::size_t Growth::keys_within_limit(std::span<const Digest> digests) const noexcept {
+  if (plan_.memory == 0 || newest().kind() != FilterKind::exact_window) return digests.size();
+  const auto& exact = *newest().as<ExactWindow>();
+  const std::uint64_t live = exact.live_keys(), half = exact.slots() / 2;
+  if (live < half)
+    return static_cast<std::size_t>(std::min<std::uint64_t>(digests.size(), half - live));
+  const std::uint64_t next = 2 * exact.slots() * kSlotBytes;
+  // A host may give a larger block, of the next size class.
+  const std::uint64_t rounding = memory().mapping() == nullptr ? next / 4 + kCacheLineBytes : 0;
+  return bytes() + next + rounding <= plan_.memory || exact.may_contain(digests[0]) ? 1 : 0;
 }
 
 // The list of stages may double.
 bool Growth::fits(const AnyFilter& stage) const noexcept {
   if (plan_.memory == 0) return true;
   const std::uint64_t listed = 2 * (stages_.size() + 1) * sizeof(Stage);
-  return bytes() + stage.bytes() + listed <= plan_.memory;
+  return bytes() + stage.bytes() + listed <= memory_of_successors();
 }
 
 // If the next takes as much for each as the newest does.
 std::uint64_t Growth::keys_that_fit() const {
-  const std::uint64_t room = plan_.memory - std::min(plan_.memory, bytes());
+  const std::uint64_t limit = memory_of_successors();
+  const std::uint64_t room = limit - std::min(limit, bytes());
   const auto each = static_cast<double>(newest().bytes()) /
                     static_cast<double>(std::max<std::uint64_t>(newest().stats().capacity, 1));
   return static_cast<std::uint64_t>(static_cast<double>(room) / each);
@@ -199,14 +252,19 @@ std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> ve
       Stage& stage = stages_.back();
       const std::uint64_t allowed = std::min(budget, room(stage));
       std::uint64_t left = allowed;
-      const auto rest = digests.subspan(judged);
-      const auto rest_verdicts = verdicts.subspan(judged);
-      judged += stages_.size() == 1 ? stage.filter.admit(rest, rest_verdicts, left, anchor)
-                                    : admit_with_older(rest, rest_verdicts, left, anchor);
+      const std::size_t count = keys_within_limit(digests.subspan(judged));
+      if (count == 0) throw NoMemory(kUsedUp);
+      const auto rest = digests.subspan(judged, count);
+      const auto rest_verdicts = verdicts.subspan(judged, count);
+      const std::size_t done = stages_.size() == 1
+                                   ? stage.filter.admit(rest, rest_verdicts, left, anchor)
+                                   : admit_with_older(rest, rest_verdicts, left, anchor);
+      judged += done;
       stage.written += allowed - left;
       generation_keys_ += allowed - left;
       budget -= allowed - left;
       if (judged == digests.size() || budget == 0) break;
+      if (done == count) continue;
       // A filter that takes memory as it grows is never full: it was refused some.
       if (left > 0 && !stage.filter.promises().fixed_memory) break;
       add_stage(next_keys());
@@ -289,6 +347,7 @@ std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, An
   if (older == Verdict::duplicate && anchor == Anchor::delivered) return older;
   for (;;) {
     if (room(stages_.back()) > 0) {
+      if (keys_within_limit(std::span(&digest, 1)) == 0) return std::nullopt;
       if (const auto verdict = stages_.back().filter.admit_aged(digest, age, anchor)) {
         if (*verdict == Verdict::distinct) {
           ++stages_.back().written;

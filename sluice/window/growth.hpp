@@ -8,7 +8,8 @@
 //          key is not judged. So a stream that is resumed when there is memory leaves the same
 //          bytes as one that always had enough. With a limit (Plan::memory) a stage is made as
 //          large as fits. If that is too small to be useful, there is no room until older stages
-//          have left the window.
+//          have left the window. A filter that grows by itself (`exact-window`) gets new keys as
+//          long as its next table would fit.
 // Differs  The paper's stages share hash functions and size, and its error bound breaks in a burst
 //          (a five-fold burst against .05 gives .14 to .16). Here the error is a budget: a new
 //          stage gets at most half of what the live stages leave of it, so their sum stays below
@@ -40,7 +41,7 @@ class Growth {
     // takes all of it.
     bool may_grow = true;
     By by = By::density;
-    std::uint64_t memory = 0;  // limit in bytes for all stages; 0: that of the resource
+    std::uint64_t memory = 0;  // limit of bytes(); 0: that of the resource
 
     double first_fpr() const noexcept { return may_grow ? fpr / 2 : fpr; }
   };
@@ -50,7 +51,10 @@ class Growth {
          MemoryResource& memory = default_memory());
   Growth(Make make, const Plan& plan, MemoryResource& memory = default_memory())
       : Growth(std::make_shared<const Make>(std::move(make)), plan, memory) {}
+  // Throws NoMemory, also if no stage is small enough for the limit.
   void start();
+  // Takes that much from the limit.
+  void leave(std::uint64_t bytes) noexcept;
   // Forgets everything. Unlike start() it cannot fail: if there is no memory for a small stage, the
   // newest is cleared and kept until the next key, which tries again.
   void start_again() noexcept;
@@ -124,7 +128,10 @@ class Growth {
     return newest().kind() == FilterKind::sharded_window ? sum_of_older() : older_bytes_;
   }
   void add_stage(std::uint64_t keys);
+  AnyFilter first_stage();
   AnyFilter best_stage(std::uint64_t keys) const;
+  std::uint64_t memory_of_successors() const noexcept;
+  std::size_t keys_within_limit(std::span<const Digest> digests) const noexcept;
   bool fits(const AnyFilter& stage) const noexcept;
   std::uint64_t keys_that_fit() const;
   void adopt(AnyFilter filter);

@@ -17,10 +17,9 @@ namespace {
 
 constexpr std::size_t kKnownBlueprints = 8;
 
-// What is left for the stages beside the objects that hold them, in blocks that may be rounded up.
+// What is left for the stages beside the objects that hold them.
 std::uint64_t memory_of_growth(std::uint64_t memory) {
-  constexpr std::uint64_t kRounding = 256;
-  const std::uint64_t beside = Growth::own_bytes() + AnyFilter::holder_bytes<Window>() + kRounding;
+  const std::uint64_t beside = sizeof(Growth) + AnyFilter::holder_bytes<Window>();
   return memory > beside ? memory - beside : 1;
 }
 
@@ -146,7 +145,8 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
                 .plan = plan_of(cut),
                 .limits = ClockLimits(cut.spec.size, cut.max_ahead),
                 .generation_size = size_of_generation(cut.spec, *cut.generations),
-                .table = table});
+                .table = table,
+                .most_listed = most_listed(cut, table.bytes)});
 }
 
 // A host with one window per user makes them all with the same parameters: the last few blueprints
@@ -174,7 +174,7 @@ void Window::Delete::operator()(Growth* growth) const noexcept {
 Window Window::make(const Params& params, MemoryResource& memory) {
   Window window(find_blueprint(params), memory);
   window.check_budget(memory.budget());
-  if (!window.params().listed) window.start_table();
+  if (!window.params().listed || window.blueprint_->most_listed == 0) window.start_table();
   return window;
 }
 
@@ -185,9 +185,19 @@ void Window::check_budget(std::uint64_t budget) const {
         blueprint_->table.bytes, budget));
 }
 
+// If the resource gives a larger block for this object than asked for, it may do so for the window's
+// holder, which is of about the same size. The stages get less by both.
+Owned<Growth> Window::make_growth() const {
+  constexpr std::uint64_t kSizeClass = 32;
+  auto growth = make_owned<Growth>(memory(), blueprint_->make, blueprint_->plan, memory());
+  const std::uint64_t surplus = taken_by(growth) - sizeof(Growth);
+  if (surplus > 0) growth->leave(2 * surplus + kSizeClass);
+  return growth;
+}
+
 // Empty.
 void Window::start_table() {
-  auto growth = make_owned<Growth>(memory(), blueprint_->make, blueprint_->plan, memory());
+  Owned<Growth> growth = make_growth();
   growth->start();
   growth_.reset(growth.release());
   assert(growth_->generations() == generations());

@@ -157,7 +157,8 @@ class Window {
     Growth::Plan plan;
     ClockLimits limits;
     std::uint64_t generation_size;
-    Forecast table;  // the first stage
+    Forecast table;           // the first stage
+    std::size_t most_listed;  // keys of a list; with a limit, as many as fit beside the table
   };
   static std::shared_ptr<const Blueprint> blueprint_of(const Params& params);
   static std::shared_ptr<const Blueprint> find_blueprint(const Params& params);
@@ -170,6 +171,7 @@ class Window {
   std::uint64_t budget_beside_others() const noexcept;
   std::uint64_t bytes_of_stage(std::uint64_t keys, double fpr) const;
   void check_stages_to_come(std::uint64_t payload_bytes) const;
+  Owned<Growth> make_growth() const;
   void start_table();
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts,
@@ -194,7 +196,8 @@ class Window {
   std::optional<std::size_t> find_listed(const Digest& digest, Nanoseconds now) const noexcept;
   void ask_list(std::span<const Digest> digests, std::span<Verdict> verdicts,
                 Nanoseconds now) const noexcept;
-  std::size_t most_listed() const noexcept;
+  static std::size_t most_listed(const Params& params, std::uint64_t table_bytes) noexcept;
+  void tidy_list() noexcept;
   bool make_room();
   bool write_listed(const Digest& digest, ShortList::Stamp stamp);
   bool reserve_listed(const Digest& digest, ShortList::Stamp from,
@@ -221,7 +224,9 @@ class Window {
   // The key of the last record whose time was not believed.
   std::optional<Digest> claimant_ = {};
   std::uint32_t forgotten_ = 0, forget_misses_ = 0;  // while a list
-  std::uint64_t left_ = 0;                           // count: keys until the generation ends
+  // Count: keys until the generation ends; while a list: when it was last searched for keys that
+  // have left, as a time or as a number of keys.
+  std::uint64_t left_ = 0;
   std::int64_t tick_ = 0;  // time: the present generation; count, while a list: keys written so far
 };
 

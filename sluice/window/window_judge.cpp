@@ -24,7 +24,7 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 
 std::uint64_t Window::position(Nanoseconds time) const {
   const std::uint64_t size = generation_size();
-  if (!params().spec.by_time()) return size - left_;
+  if (!params().spec.by_time()) return listed() ? size : size - left_;
   return static_cast<std::uint64_t>(std::clamp<std::int64_t>(
       time - tick_ * static_cast<std::int64_t>(size), 0, static_cast<std::int64_t>(size)));
 }
@@ -95,7 +95,10 @@ void Window::arrive(Nanoseconds time) {
   const bool first = !clock_.started();
   const Nanoseconds before = clock_.now();
   clock_.set(time, limits());
-  if (listed()) return age_list(first, before);
+  if (listed()) {
+    age_list(first, before);
+    return tidy_list();
+  }
   const std::int64_t tick = tick_of(clock_.now());
   // Nothing ages by a clock that is set back.
   if (first || clock_.now() < before) set_tick(tick);

@@ -50,18 +50,35 @@ void Window::ask_list(std::span<const Digest> digests, std::span<Verdict> verdic
   });
 }
 
-// As many keys as take no more than the table would.
-std::size_t Window::most_listed() const noexcept {
-  const std::uint64_t table = blueprint_->table.bytes - AnyFilter::holder_bytes<Window>();
-  const std::uint64_t most = table / ShortList::kKeyBytes;
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(most, 16, kMostListed));
+// As many keys as take no more than the table would. With a limit, the list must leave room for the
+// table, since both are there while the keys move.
+std::size_t Window::most_listed(const Params& params, std::uint64_t table_bytes) noexcept {
+  const std::uint64_t table = table_bytes - AnyFilter::holder_bytes<Window>();
+  const auto most = static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(table / ShortList::kKeyBytes, 16, kMostListed));
+  if (!params.memory) return most;
+  return ShortList::keys_in(*params.memory - std::min(*params.memory, table_bytes), most);
+}
+
+// Gives back the memory of keys that have left the window. It reads the whole list, so it does that
+// four times per window.
+void Window::tidy_list() noexcept {
+  constexpr std::uint64_t kLooksPerWindow = 4;
+  const std::int64_t now = newest_stamp(), last = static_cast<std::int64_t>(left_);
+  if (static_cast<std::uint64_t>(now > last ? now - last : last - now) <
+      params().spec.size / kLooksPerWindow)
+    return;
+  left_ = static_cast<std::uint64_t>(now);
+  list_.erase_before(oldest(clock_.now()));
+  list_.shrink();
 }
 
 // Makes room for one more key. False: it is time for the table.
 bool Window::make_room() {
-  if (!list_.full() && list_.size() < most_listed()) return true;
+  const std::size_t most = blueprint_->most_listed;
+  if (!list_.full() && list_.size() < most) return true;
   list_.erase_before(oldest(clock_.now()));
-  if (list_.size() >= most_listed()) return false;
+  if (list_.size() >= most) return false;
   list_.grow();
   return true;
 }
@@ -100,11 +117,12 @@ std::optional<Verdict> Window::admit_listed(const Digest& digest, Nanoseconds ti
 // time for the table. Throws NoMemory.
 bool Window::reserve_listed(const Digest& digest, ShortList::Stamp from,
                             const std::optional<Digest>& believed, ShortList::Stamp claimed) {
-  if (list_.find(digest) || (!list_.full() && list_.size() < most_listed())) return true;
+  const std::size_t most = blueprint_->most_listed;
+  if (list_.find(digest) || (!list_.full() && list_.size() < most)) return true;
   std::size_t inside = 0;
   for (std::size_t i = 0; i < list_.size(); ++i)
     inside += (believed == list_.digests()[i] ? claimed : list_.stamps()[i]) >= from;
-  if (inside >= most_listed()) return false;
+  if (inside >= most) return false;
   // Otherwise there is room as soon as those outside are erased.
   if (inside == list_.size()) list_.grow();
   return true;
@@ -154,6 +172,7 @@ std::size_t Window::judge_list(std::span<const Digest> digests, std::span<const 
       const auto verdict = judge_listed(digests[judged], times[judged], late[judged]);
       if (!verdict) break;
       verdicts[judged] = *verdict;
+      tidy_list();
     }
   });
   if (judged == digests.size() || !went_on || !while_memory_lasts([&] { make_table(); }))
@@ -169,6 +188,7 @@ std::size_t Window::observe_list(std::span<const Digest> digests, std::span<Verd
       const auto verdict = admit_listed(digests[judged], clock_.now());
       if (!verdict) return;
       verdicts[judged] = *verdict;
+      tidy_list();
     }
   });
   if (judged == digests.size() || !went_on || !while_memory_lasts([&] { make_table(); }))
@@ -216,6 +236,7 @@ void Window::make_table() {
 bool Window::forget_listed(const Digest& digest) noexcept {
   const auto at = find_listed(digest, clock_.now());
   if (at) list_.erase(*at);
+  list_.shrink();
   ++(at ? forgotten_ : forget_misses_);
   return at.has_value();
 }

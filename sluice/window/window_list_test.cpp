@@ -341,6 +341,94 @@ TEST(WindowList, TenKeysTakeLittle) {
   EXPECT_EQ(memory.taken(), 0u);
 }
 
+// A host has many windows, most of them quiet: what a burst took comes back when its keys have left.
+TEST(WindowList, ReturnsTheMemoryOfKeysThatLeft) {
+  for (const Case& it : kCases) {
+    const bool by_count = it.spec.kind == WindowSpec::Kind::count;
+    if (by_count && it.anchor == Anchor::delivered) continue;  // as many keys, always
+    Window::Params params = listed(it.spec, it.anchor);
+    if (by_count) params.spec.size = 60;
+    const std::uint64_t burst = by_count ? 50 : 200;
+    HostMemory memory(malloc_calls());
+    AnyFilter filter(Window::make(params, memory));
+    const std::uint64_t empty = memory.taken();
+    std::vector<Event> events;
+    for (std::uint64_t key = 0; key < burst; ++key) events.push_back({key, kStart});
+    judge(*filter.window(), events, 50);
+    EXPECT_GE(memory.taken(), empty + burst * ShortList::kKeyBytes);
+    const std::vector<Event> later(by_count ? 400 : 1, {1000, kStart + 5 * 3600 * kSecond});
+    judge(*filter.window(), later, 7);
+    EXPECT_LE(memory.taken(), empty + (by_count ? 8 : 4) * ShortList::kKeyBytes);
+    EXPECT_EQ(filter.bytes(), memory.taken());
+    EXPECT_EQ(filter.stats().keys, 1u);
+    EXPECT_EQ(filter.observe(digest_of(1000)), Verdict::duplicate);
+    if (by_count) continue;
+    judge(*filter.window(), std::vector<Event>(200, {1, kStart + 9 * 3600 * kSecond}), 1);
+    filter.window()->arrive(kStart + 20 * 3600 * kSecond);
+    EXPECT_LE(memory.taken(), empty + 4 * ShortList::kKeyBytes) << "time alone";
+  }
+}
+
+// At an even pace the block keeps its size: nothing is allocated for every key.
+TEST(WindowList, KeepsItsBlockAtAnEvenPace) {
+  TestMemory memory;
+  Window window = Window::make(listed({WindowSpec::Kind::time, 60 * kSecond}), memory);
+  for (std::uint64_t key = 0; key < 10'000; ++key) {
+    if (key == 1000) memory.fail_at(0);  // counts from here
+    window.arrive(kStart + Nanoseconds(key) * kSecond);
+    EXPECT_EQ(window.observe(digest_of(key)), Verdict::distinct);
+  }
+  EXPECT_LE(memory.calls(), 4u);
+}
+
+// By another path, the same keys: shrinking, forgetting and refused memory make no difference.
+TEST(WindowList, ShrinksWithoutADifference) {
+  std::size_t shrunk = 0;
+  for (const Case& it : kCases)
+    for (unsigned seed = 0; seed < count_of(5u, 20u, 20u); ++seed) {
+      TestMemory memory;
+      AnyFilter filter(Window::make(listed(it.spec, it.anchor), memory));
+      Window& window = *filter.window();
+      Window reference = Window::make(listed(it.spec, it.anchor));
+      std::mt19937_64 random(seed);
+      Nanoseconds now = kStart;
+      for (int round = 0; round < 30; ++round) {
+        now += Nanoseconds(random() % 200) * kSecond;
+        std::vector<Event> events;
+        for (std::size_t i = random() % (round % 5 == 0 ? 150 : 6); i > 0; --i)
+          events.push_back({random() % 300, now});
+        const std::uint64_t before = window.bytes();
+        const auto expected = judge(reference, events, 300);
+        if (events.empty()) continue;
+        memory.fail_at(1 + random() % 3);
+        std::size_t at = 0;
+        for (const Event& event : events) {
+          const Digest digest = digest_of(event.key);
+          Verdict verdict{};
+          bool late = false;
+          const auto once = [&] {
+            return window.judge({&digest, 1}, {&event.time, 1}, {&verdict, 1}, {&late, 1});
+          };
+          if (once() == 0) {
+            ASSERT_EQ(once(), 1u);
+          }
+          ASSERT_EQ((Judged{verdict, late}), expected[at++]);
+        }
+        memory.fail_at(0);
+        for (int i = 0; i < 100; ++i) {
+          const Digest digest = digest_of(random() % 300);
+          ASSERT_EQ(window.forget(digest), reference.forget(digest));
+        }
+        shrunk += window.bytes() < before;
+        ASSERT_EQ(testing_support::bytes_of(window), testing_support::bytes_of(reference));
+        ASSERT_EQ(memory.taken(), filter.bytes());
+        const AnyFilter copy = clone(filter);
+        ASSERT_EQ(testing_support::bytes_of(*copy.window()), testing_support::bytes_of(reference));
+      }
+    }
+  EXPECT_GT(shrunk, 0u);
+}
+
 TEST(WindowList, EveryAllocationThatFailsLeavesItAsItWas) {
   const auto events = stream(4, 900, 800);
   for (std::uint64_t call = 1; call < 60; ++call) {

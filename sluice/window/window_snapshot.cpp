@@ -151,13 +151,16 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   if (listed) {
     refuse(position > (params.spec.by_time() ? 0 : kMostWritten));
     window.tick_ = static_cast<std::int64_t>(position);
-    window.list_.decode(header, window.most_listed(), window.newest_stamp());
+    // Not only as many as fit beside the table: earlier versions did not look at `memory`.
+    Params unlimited = params;
+    unlimited.memory.reset();
+    window.list_.decode(header, most_listed(unlimited, window.blueprint_->table.bytes),
+                        window.newest_stamp());
     refuse(payload.remaining() != 0 || !window.list_is_sound());
     window.check_budget(window.budget_beside_others());
     return window;
   }
-  auto growth_of =
-      make_owned<Growth>(memory, window.blueprint_->make, window.blueprint_->plan, memory);
+  Owned<Growth> growth_of = window.make_growth();
   growth_of->decode(header, payload);
   window.growth_.reset(growth_of.release());
   refuse(window.growth_->generations() != params.generations);
