@@ -59,8 +59,7 @@ AnyFilter Growth::first_stage() {
   const std::uint64_t least = std::max<std::uint64_t>(plan_.keys / kLeastPart, 1);
   for (std::uint64_t keys = plan_.keys; taken_by(stages_) + first.bytes() > plan_.memory;) {
     keys -= std::min(keys, keys / kSmallerBy + 1);
-    if (keys < least)
-      throw NoMemory("`memory` is too small for the table of the window: give more");
+    if (keys < least) throw NoMemory("`memory` is too small for the table of the window");
     try {
       first = (*make_)(keys, plan_.first_fpr(), memory());
     } catch (const BadParameters&) {
