@@ -304,15 +304,17 @@ PlanRequest promised(const Planning& planning) {
   const bool alone = memory_alone(request);
   // What grows with what comes has no limit to promise: a window of time without a rate, a set
   // without a number of keys.
-  const bool grows = !request.rate && !request.expect &&
-                     (request.window ? request.window->by_time() : !request.memory);
+  // Segments that fill up one by one have none either if keys may come in bursts.
+  const bool by_time = request.window && request.window->by_time();
+  const bool even = request.rate || (request.expect && !(by_time && plan.filter.starts_with("ap")));
+  const bool grows = !even && (request.window ? by_time : !request.memory);
   const std::uint64_t bytes = plan.bytes + request.beside;
   if (!grows && bytes <= kMostMemory) request.memory = bytes;
   if (can_be_asked(plan.fpr)) request.fpr = plan.fpr;
   if (alone && !plan.window) return request;
   request.window = plan.window ? plan.window : request.window;
   if (can_be_asked(plan.fnr)) request.fnr = plan.fnr;
-  request.lines = plan.lines;
+  request.lines = std::max(1.0, plan.lines);
   const bool sliding = plan.window && plan.window->kind != WindowSpec::Kind::landmark;
   if (sliding && can_be_asked(plan.slack)) request.slack = plan.slack;
   if (sliding && can_be_asked(plan.npws)) request.npws = plan.npws;

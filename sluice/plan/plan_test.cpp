@@ -242,11 +242,25 @@ TEST(Plan, BlockedFiltersHaveTheBetterNumberOfProbes) {
 }
 
 TEST(Plan, ProposesLines) {
-  const Planning none = plan({.window = last(83), .npws = 0.19, .lines = 1e-9});
+  const Planning none = plan({.window = last(83), .npws = 0.19, .lines = 1.0});
   ASSERT_FALSE(none.chosen);
-  ASSERT_EQ(none.nearest.size(), 1u);
-  EXPECT_EQ(none.nearest[0].field, "lines");
-  EXPECT_TRUE(plan(none.nearest[0].request).chosen);
+  const auto lines =
+      std::ranges::find(none.nearest, "lines", [](const auto& near) { return near.field; });
+  ASSERT_NE(lines, none.nearest.end());
+  EXPECT_TRUE(plan(lines->request).chosen);
+}
+
+// What fills up part by part holds its keys only at an even pace, and a limit leaves it no way out.
+TEST(Plan, WithMemoryAndNoRateKeysMayComeAtAnyPace) {
+  const auto choice = [](PlanRequest request) { return plan(request).choice().filter; };
+  const PlanRequest even{.window = seconds(600), .rate = 500.0, .memory = 1 << 20};
+  const PlanRequest any{.window = seconds(600), .expect = 300'000, .memory = 1 << 20};
+  EXPECT_EQ(choice(even).substr(0, 5), "apbbf");
+  EXPECT_EQ(choice(any), "cohort");
+  // What is promised can be asked for.
+  const Planning lines = plan({.window = seconds(60), .expect = 387, .fpr = 0.05, .lines = 1.0});
+  ASSERT_EQ(lines.choice().filter.substr(0, 5), "apbbf");
+  EXPECT_EQ(plan(promised(lines)).choice().filter, lines.choice().filter);
 }
 
 // What a plan promises, and what it proposes instead, can be asked for.
