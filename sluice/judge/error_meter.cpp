@@ -21,16 +21,23 @@ double loss_odds(double fpr) noexcept {
 }
 
 // The lost ones are not among those let through. If most new keys are lost, few are left to
-// estimate from: the estimate is then limited by the number held back.
+// estimate from: the estimate is then limited by the number held back. If nearly all are lost, it
+// is assumed that the share of new keys among the records is what it was before.
 void ErrorMeter::Losses::add(double fpr, std::uint64_t distinct,
                              std::uint64_t duplicates) noexcept {
-  constexpr double kMostAreLost = 0.5;
-  const double lost = static_cast<double>(distinct) * loss_odds(fpr);
+  constexpr double kMostAreLost = 0.5, kNearlyAllAreLost = 0.9;
+  const auto passed = static_cast<double>(distinct), held = static_cast<double>(duplicates);
+  const double lost = passed * loss_odds(fpr);
   if (fpr < kMostAreLost) {
     few += lost;
-  } else {
+    new_keys += passed + lost;
+    records += passed + held;
+  } else if (fpr < kNearlyAllAreLost || records == 0) {
     most += lost;
-    held_back += static_cast<double>(duplicates);
+    held_back += held;
+  } else {
+    const double share = std::min(1.0, new_keys / records);
+    few += std::clamp(share * (passed + held) - passed, 0.0, held);
   }
 }
 

@@ -44,8 +44,9 @@ class ErrorMeter {
   struct Losses {
     void add(double fpr, std::uint64_t distinct, std::uint64_t duplicates) noexcept;
 
-    double few = 0, most = 0;  // while fewer or more than half of the new keys were lost
-    double held_back = 0;      // of the second
+    double few = 0, most = 0;          // while fewer or more than half of the new keys were lost
+    double held_back = 0;              // of the second
+    double new_keys = 0, records = 0;  // of the first
   };
   // Includes the keys judged since the last look.
   Losses losses(const FilterStats& stats) const noexcept;

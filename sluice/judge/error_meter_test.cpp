@@ -61,6 +61,7 @@ std::vector<Case> cases() {
           {"classic",
            [] { return make_filter("bloom,layout=classic", {.keys = 1000, .fpr = 0.01}); }, 1500},
           {"lost", [] { return make_filter("bloom", {.keys = 1000, .fpr = 1e-6}); }, 20'000},
+          {"saturated", [] { return make_filter("bloom", {.keys = 2000, .fpr = 0.01}); }, 60'000},
           {"cohort", window("cohort,slot=16"), 10'000},
           {"timing", window("timing"), 10'000}};
 }
@@ -78,6 +79,25 @@ TEST(ErrorMeter, ExpectsWhatIsLost) {
     EXPECT_GT(all.lost, 20) << one.name;
     EXPECT_NEAR(all.expected, all.lost, 3.5 * std::sqrt(all.lost) + 0.03 * all.lost) << one.name;
   }
+}
+
+// Of four records three repeat an earlier one, before all bits are set and after.
+TEST(ErrorMeter, KnowsRepeatsFromLossesWhereAllBitsAreSet) {
+  const auto fresh = testing_support::random_digests(3, 30'000);
+  std::vector<Digest> digests;
+  std::vector<std::size_t> firsts;
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    firsts.push_back(digests.size());
+    digests.push_back(fresh[i]);
+    for (std::size_t back = 1; back <= 3; ++back) digests.push_back(fresh[i - std::min(i, back)]);
+  }
+  Judge judge({HashKind::xxh3, Secret::from_seed(1)},
+              make_filter("bloom", {.keys = 2000, .fpr = 0.01}));
+  std::vector<Verdict> verdicts(digests.size());
+  ASSERT_EQ(judge.judge({.digests = digests, .verdicts = verdicts}), digests.size());
+  double lost = 0;
+  for (const std::size_t at : firsts) lost += verdicts[at] == Verdict::duplicate;
+  EXPECT_NEAR(judge.meter().expected_lost(judge.filter().stats()), lost, 0.05 * lost);
 }
 
 TEST(ErrorMeter, SaysTheSameHoweverAStreamIsCut) {
