@@ -114,10 +114,11 @@ TEST(WindowLimit, ALongListOfAStateBecomesATable) {
   was.varint(*params.memory);
   is.varint(table);
   std::vector<std::byte> bytes = header.take();
-  const auto found = std::ranges::search(bytes, was.written());
-  ASSERT_FALSE(found.empty());
+  const auto found =
+      std::search(bytes.begin(), bytes.end(), was.written().begin(), was.written().end());
+  ASSERT_NE(found, bytes.end());
   ASSERT_EQ(was.written().size(), is.written().size());
-  std::ranges::copy(is.written(), found.begin());
+  std::ranges::copy(is.written(), found);
   BytesDecoder from_header(bytes), from_payload(payload.written());
   AnyFilter loaded(Window::decode(from_header, from_payload));
   EXPECT_TRUE(loaded.window()->listed());
