@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/codec.hpp"
@@ -13,13 +15,27 @@
 
 namespace sluice::testing_support {
 
+// Compared as memory: standard libraries compare vectors of std::byte one by one, and in tests, which are
+// not optimized, that took longer than what was tested.
+struct FilterBytes : std::vector<std::byte> {
+  explicit FilterBytes(std::vector<std::byte> bytes) : std::vector<std::byte>(std::move(bytes)) {}
+
+  friend bool operator==(const FilterBytes& one, const std::vector<std::byte>& other) {
+    return one.size() == other.size() &&
+           (one.empty() || std::memcmp(one.data(), other.data(), one.size()) == 0);
+  }
+  friend bool operator==(const FilterBytes& one, const FilterBytes& other) {
+    return one == static_cast<const std::vector<std::byte>&>(other);
+  }
+};
+
 // All that a filter (or window) writes: equal bytes are equal filters.
 template <class Filter>
-std::vector<std::byte> bytes_of(const Filter& filter) {
+FilterBytes bytes_of(const Filter& filter) {
   BytesEncoder to;
   filter.encode_header(to);
   filter.encode_payload(to);
-  return to.take();
+  return FilterBytes(to.take());
 }
 
 // Through bytes and back; all of them must be read.

@@ -54,7 +54,9 @@ TEST(StampedSweep, IsExactWhereGenerationsHaveFewKeys) {
       const unsigned generations = filter.generations();
       WindowReference truth(generations);
       SplitMix64 random(5);
-      const int rounds = count_of(300, 600, 6000);  // more than there are numbers
+      // More than there are numbers.
+      const int rounds =
+          count_of(std::min(300, 4 * static_cast<int>(generations) + 150), 600, 6000);
       for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
         for (const Digest& key : generation_of(random)) {
           const auto age = random.next() % 10 == 0
