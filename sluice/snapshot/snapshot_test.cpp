@@ -177,10 +177,16 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SmallFilter,
                          testing::Values("none", "exact", "bloom,bytes=64",
                                          "bloom,layout=classic,bytes=64"));
 
+// Every byte of the head and of the end, and some of a table between them under sanitizers.
+std::size_t next(std::size_t at, std::size_t size) {
+  const bool in_table = at >= 512 && at + 128 < size;
+  return at + (in_table ? testing_support::count_of(7, 1, 1) : 1);
+}
+
 TEST_P(SmallFilter, EveryFlippedByteIsRefused) {
   constexpr unsigned kFlips[] = {0x01, 0x80, 0xFF};
   const Bytes good = snapshot_of(GetParam(), 5);
-  for (std::size_t at = 0; at < good.size(); ++at) {
+  for (std::size_t at = 0; at < good.size(); at = next(at, good.size())) {
     for (const unsigned flip : kFlips) {
       if (!testing_support::full_counts() && flip != kFlips[at % 3]) continue;  // one a byte
       Bytes bad = good;
@@ -192,7 +198,7 @@ TEST_P(SmallFilter, EveryFlippedByteIsRefused) {
 
 TEST_P(SmallFilter, EveryTruncationIsRefused) {
   const Bytes good = snapshot_of(GetParam(), 5);
-  for (std::size_t size = 0; size < good.size(); ++size)
+  for (std::size_t size = 0; size < good.size(); size = next(size, good.size()))
     EXPECT_NE(refusal(std::span(good).first(size)), "") << size << " bytes";
 }
 
@@ -212,7 +218,7 @@ TEST_P(SmallFilter, AppendedBytesAreRefused) {
 TEST_P(SmallFilter, AnotherLengthOfPayloadIsRefused) {
   const Bytes good = snapshot_of(GetParam(), 5);
   const std::size_t start = places_of(good).payload;
-  for (std::size_t size = start; size < good.size() + 100; ++size) {
+  for (std::size_t size = start; size < good.size() + 100; size = next(size, good.size())) {
     if (size == good.size()) continue;
     Bytes bad = good;
     bad.resize(size);

@@ -37,7 +37,7 @@ TEST_P(LaterWindow, AnswersAsIfItsTimeHadCome) {
   }
   const auto before = bytes_of(filter);
   std::vector<Verdict> answers(digests.size()), right(digests.size());
-  for (Nanoseconds later = -2; later < 70; later += count_of(5, 1, 1)) {
+  for (Nanoseconds later = -2; later < 70; later += count_of(10, 1, 1)) {
     SCOPED_TRACE(later);
     const Nanoseconds now = window.clock().now() + later * kSecond;
     window.may_contain(digests, answers, now);

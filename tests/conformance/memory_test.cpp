@@ -368,7 +368,7 @@ TEST_P(LargeInPages, IsTheSameFilterInSmallBlocks) {
     AnyFilter flat = make_filter(GetParam(), {.fpr = 1e-4});
     AnyFilter paged = make_filter(GetParam(), {.fpr = 1e-4}, host);
     // Those that grow need many keys before they have several blocks.
-    const std::size_t least = count_of(100'000, 400'000, 400'000);
+    const std::size_t least = count_of(50'000, 400'000, 400'000);
     std::vector<Digest> digests = random_digests(7, 400'000);
     std::ranges::copy_n(digests.begin(), 20'000,
                         digests.begin() + static_cast<std::ptrdiff_t>(least / 4 * 3));
