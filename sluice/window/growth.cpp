@@ -30,7 +30,7 @@ constexpr double kHeadroom = 1.25;
 constexpr std::uint64_t kLeastPart = 8;
 constexpr std::uint64_t kSmallerBy = 8;
 // For the blocks of a successor, which may be larger than asked for.
-constexpr std::uint64_t kRounding = 256;
+constexpr std::uint64_t kBlockRounding = 256;
 constexpr const char* kUsedUp =
     "`memory` is used up: there is room again when keys have left the window";
 // Of `exact-window`.
@@ -183,7 +183,7 @@ void Growth::add_stage(std::uint64_t keys) {
 }
 
 std::uint64_t Growth::memory_of_successors() const noexcept {
-  return plan_.memory - std::min(plan_.memory, sizeof(Stage) + kRounding);
+  return plan_.memory - std::min(plan_.memory, sizeof(Stage) + kBlockRounding);
 }
 
 // How many of these keys, from the first, the newest stage may get before the limit is checked
