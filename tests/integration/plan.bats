@@ -108,6 +108,14 @@ planned() {
   done
 }
 
+# A filter that is named gets no room for chance by itself: the command must ask for it.
+@test "a planned command that names its filter has the room of the plan" {
+  sluice plan --json --window 60s --rate 200/m --fpr 0.05 --lines 1 >plan.json
+  command=$(jq -r .command plan.json)
+  $command --stats json </dev/null 2>err
+  [ "$(tail -n 1 err | jq .filter.bytes)" = "$(jq '.filters[0].bytes' plan.json)" ]
+}
+
 @test "nonsense is refused with a sentence" {
   for flags in "--rate 5/s" "--window 1k --rate 5/s" "--window 1k --expect 5" "--slack 5%" \
     "--window 10m --memory 64MiB" "--expect 0" "--expect 5 --fpr 2" "--lines 0 --expect 5" \
