@@ -273,11 +273,13 @@ bool Seen::contains(std::string_view key, Time when) const {
 }
 
 bool Seen::forget(std::string_view key) {
-  if (!filter_.can_forget())
+  if (!filter_.can_forget()) {
+    const Window* const window = filter_.window();
     throw BadParameters(fmt::format(
         "filter '{}' cannot take keys back: the planner chooses one that can for a `window`, "
         "and if neither `keys` nor `memory` is given",
-        name_of(filter_.kind())));
+        window != nullptr ? std::string_view(window->params().filter) : name_of(filter_.kind())));
+  }
   return filter_.forget(hasher_.digest(key));
 }
 

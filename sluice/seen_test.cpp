@@ -164,6 +164,14 @@ TEST(Seen, TakesKeysBackWhereItCan) {
   EXPECT_TRUE(seen.first("a"));
   Seen fixed({.keys = 1000});
   EXPECT_THROW(fixed.forget("a"), BadParameters);
+  // The filter of a window is named, not the window.
+  Seen named({.window = 10min, .filter = "apbbf"});
+  try {
+    named.forget("a");
+    ADD_FAILURE() << "it was taken back";
+  } catch (const BadParameters& error) {
+    EXPECT_EQ(std::string(error.what()).find("filter 'apbbf' cannot"), 0u) << error.what();
+  }
 }
 
 TEST(Seen, ErrorsNameTheOption) {

@@ -16,8 +16,8 @@ class Command;
 
 void add_infer_flags(Command& command, DedupFlags& flags);
 
-// Fills `request.options.infer`, `prior_table` and `learn_priors`. Throws BadParameters: each names the
-// flag and what would be right.
+// Fills `request.options.infer`, `prior_table` and `learn_priors`. Throws BadParameters: each names
+// the flag and what would be right.
 void understand_infer(const DedupFlags& flags, DedupRequest& request);
 
 // Throws BadParameters when this filter does not support inference.

@@ -20,8 +20,8 @@ void understand_window(const DedupFlags& flags, DedupRequest& request);
 AnyFilter make_window(const DedupRequest& request);
 
 // When records arrive. It starts at the wall's time, so that a state forgets across runs what it
-// should, but never behind what `window` (may be null) has seen, and runs steadily from there: a wall clock that
-// is set while we run neither wipes the window nor makes everything late.
+// should, but never behind what `window` (may be null) has seen, and runs steadily from there: a
+// wall clock that is set while we run neither wipes the window nor makes everything late.
 std::function<Nanoseconds()> arrival_clock(const Window* window);
 
 // "--window 10m: the last 10m (10 minutes) of event time /t; …": how the flags were read.

@@ -16,8 +16,8 @@
 // Bounded  At most `most` keys are pending. One more is an error (ClaimsFull), never an eviction.
 //          Expired claims make room.
 // Memory   claim allocates what confirm will need. If the filter has no memory for a key when it is
-//          confirmed, the key stays here as delivered: it is a `duplicate` from then on, and is
-//          handed over to the filter later. confirm and release allocate nothing.
+//          confirmed, the key stays here as delivered: it is a `duplicate` until the filter has
+//          memory, and is then handed over. confirm and release allocate nothing.
 // Time     Nothing here reads a clock. `now` is any nanosecond clock that does not go back. A key
 //          is remembered at its event time if the claim names one, otherwise at that of its
 //          confirmation, or at the time when it was confirmed if neither names one.
