@@ -97,7 +97,6 @@ TEST(PlanPromiseError, NamesTheNearestThatCanBeHad) {
       {.expect = 1'000'000, .fpr = 1e-6, .memory = 3 * kMiB},
       {.window = last(1'000'000), .memory = kMiB},
       {.window = last(10'000), .fpr = 1e-6, .slack = 1e-5, .lines = 2},
-      {.expect = 1000, .fpr = 1e-3, .lines = 0.5},
       {.window = seconds(600), .rate = 50'000, .fpr = 1e-6, .memory = 64 * kMiB},
   };
   const std::size_t count = testing_support::full_counts() ? std::size(requests) : 2;
