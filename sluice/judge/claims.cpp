@@ -279,6 +279,12 @@ bool Claims::settle(const Digest& key) noexcept {
   return true;
 }
 
+std::optional<Nanoseconds> Claims::event_time_of(const Digest& key) const noexcept {
+  const Entry* const entry = find(key);
+  if (entry == nullptr || !entry->when.event_time) return std::nullopt;
+  return entry->when.time;
+}
+
 Claims::State Claims::state_of(const Digest& key, Nanoseconds now) const noexcept {
   const Entry* const entry = find(key);
   if (entry == nullptr) return State::unknown;

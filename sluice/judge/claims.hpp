@@ -113,6 +113,9 @@ class Claims {
   // What this table knows about a key. `delivered`: the filter does not have it yet.
   enum class State : std::uint8_t { unknown, pending, delivered };
   State state_of(const Digest& key, Nanoseconds now) const noexcept;
+  // The event time that a key in this table was claimed with, and will be remembered at: what a
+  // journal must hold, also if another event claims the key again. None: claimed without one.
+  std::optional<Nanoseconds> event_time_of(const Digest& key) const noexcept;
 
   // Ends the claim on a key, whoever holds it: it was delivered, and the filter has it. Returns
   // whether there was one.

@@ -343,6 +343,10 @@ bool Judge::release(const Claims::Request& request) {
   return asked_claims().release(request.key, request.token, request.now.value_or(0));
 }
 
+std::optional<Nanoseconds> Judge::event_time_of(const Digest& key) const noexcept {
+  return claims_ ? claims_->event_time_of(key) : std::nullopt;
+}
+
 bool Judge::is_pending(const Digest& key, Nanoseconds now) const noexcept {
   return claims_ && claims_->state_of(key, now) == Claims::State::pending;
 }

@@ -118,6 +118,8 @@ class Judge {
   ConfirmAnswer confirm(const Claims::Request& request);
   bool release(const Claims::Request& request);
   bool is_pending(const Digest& key, Nanoseconds now) const noexcept;
+  // The event time that a pending key was claimed with, if any: confirm() remembers it at that time.
+  std::optional<Nanoseconds> event_time_of(const Digest& key) const noexcept;
   // For idle moments: drops up to `most` expired claims, and hands delivered keys that are due to
   // the filter. Does nothing without claims.
   void tend(Nanoseconds now, std::size_t most = 64);

@@ -255,6 +255,20 @@ TEST(Judge, AKeyIsRememberedWhenItWasDelivered) {
   }
 }
 
+// What a journal needs: the claim's time, also if its token claims again.
+TEST(Judge, TellsTheEventTimeOfAPendingKey) {
+  Judge judge(hasher(), window(kTenSeconds), {.claims = 10});
+  const Claims::Request first = request(judge, "a", 1, 0, 5 * kSecond);
+  EXPECT_EQ(judge.event_time_of(first.key), std::nullopt);
+  ASSERT_EQ(judge.claim(first), ClaimAnswer::claimed);
+  EXPECT_EQ(judge.event_time_of(first.key), 5 * kSecond);
+  ASSERT_EQ(judge.claim(request(judge, "a", 1, 1, 7 * kSecond)), ClaimAnswer::claimed);
+  EXPECT_EQ(judge.event_time_of(first.key), 5 * kSecond);
+  ASSERT_EQ(judge.confirm(first), ConfirmAnswer::confirmed);
+  EXPECT_EQ(judge.event_time_of(first.key), std::nullopt);
+  EXPECT_EQ(Judge(hasher(), window(kTenSeconds)).event_time_of(first.key), std::nullopt);
+}
+
 // Without an event time the window runs from the confirmation, not from the claim.
 TEST(Judge, AWindowByArrivalRunsFromTheConfirmation) {
   Judge judge(hasher(), window(kTenSeconds), {.claims = 10});

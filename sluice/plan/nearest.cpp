@@ -106,24 +106,28 @@ class Search {
     return found;
   }
 
-  // A request that is known to be met.
   void add(const char* field, std::string value, PlanRequest request) {
-    found_.push_back({field, std::move(value), std::move(request), {}});
+    if (can_be_had(request)) found_.push_back({field, std::move(value), std::move(request), {}});
+  }
+
+  // With any memory, but still with a limit where that decides which filters come into question.
+  PlanRequest with_any_memory() const {
+    PlanRequest open = request_;
+    open.memory = request_.window ? std::optional(kMostMemory) : std::nullopt;
+    if (!open.fpr) open.fpr = most_fpr(request_);
+    return open;
   }
 
   void more_memory() {
     if (!request_.memory) return;
-    PlanRequest open = request_;
-    open.memory.reset();
-    if (!open.fpr) open.fpr = most_fpr(request_);
+    PlanRequest open = with_any_memory();
     std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
     for_each_feasible(open, [&](const Plan& plan) { bytes = std::min(bytes, plan.bytes); });
-    if (bytes == std::numeric_limits<std::uint64_t>::max()) return;
     if (bytes > kMostMemory - std::min(request_.beside, kMostMemory)) return;
     const std::string text = size_text(bytes + request_.beside);
     open = request_;
     open.memory = parse_size("`memory`", text);
-    add("memory", text, open);
+    if (*open.memory <= kMostMemory) add("memory", text, open);
   }
 
   // The first index above `asked` that can be had, up to `most`. Of most filters all that is asked
@@ -208,11 +212,9 @@ class Search {
 
   // All limits but the error give way, as far as what takes the fewest bytes needs.
   void several() {
-    PlanRequest open = request_;
+    PlanRequest open = with_any_memory();
     for (auto member : {&PlanRequest::slack, &PlanRequest::npws, &PlanRequest::lines})
       (open.*member).reset();
-    open.memory.reset();
-    if (!open.fpr) open.fpr = most_fpr(request_);
     std::optional<Plan> least;
     for_each_feasible(open, [&](const Plan& plan) {
       if (!least || plan.bytes < least->bytes) least = plan;
@@ -237,7 +239,8 @@ class Search {
     if (!request_.memory) return;
     const std::string text = size_text(least->bytes + request_.beside);
     open.memory = std::max(*request_.memory, parse_size("`memory`", text));
-    if (can_be_had(open)) found_.push_back({"memory", text, open, also});
+    if (*open.memory <= kMostMemory && can_be_had(open))
+      found_.push_back({"memory", text, open, also});
   }
 
   const PlanRequest& request_;

@@ -41,6 +41,11 @@ void check_window(const PlanRequest& request) {
             "`rate` needs a window of time: give `window` 10m or the like");
   if (!window) return;
   refuse_if(request.window->size == 0, "`window` must be longer than nothing");
+  const WindowSpec::Kind kind = request.window->kind;
+  refuse_if(kind < WindowSpec::Kind::count || kind > WindowSpec::Kind::landmark,
+            "`window` must be a number of keys, a span of time, or the present hour or day");
+  refuse_if(request.window->by_time() && request.window->size > kLongestWindow,
+            "`window` is too long: at most 73 years");
   refuse_if(!request.window->by_time() && request.expect,
             "`expect` cannot be used with a window of records: `window` says how many to remember");
   refuse_if(request.rate && request.expect,

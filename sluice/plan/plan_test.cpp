@@ -154,6 +154,8 @@ TEST(Plan, RefusesWhatMakesNoSense) {
       {.lines = 0.99, .memory = 64 * kMiB},
       {.fnr = 0.1},
       {.memory = 1000},
+      {.window = WindowSpec{static_cast<WindowSpec::Kind>(13), 5}},
+      {.window = WindowSpec{WindowSpec::Kind::landmark, kLongestWindow + 1}},
       {.memory = kMostMemory + 1},
       {.window = seconds(1'000'000'000), .rate = 1e9},
   };

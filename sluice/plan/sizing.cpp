@@ -473,6 +473,9 @@ std::string Sizing::what_is_amiss(const Plan& plan, double asked, const Forecast
   if (above(plan.fnr, request_.fnr))
     return say("lets {} of repeats through", format_probability, plan.fnr);
   if (above(made.fpr, asked)) return say("errs at {}", format_probability, made.fpr);
+  // Whatever its table could do, two keys of one digest are one key to it.
+  if (made.fpr > 0 && asked < 0x1p-128 * static_cast<double>(plan.holds))
+    return "digests of 128 bits are equal by chance more often";
   if (request_.memory && plan.bytes + request_.beside > *request_.memory)
     return say("takes {}", format_size, plan.bytes + request_.beside);
   if (above(made.slack, request_.slack)) return say("has a slack of {:.3g}", itself, made.slack);

@@ -70,7 +70,12 @@ Growth::Make maker_of(const Window::Params& params, std::optional<unsigned> firs
 }
 
 const char* what_is_wrong(const Window::Params& params) {
+  const WindowSpec::Kind kind = params.spec.kind;
+  if (kind < WindowSpec::Kind::count || kind > WindowSpec::Kind::landmark)
+    return "`window` must be a number of keys, a span of time, or the present hour or day";
   if (params.spec.size == 0) return "`window` must be longer than nothing";
+  if (kind == WindowSpec::Kind::count && params.growth != Growth::By::density)
+    return "`growth` is for windows of time: a window of a number of keys does not grow";
   if (params.spec.by_time() && params.spec.size > kLongestWindow)
     return "`window` is too long: at most 73 years";
   if (!can_be_asked(params.fpr)) return "`fpr` must lie between 1e-300 and 0.999999";
@@ -106,6 +111,12 @@ double past_the_window(const WindowSpec& spec, unsigned generations, double shar
 // A landmark window is one generation, the others are several.
 void check_cut(const WindowSpec& spec, unsigned generations, std::string_view filter) {
   const bool afresh = generations == 0;
+  if (spec.kind == WindowSpec::Kind::landmark && !afresh &&
+      filter.find("generations=") != std::string_view::npos)
+    throw BadParameters(fmt::format(
+        "filter '{}': a window that starts afresh every hour or day has no generations: leave "
+        "'generations' out",
+        filter));
   if (spec.kind == WindowSpec::Kind::landmark && !afresh)
     throw BadParameters(fmt::format(
         "filter '{}' cannot start afresh every hour or day: cohort, exact, apbf and apbbf can",
@@ -243,7 +254,7 @@ Forecast Window::forecast(const Params& params, bool brief) {
     wish.generations = whole;
     made = forecast_filter(params.filter, wish);
   }
-  check_cut(params.spec, *made.generations, name);
+  check_cut(params.spec, *made.generations, params.filter);
   made.slack = past_the_window(params.spec, *made.generations, made.slack);
   made.npws = past_the_window(params.spec, *made.generations, made.npws);
   made.bytes =

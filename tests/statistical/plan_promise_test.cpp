@@ -98,6 +98,14 @@ TEST(PlanPromiseError, NamesTheNearestThatCanBeHad) {
       {.window = last(1'000'000), .memory = kMiB},
       {.window = last(10'000), .fpr = 1e-6, .slack = 1e-5, .lines = 2},
       {.window = seconds(600), .rate = 50'000, .fpr = 1e-6, .memory = 64 * kMiB},
+      // What comes into question with a limit is not what does without.
+      {.window = seconds(3600), .expect = 1'000'000, .memory = kMiB / 2},
+      {.window = seconds(600), .expect = 1'000'000, .fpr = 1e-3, .memory = kMiB},
+      {.window = last(std::uint64_t{1} << 40),
+       .fpr = 1e-250,
+       .slack = 0.1,
+       .lines = 2,
+       .memory = 16 * 1024 * kMiB},
   };
   const std::size_t count = testing_support::full_counts() ? std::size(requests) : 2;
   for (const PlanRequest& request : std::span(requests).first(count)) {

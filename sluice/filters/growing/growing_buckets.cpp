@@ -263,8 +263,7 @@ void GrowingBuckets::merge(const GrowingBuckets& other) {
   const GrowingBuckets& large = ours ? *this : other;
   const GrowingBuckets& small = ours ? other : *this;
   GrowingBuckets base(table_.shape, large.table_.buckets, memory(), ToBeWritten());
-  base.allocate(std::max(large.table_.buckets,
-                         buckets_for(table_.shape, table_.entries + other.table_.entries)));
+  base.allocate(large.table_.buckets);  // and more as it is needed: both may hold the same keys
   base.table_ = large.table_;
   base.adopt_memory();
   for (std::size_t i = 0; i < 2; ++i) {
