@@ -370,22 +370,35 @@ void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
 }
 
 void Growth::rotate() {
+  writable_ = kAnyNumber;
   if (afresh_) {
     afresh_ = std::min(*afresh_ + 1, kMostOwed);
     return;
   }
-  for (Stage& stage : stages_) stage.filter.rotate();
+  age_stages();
   const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
   generation_keys_ = 0;
+  successor_keys_ = smaller_keys(at_this_rate);
+  // What a burst needed is not held for a stream that has ended.
+  if (successor_keys_ > 0 && live_keys() == 0) start_again();
+}
+
+void Growth::forget_oldest() {
+  std::uint64_t capacity = 0;
+  for (const Stage& stage : stages_) capacity += stage.filter.planned().capacity;
+  writable_ = std::max<std::uint64_t>(capacity / (generations() + 1), 1);
+  if (!afresh_) age_stages();
+}
+
+// Stages that nothing is left in are freed.
+void Growth::age_stages() {
+  for (Stage& stage : stages_) stage.filter.rotate();
   const auto last = std::prev(stages_.end());
   const auto freed = std::remove_if(
       stages_.begin(), last, [](const Stage& stage) { return stage.filter.live_keys() == 0; });
   changes_ += freed != last;
   stages_.erase(freed, last);
   count_older();
-  successor_keys_ = smaller_keys(at_this_rate);
-  // What a burst needed is not held for a stream that has ended.
-  if (successor_keys_ > 0 && live_keys() == 0) start_again();
 }
 
 bool Growth::can_forget() const noexcept {

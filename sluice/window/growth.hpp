@@ -18,6 +18,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -74,6 +75,12 @@ class Growth {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later = 0) const;
   void rotate();
+  // Forgets the keys of the oldest generation before their time, for a caller whose limit is
+  // reached: a rotation that says nothing about the rate.
+  void forget_oldest();
+  // Keys that may be written until forget_oldest() should be called again: any number before the
+  // first call and after a rotation, then a generation's share of what the stages hold.
+  std::uint64_t& writable() noexcept { return writable_; }
   // If anchors restart or clocks are corrected, a key may have traces in several stages: forget is
   // called on all. Only if every stage can forget.
   bool can_forget() const noexcept;
@@ -119,6 +126,7 @@ class Growth {
   static constexpr std::uint32_t kMostOwed = 1u << 16;
 
   double share_left() const;
+  void age_stages();
   void settle();
   void keep_newest() noexcept;
   void count_older() noexcept { older_bytes_ = sum_of_older(); }
@@ -156,6 +164,8 @@ class Growth {
   std::uint64_t successor_keys_ = 0;
   // Or a new start that there was no memory for, this many generations ago. Nothing is live.
   std::optional<std::uint32_t> afresh_ = {};
+  static constexpr std::uint64_t kAnyNumber = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t writable_ = kAnyNumber;
   Vector<Stage> stages_;           // oldest first; the last takes the keys
   std::uint64_t older_bytes_ = 0;  // of all but the last; only a rotation can change it
 };
