@@ -169,8 +169,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (is<CLI::ArgumentMismatch>(error))  // of a flag, which is named without its dashes
     return fmt::format("--{} takes no value", text.substr(0, text.find(' ')));
   if (is<CLI::ConversionError>(error) && option != nullptr)
-    return fmt::format("{} takes {}", option->get_name(),
-                       option->get_expected_max() == 0 ? "no value" : "a number");
+    return fmt::format("{} takes no value", option->get_name());
   if (is<CLI::RequiredError>(error))
     return option != nullptr
                ? missing(command, *option)
