@@ -223,7 +223,7 @@ TEST(WindowLimit, ForgettingTheOldestMakesRoom) {
         }
         ASSERT_LE(window.bytes(), *params.memory) << i;
         // Keys of the last few, fewer than a generation has.
-        if (i >= 8) known += window.may_contain(digests[i - 8]), ++asked;
+        if (i >= 8) known += window.window()->may_contain(digests[i - 8]), ++asked;
       }
       EXPECT_GT(forgotten, digests.size() / 10);
       // A burst that comes before the first pressure is one generation, forgotten at once.

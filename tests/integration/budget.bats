@@ -16,9 +16,10 @@ setup() {
 }
 
 # What else is asked for, in turn: each way of planning, and all that takes memory beside a filter.
-others=("" "--window 100k" "--expect 500k --fpr 1e-3" "--window 10m --rate 100/s --fpr 1e-4"
+# KEYS is a number of keys that fills the budget with the lowest error that fits.
+others=("" "--window KEYS" "--expect KEYS" "--window 10m --rate 1/s --fpr 1e-6"
   "--duplicates held --state s --checkpoint-every 100k" "--audit 1/16 --untrusted-keys"
-  "--window 100k --duplicates held --state s")
+  "--window KEYS --duplicates held --state s")
 
 # peak_of KIB THREADS file|pipe FORMAT FLAG...: runs, and prints the peak in KiB.
 peak_of() {
@@ -48,9 +49,9 @@ peak_of() {
       for from in file pipe; do
         for format in lines json csv; do
           # shellcheck disable=SC2206  # flags and their values
-          flags=(${others[turn++ % ${#others[@]}]})
-          # These two do not fit into the least.
-          if [[ ${flags[*]} =~ --expect|--audit && $kib -lt 14000 ]]; then flags=(); fi
+          flags=(${others[turn++ % ${#others[@]}]/KEYS/$(((kib - 12 * 1024) * 250))})
+          # An audit does not fit into the least.
+          if [[ ${flags[*]} == *--audit* && $kib -lt 14000 ]]; then flags=(); fi
           peak=$(peak_of "$kib" "$threads" "$from" "$format" "${flags[@]}")
           echo "--memory ${kib}KiB --threads $threads, $format from a $from, ${flags[*]}: $peak KiB"
           [ "$peak" -le "$kib" ]
