@@ -10,8 +10,10 @@ std::size_t text_of(std::string_view line) {
   const std::size_t blanks = std::min(line.find_first_not_of(' '), line.size());
   if (blanks >= kHelpIndent || blanks < 2) return blanks;
   const std::size_t column = kHelpIndent + blanks - 2;
-  const bool has_name = line.size() > column && line[column - 1] == ' ' && line[column] != ' ';
-  return has_name ? column : blanks;
+  if (line.size() > column && line[column - 1] == ' ' && line[column] != ' ') return column;
+  // Otherwise a name ends with two blanks.
+  const std::size_t end = line.find("  ", blanks);
+  return end == line.npos ? blanks : line.find_first_not_of(' ', end);
 }
 
 void add_line(std::string& to, std::string_view line) {

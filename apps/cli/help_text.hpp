@@ -1,4 +1,4 @@
-// The help of the parser, made to fit a terminal.
+// Help made to fit a terminal.
 #pragma once
 
 #include <string>

@@ -147,8 +147,7 @@ Reading read_quantity(std::string_view text, std::span<const Unit> units, std::u
   const auto unit = std::ranges::find(units, name, &Unit::name);
   if (unit == units.end()) return {Flaw::form};
   if (number.digits.empty()) return {};
-  // 2^64 has 20 digits; with more digits in all than this, or a smaller part, nothing comes out
-  // whole. Times the largest factor, all stay below 2^128.
+  // 2^64 has 20 digits, and finer parts of a unit are not whole. All stay below 2^128.
   constexpr long kMostWhole = 20, kMostDigits = 24, kMostDecimals = 36;
   if (number.whole_digits() > kMostWhole) return {Flaw::range};
   if (static_cast<long>(number.digits.size()) > kMostDigits || -number.exponent > kMostDecimals)
@@ -187,7 +186,6 @@ Reading read_duration(std::string_view text) {
   return read_quantity(text, kDurationUnits, std::numeric_limits<std::int64_t>::max());
 }
 
-// Of a text that is a number and nothing else.
 std::optional<double> value_of(const Number& number) {
   const std::string text =
       fmt::format("{}e{}", number.digits.empty() ? "0" : number.digits, number.exponent);
@@ -201,7 +199,7 @@ std::optional<double> read_ratio(std::string_view text) {
   const bool percent = !text.empty() && text.back() == '%';
   if (percent) text.remove_suffix(1);
   const Number number = scan_number(text);
-  if (number.length == 0 || number.length < text.size()) return std::nullopt;
+  if (text.empty() || number.length < text.size()) return std::nullopt;
   const std::optional<double> value = value_of(number);
   return value && percent ? *value / 100 : value;
 }
@@ -331,22 +329,21 @@ std::string format_size(std::uint64_t bytes) {
 }
 
 std::string exact_size(std::uint64_t bytes) {
-  const std::string plain = std::to_string(bytes);
-  std::string shortest = plain;
+  std::string plain = std::to_string(bytes), shortest;
   for (const Unit& unit : kSizeUnits) {
     // Powers of 1000 only if those of 1024, which come first, will not do.
-    if (unit.name == "kB" && shortest != plain) break;
+    if (unit.name == "kB" && !shortest.empty()) break;
     // No more than three decimals.
     const Uint128 thousandths = Uint128{bytes} * 1000;
-    if (bytes < unit.factor || thousandths % unit.factor != 0) continue;
+    if (unit.factor == 1 || bytes < unit.factor || thousandths % unit.factor != 0) continue;
     std::string text = fmt::format("{}.{:03}", bytes / unit.factor,
                                    static_cast<unsigned>(thousandths / unit.factor % 1000));
     text.erase(text.find_last_not_of('0') + 1);
     if (text.ends_with('.')) text.pop_back();
     text += unit.name;
-    if (text.size() < shortest.size()) shortest = text;
+    if (shortest.empty() || text.size() < shortest.size()) shortest = text;
   }
-  return shortest;
+  return shortest.empty() || shortest.size() > plain.size() ? plain : shortest;
 }
 
 std::string format_rate(double per_second) {

@@ -272,6 +272,15 @@ std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> ve
   return judged;
 }
 
+std::size_t Growth::admit_paced(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                Anchor anchor) {
+  const bool any = writable_ == kAnyNumber;
+  std::uint64_t budget = any ? std::numeric_limits<std::uint64_t>::max() : writable_;
+  const std::size_t judged = admit(digests, verdicts, budget, anchor);
+  if (!any) writable_ = static_cast<std::uint32_t>(budget);
+  return judged;
+}
+
 // The older stages do not change while the newest takes a batch, so they can be asked first, all at
 // once.
 std::size_t Growth::admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,
@@ -386,7 +395,8 @@ void Growth::rotate() {
 void Growth::forget_oldest() {
   std::uint64_t capacity = 0;
   for (const Stage& stage : stages_) capacity += stage.filter.planned().capacity;
-  writable_ = std::max<std::uint64_t>(capacity / (generations() + 1), 1);
+  writable_ = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(capacity / (generations() + 1), 1, kAnyNumber - 1));
   if (!afresh_) age_stages();
 }
 

@@ -78,9 +78,10 @@ class Growth {
   // Forgets the keys of the oldest generation before their time, for a caller whose limit is
   // reached: a rotation that says nothing about the rate.
   void forget_oldest();
-  // Keys that may be written until forget_oldest() should be called again: any number before the
-  // first call and after a rotation, then a generation's share of what the stages hold.
-  std::uint64_t& writable() noexcept { return writable_; }
+  // As admit() without a budget. But after forget_oldest(), and until the next rotation, it stops after
+  // as many new keys as a generation has room for: then forget_oldest() is due again.
+  [[nodiscard]] std::size_t admit_paced(std::span<const Digest> digests,
+                                        std::span<Verdict> verdicts, Anchor anchor);
   // If anchors restart or clocks are corrected, a key may have traces in several stages: forget is
   // called on all. Only if every stage can forget.
   bool can_forget() const noexcept;
@@ -109,7 +110,7 @@ class Growth {
   const AnyFilter& newest() const { return stages_.back().filter; }
   // Oldest first. changes() differs if stages were made or freed in between.
   const AnyFilter& stage(std::size_t i) const { return stages_[i].filter; }
-  std::uint64_t changes() const noexcept { return changes_; }
+  std::uint32_t changes() const noexcept { return changes_; }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
@@ -157,15 +158,15 @@ class Growth {
   std::shared_ptr<const Make> make_;  // shared by windows with the same parameters
   Plan plan_;
   std::uint64_t growths_ = 0;
-  std::uint64_t changes_ = 0;  // stages made and freed
+  std::uint32_t changes_ = 0;  // stages made and freed
+  static constexpr std::uint32_t kAnyNumber = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t writable_ = kAnyNumber;  // keys until forget_oldest() is due
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
   // If not 0: before the next key is written, make a smaller successor for this many keys.
   std::uint64_t successor_keys_ = 0;
   // Or a new start that there was no memory for, this many generations ago. Nothing is live.
   std::optional<std::uint32_t> afresh_ = {};
-  static constexpr std::uint64_t kAnyNumber = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t writable_ = kAnyNumber;
   Vector<Stage> stages_;           // oldest first; the last takes the keys
   std::uint64_t older_bytes_ = 0;  // of all but the last; only a rotation can change it
 };

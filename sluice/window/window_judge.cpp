@@ -1,6 +1,5 @@
 // Keys and times through a window: when it ages, which records are late, what their verdicts are.
 #include <algorithm>
-#include <limits>
 
 #include "sluice/base/error.hpp"
 #include "sluice/window/window.hpp"
@@ -112,8 +111,8 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
   if (listed()) return judge_list(digests, times, verdicts, late);
   if (!params().spec.by_time()) return pace(digests, verdicts);
   return judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
-    return growth_->admit(digests.subspan(begin, count), verdicts.subspan(begin, count),
-                          growth_->writable(), params().anchor);
+    return growth_->admit_paced(digests.subspan(begin, count), verdicts.subspan(begin, count),
+                                params().anchor);
   });
 }
 
@@ -218,7 +217,7 @@ std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> 
   if (listed()) return observe_list(digests, verdicts);
   if (!params().spec.by_time()) return pace(digests, verdicts);
   if (clock_.owes() && !believe_claimant()) return 0;
-  return growth_->admit(digests, verdicts, growth_->writable(), params().anchor);
+  return growth_->admit_paced(digests, verdicts, params().anchor);
 }
 
 bool Window::may_contain(const Digest& digest) const noexcept {

@@ -100,6 +100,16 @@ peak_of() {
            .duplicates >= 1000 and .duplicates < 1010' | grep -qx true
 }
 
+@test "a budget that long records exceed is said to be exceeded" {
+  (head -c 20M /dev/zero | tr '\0' x && echo) >input
+  sluice dedup --memory 14MiB --stats json input >out 2>err
+  stat_of '.memory_bytes > 14 * 1048576' | grep -qx true
+  grep -qE 'warning: the run took [0-9.]+ MiB at its peak, more than --memory 14MiB' err
+  seq 1 1000 >input
+  sluice dedup --memory 14MiB --stats json input >out 2>err
+  run -1 grep warning err
+}
+
 @test "a state keeps the budget of its window" {
   seq 1 100000 >input
   flags=(--window 10m --expect 1k --fpr 1e-6 --state kept --stats json)

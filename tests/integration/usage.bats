@@ -27,6 +27,10 @@ commands=('' dedup generate 'generate clicks' 'generate lines' filters inspect m
   done
   sluice --help-all >out
   awk 'length($0) > 80 {print; wide = 1} END {exit wide}' out
+  sluice model --json | jq -r .name | while read -r name; do
+    sluice model "$name" --help >out
+    awk -v name="$name" 'length($0) > 80 {print name ": " $0; wide = 1} END {exit wide}' out
+  done
   # A text over several lines, and where they begin.
   sluice dedup --help >out
   grep -A 1 -e '--strict ' out | tr -s ' \n' ' ' | grep -qF \
