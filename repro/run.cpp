@@ -5,18 +5,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <exception>
 #include <filesystem>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "connectors/files/files.hpp"
 #include "connectors/gnuplot/gnuplot.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
 #include "sluice/base/random.hpp"
 
 namespace sluice::repro {
@@ -95,14 +96,11 @@ std::vector<Setting> settings_of(const std::vector<std::string>& texts) {
   std::vector<Setting> settings;
   for (const std::string& text : texts) {
     const std::size_t equals = std::min(text.find('='), text.size());
-    const std::string_view digits =
-        std::string_view(text).substr(std::min(equals + 1, text.size()));
-    double value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (equals == 0 || digits.empty() || error != std::errc() ||
-        end != digits.data() + digits.size() || !std::isfinite(value))
+    const std::optional<double> value =
+        read_number(std::string_view(text).substr(std::min(equals + 1, text.size())));
+    if (equals == 0 || !value || !std::isfinite(*value))
       throw BadParameters(fmt::format("--set '{}': write NAME=NUMBER, such as k=6", text));
-    settings.push_back({text.substr(0, equals), value});
+    settings.push_back({text.substr(0, equals), *value});
   }
   return settings;
 }

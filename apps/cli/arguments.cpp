@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "command.hpp"
+#include "help_text.hpp"
 #include "printable.hpp"
 #include "sluice/base/quantity.hpp"
+#include "suggest.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -101,11 +103,27 @@ const CLI::Option* option_in(const CLI::App& app, std::string_view text) {
   return found;
 }
 
-std::string commands_of(const CLI::App& app) {
+std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({}))
     if (!command->get_name().empty()) names.push_back(command->get_name());
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
+}
+
+std::string no_command(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> commands = commands_of(app);
+  if (const auto meant = probably_meant(name, commands))
+    return fmt::format("there is no command '{}': did you mean {}?", name, *meant);
+  return fmt::format("there is no command '{}': choose from {}", name, fmt::join(commands, ", "));
+}
+
+std::string no_flag(const CLI::App& app, std::string_view flag) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  const auto meant = probably_meant(flag, flags);
+  return fmt::format("there is no flag {}{}", flag,
+                     meant ? fmt::format(": did you mean {}?", *meant) : "");
 }
 
 std::string unexpected(const CLI::App& app) {
@@ -115,9 +133,8 @@ std::string unexpected(const CLI::App& app) {
                        chosen.front()->get_name());
   const std::string first = app.remaining(true).front();
   if (first.size() > 1 && first.starts_with('-'))
-    return fmt::format("there is no flag {}", first.substr(0, first.find('=')));
-  if (chosen.empty())
-    return fmt::format("there is no command '{}': choose from {}", first, commands_of(app));
+    return no_flag(innermost(app), std::string_view(first).substr(0, first.find('=')));
+  if (chosen.empty()) return no_command(app, first);
   return fmt::format("the argument '{}' is one too many", first);
 }
 
@@ -152,12 +169,12 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (is<CLI::ArgumentMismatch>(error))  // of a flag, which is named without its dashes
     return fmt::format("--{} takes no value", text.substr(0, text.find(' ')));
   if (is<CLI::ConversionError>(error) && option != nullptr)
-    return fmt::format("{} takes {}", option->get_name(),
-                       option->get_expected_max() == 0 ? "no value" : "a number");
+    return fmt::format("{} takes no value", option->get_name());
   if (is<CLI::RequiredError>(error))
-    return option != nullptr ? missing(command, *option)
-                             : fmt::format("'{}' must be followed by one of: {}",
-                                           command.get_name(), commands_of(command));
+    return option != nullptr
+               ? missing(command, *option)
+               : fmt::format("'{}' must be followed by one of: {}", command.get_name(),
+                             fmt::join(commands_of(command), ", "));
   if (const std::string empty = fmt::format(": {}", kEmptyValue); text.ends_with(empty)) {
     const std::string_view name = text.substr(0, text.size() - empty.size());
     return name.starts_with('-')
@@ -173,6 +190,28 @@ std::string command_of(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
   return parent->get_parent() == nullptr ? app.get_name() : command_of(*parent);
 }
+
+// `sluice help dedup` is `sluice dedup --help`. A wrong command is refused here: the parser would
+// overlook it if --help follows.
+void spell_out(const CLI::App& app, std::vector<std::string>& arguments) {
+  const bool help = !arguments.empty() && arguments.front() == "help";
+  if (help) arguments.erase(arguments.begin());
+  if (help && !arguments.empty() && arguments.front() == "help") arguments.clear();
+  if (!arguments.empty() && !arguments.front().starts_with('-') &&
+      std::ranges::count(commands_of(app), arguments.front()) == 0)
+    throw CLI::ValidationError("", no_command(app, arguments.front()));
+  if (help) arguments.push_back("--help");
+}
+
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+    // A part of another help is broken into lines with that.
+    return mode == CLI::AppFormatMode::Sub ? help : fit_to_terminal(help);
+  }
+};
 
 }  // namespace
 
@@ -197,10 +236,6 @@ void Command::flag(const char* names, bool& value, const char* help) {
 }
 
 void Command::option(const char* names, std::string& value, const char* help, const char* type) {
-  app_->add_option(names, value, help)->type_name(type)->capture_default_str();
-}
-
-void Command::option(const char* names, double& value, const char* help, const char* type) {
   app_->add_option(names, value, help)->type_name(type)->capture_default_str();
 }
 
@@ -253,6 +288,9 @@ void Command::run_with_rest(std::function<int(const std::vector<std::string>& re
 
 int parse_and_run(const Program& program, int argc, char** argv) {
   CLI::App app(program.summary, "sluice");
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(kHelpIndent);
+  app.formatter(formatter);
   app.set_version_flag("--version", program.version, program.version_help);
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "Print the help of every command");
@@ -264,6 +302,7 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   take_literally(app);
   try {
     std::vector<std::string> arguments = arguments_of(argc, argv);
+    spell_out(app, arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));
   } catch (const CLI::Success& done) {
@@ -271,8 +310,9 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
-    say(fmt::format("sluice{}: error: {}; see sluice{} --help\n", command,
-                    printable(usage_error(app, error)), command));
+    const std::string what = printable(usage_error(app, error));
+    say(fmt::format("sluice{}: error: {}{} sluice{} --help\n", command, what,
+                    what.ends_with('?') ? " See" : "; see", command));
     return kUsage;
   }
   if (app.get_subcommands().empty()) {

@@ -29,7 +29,6 @@ class Command {
   void flag(const char* names, bool& value, const char* help);
   // What `value` holds is the default, and is printed in the help unless empty.
   void option(const char* names, std::string& value, const char* help, const char* type);
-  void option(const char* names, double& value, const char* help, const char* type);
   // May be repeated, with one value each time: what follows the value is a file.
   void option(const char* names, std::vector<std::string>& values, const char* help,
               const char* type);

@@ -24,7 +24,7 @@ struct Flags {
   CompareStreamFlags stream;
   std::vector<std::string> filters;
   std::string memory, window, expect, fpr, plot;
-  bool json = false;
+  std::string stats = "text";
 };
 
 CompareWish wish_of(const Flags& flags, const CompareStream& stream) {
@@ -69,7 +69,14 @@ std::optional<FileSink> open_plot(const Flags& flags, const CompareStream& strea
   return sink;
 }
 
+bool wants_json(const std::string& stats) {
+  if (stats != "text" && stats != "json")
+    throw BadParameters(fmt::format("--stats '{}' is not text or json", stats));
+  return stats == "json";
+}
+
 int run(const Flags& flags) {
+  const bool json = wants_json(flags.stats);
   StopSignals signals;
   CompareStream stream(flags.stream, signals.wake_descriptor());
   const CompareWish wish = wish_of(flags, stream);
@@ -89,9 +96,9 @@ int run(const Flags& flags) {
                         : "no record had the key and the time: check --key, --event-time and the "
                           "record format");
   if (report.interrupted)
-    warn("compare", fmt::format("interrupted: these are the numbers of the first {} records",
-                                format_count(report.truth.counts.records)));
-  fmt::print("{}", flags.json ? as_json(report) : as_table(report));
+    warn("compare", fmt::format("interrupted: these are the numbers of the first {}",
+                                counted(report.truth.counts.records, "record")));
+  fmt::print("{}", json ? as_json(report) : as_table(report));
   if (plot) draw(report, *plot);
   return report.interrupted ? 128 + signals.received() : kDone;
 }
@@ -126,12 +133,13 @@ void add_compare(Command& app) {
   add_stream_flags(command, flags->stream);
   add_filter_flags(command, *flags);
   command.group("Output");
-  command.flag("--json", flags->json, "Print one JSON object instead of a table");
+  command.option("--stats", flags->stats, "Print the results as a table or as one JSON object",
+                 "text|json");
   command.option("--plot", flags->plot, "Plot the errors over the stream as SVG, with gnuplot",
                  "FILE");
   command.footer(
-      "Example: sluice compare --stream zipf --records 2M --memory 1MiB --filter bloom --filter "
-      "stable");
+      "Example:\n"
+      "  sluice compare --stream zipf --memory 1MiB --filter bloom --filter stable\n");
   command.run([flags] { return run(*flags); });
 }
 

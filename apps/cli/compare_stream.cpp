@@ -25,16 +25,16 @@ class Nowhere final : public ByteSink {
 };
 
 Format format_of(const CompareStreamFlags& flags) {
-  if (flags.nul + flags.csv + flags.tsv + flags.ndjson > 1)
-    throw BadParameters("--null, --csv, --tsv and --ndjson exclude each other: give one of them");
+  if (flags.nul + flags.csv + flags.tsv + flags.json > 1)
+    throw BadParameters("--null, --csv, --tsv and --json exclude each other: give one of them");
   if (flags.no_header && !flags.csv && !flags.tsv)
     throw BadParameters("--no-header needs --csv or --tsv");
   Format format;
-  format.kind = flags.nul      ? Format::Kind::nul
-                : flags.csv    ? Format::Kind::csv
-                : flags.tsv    ? Format::Kind::tsv
-                : flags.ndjson ? Format::Kind::json
-                               : Format::Kind::lines;
+  format.kind = flags.nul    ? Format::Kind::nul
+                : flags.csv  ? Format::Kind::csv
+                : flags.tsv  ? Format::Kind::tsv
+                : flags.json ? Format::Kind::json
+                             : Format::Kind::lines;
   format.header = !flags.no_header;
   set_delimiter(flags.delimiter, !flags.keys.empty(), format);
   return format;
@@ -51,11 +51,11 @@ std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::ui
     throw BadParameters(fmt::format(
         "--stream {} generates the records, so '{}' cannot be read too: give one of them",
         flags.shape, flags.files.front()));
-  if (flags.nul || flags.csv || flags.tsv || flags.ndjson || flags.no_header ||
-      !flags.keys.empty() || !flags.delimiter.empty() || !flags.event_time.empty())
+  if (flags.nul || flags.csv || flags.tsv || flags.json || flags.no_header || !flags.keys.empty() ||
+      !flags.delimiter.empty() || !flags.event_time.empty())
     throw BadParameters(
-        "--stream makes keys without records: --key, --event-time and the record formats need "
-        "a FILE");
+        "--stream makes keys without records: --key, --event-time and the record formats, such as "
+        "--json, need a FILE (--stats json prints the results as JSON)");
   SyntheticOptions options{.shape = parse_stream_shape("--stream", flags.shape), .seed = seed};
   if (!flags.records.empty()) options.records = parse_count("--records", flags.records);
   if (!flags.distinct.empty()) options.distinct = parse_share("--distinct", flags.distinct);
@@ -79,7 +79,7 @@ void add_stream_flags(Command& command, CompareStreamFlags& flags) {
   command.flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
   command.flag("--csv", flags.csv, "CSV with a header");
   command.flag("--tsv", flags.tsv, "Like --csv, with tabs");
-  command.flag("--ndjson", flags.ndjson, "One JSON value per line");
+  command.flag("--json,--ndjson", flags.json, "One JSON value per line");
   command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
   command.option("-k,--key", flags.keys,
                  "The fields that make two records the same, as in dedup [the whole record]",

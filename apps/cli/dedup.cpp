@@ -19,7 +19,7 @@ void add_record_flags(Command& command, DedupFlags& flags) {
   command.flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
   command.flag("--csv", flags.csv, "CSV with a header; quoted fields may hold newlines");
   command.flag("--tsv", flags.tsv, "Like --csv, with tabs");
-  command.flag("--json", flags.json, "One JSON value per line");
+  command.flag("--json,--ndjson", flags.json, "One JSON value per line");
   command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
   command.option(
       "-k,--key", flags.keys,
@@ -46,12 +46,13 @@ void add_filter_flags(Command& command, DedupFlags& flags) {
       "The filter and its parameters; `sluice filters` lists them [growing; with --expect "
       "bloom, with --window cohort]",
       "NAME[,PARAMETER=VALUE]");
-  command.option(
-      "-m,--memory", flags.memory,
-      "Memory budget. Alone: for the whole process; remembers as much of the recent past as "
-      "fits, or forgets keys at random if that remembers longer. With --window or --expect: "
-      "for the filter and its buffers",
-      "SIZE");
+  command.option("-m,--memory", flags.memory,
+                 "The most memory that the whole process may take. Alone: remembers as much of the "
+                 "recent past "
+                 "as fits, or forgets keys at random if that remembers longer. With --window or "
+                 "--expect: with "
+                 "the lowest error that fits, unless --fpr is given",
+                 "SIZE");
   command.option(
       "--seed", flags.seed,
       "Derive the hash's secret from a number: reproducible, but unsafe with hostile keys", "N");
@@ -62,9 +63,10 @@ void add_filter_flags(Command& command, DedupFlags& flags) {
 
 void add_output_flags(Command& command, DedupFlags& flags) {
   command.group("Output and state");
-  command.option("-o,--output", flags.output, "Write to this file instead of standard output",
+  command.option("-o,--output", flags.output, "Write to this file instead of standard output (-)",
                  "FILE");
-  command.option("--duplicates", flags.duplicates, "Write the duplicates to this file", "FILE");
+  command.option("--duplicates", flags.duplicates,
+                 "Write the duplicates to this file; - is standard output", "FILE");
   command.flag("--invert", flags.invert,
                "Let the duplicates through; hold back all other records, unkeyed ones included");
   command.option(
@@ -107,14 +109,14 @@ void add_output_flags(Command& command, DedupFlags& flags) {
 constexpr const char* kExamples =
     "Examples:\n"
     "  sluice dedup access.log > once.log\n"
-    "  sluice dedup --json --key /user,/ad clicks.ndjson --expect 50M --fpr 1e-7 > once.ndjson\n"
-    "  sluice dedup --csv --key order_id --state seen.sluice --duplicates again.csv orders.csv\n"
-    "  sluice dedup --json --key /id --window 10m --event-time /time events.ndjson > once.ndjson\n"
+    "  sluice dedup --json --key /user,/ad --expect 50M clicks.ndjson > once.ndjson\n"
+    "  sluice dedup --csv --key order_id --state seen --duplicates again.csv new.csv\n"
+    "  sluice dedup --json -k /id -w 10m --event-time /time in.ndjson > out.ndjson\n"
     "  tail -f events | sluice dedup --memory 64MiB\n"
-    "  tail -f events | sluice dedup -k 2 -d , --checkpoint-every 10s --state seen.sluice\n"
+    "  tail -f events | sluice dedup -k 2 -d , --checkpoint-every 10s --state seen\n"
     "\n"
-    "Exit codes: 0 done, 1 the run failed, 2 wrong usage or state file refused, 130 interrupted "
-    "(state saved).\n";
+    "Exit codes: 0 done, 1 the run failed, 2 wrong usage or state file refused, 130 or 143 "
+    "interrupted (state saved).\n";
 
 }  // namespace
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -19,10 +18,8 @@ namespace {
 
 std::optional<double> parse_cost(const char* flag, const std::string& text) {
   if (text.empty()) return std::nullopt;
-  double cost = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, cost);
-  if (error != std::errc() || stop != end || !(cost >= 0 && cost <= kMostCost))
+  const std::optional<double> cost = read_number(text);
+  if (!cost || *cost > kMostCost)
     throw BadParameters(fmt::format(
         "{} '{}' is not a cost: give a number from 0 to {:g}, such as 100", flag, text, kMostCost));
   return cost;

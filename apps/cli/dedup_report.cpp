@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <limits>
 #include <string>
 
 #include "command.hpp"
 #include "json_writer.hpp"
+#include "printable.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "words.hpp"
@@ -37,15 +39,16 @@ std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t 
 
 std::string filter_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
-  if (filter.bytes == 0) return fmt::format("  filter      {}\n", report.filter_name);
+  const std::string name = printable(report.filter_name);
+  if (filter.bytes == 0) return fmt::format("  filter      {}\n", name);
   if (filter.listed > 0)
-    return fmt::format("  filter      {}: {}, a list of {} so far, exact\n", report.filter_name,
+    return fmt::format("  filter      {}: {}, a list of {} so far, exact\n", name,
                        format_size(filter.bytes), counted(filter.listed, "key"));
   const std::string keys =
       filter.capacity > 0 ? fmt::format("planned for {}, holds {}", counted(filter.capacity, "key"),
                                         format_count(filter.keys))
                           : "holds " + counted(filter.keys, "key");
-  return fmt::format("  filter      {}: {}, {}, {:.1f} bits per key\n", report.filter_name,
+  return fmt::format("  filter      {}: {}, {}, {:.1f} bits per key\n", name,
                      format_size(filter.bytes), keys, bits_per_key(filter));
 }
 
@@ -59,6 +62,9 @@ std::string window_row(const DedupReport& report) {
   if (window.growths > 0) row += "; grew " + counted(window.growths, "time");
   if (window.disbelieved > 0)
     row += fmt::format("; {} not believed", counted(window.disbelieved, "time"));
+  if (report.counts.forgotten_early > 0)
+    row += fmt::format("; {} forgotten early, for want of memory",
+                       counted(report.counts.forgotten_early, "key"));
   return row + "\n";
 }
 
@@ -95,6 +101,7 @@ void add_window(JsonWriter& json, const DedupReport& report) {
       .field("growths", window.growths)
       .field("late", report.counts.late)
       .field("disbelieved", window.disbelieved)
+      .field("forgotten_early", report.counts.forgotten_early)
       .field("stash", report.filter.stash)
       .end();
 }
@@ -123,11 +130,10 @@ std::string error_row(const DedupReport& report) {
       growth_failed ? fmt::format(", which growth could not hold: {} when full",
                                   format_probability(filter.planned_fpr))
                     : "",
-      report.over_target_records == 0
-          ? ""
-          : fmt::format(", was above the target for {} records, at most {}",
-                        format_count(report.over_target_records),
-                        format_probability(report.worst_fpr)),
+      report.over_target_records == 0 ? ""
+                                      : fmt::format(", was above the target for {}, at most {}",
+                                                    counted(report.over_target_records, "record"),
+                                                    format_probability(report.worst_fpr)),
       report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
@@ -213,7 +219,7 @@ std::uint64_t peak_memory_bytes() {
 std::string as_text(const DedupReport& report) {
   const DedupCounts& counts = report.counts;
   std::string text = fmt::format(
-      "{} records, {} in {} ({}, {}/s){}\n", format_count(counts.records),
+      "{}, {} in {} ({}, {}/s){}\n", counted(counts.records, "record"),
       format_size(counts.bytes_in),
       format_duration(std::chrono::microseconds(static_cast<std::int64_t>(report.seconds * 1e6))),
       format_rate(per_second(counts.records, report.seconds)),
@@ -293,8 +299,21 @@ std::string as_json(const DedupReport& report) {
   return json.text() + "\n";
 }
 
-Progress::Progress(std::uint64_t bytes_to_read)
-    : on_(stderr_is_terminal()), bytes_to_read_(bytes_to_read) {}
+Progress::Progress(std::uint64_t bytes_to_read, bool to_standard_output)
+    : on_(stderr_is_terminal() && !(to_standard_output && isatty(STDOUT_FILENO) == 1)),
+      bytes_to_read_(bytes_to_read) {}
+
+// Files that grow while they are read may have more than was known.
+std::string Progress::so_far(std::uint64_t bytes_in, double seconds) const {
+  if (bytes_to_read_ == 0 || bytes_in > bytes_to_read_) return {};
+  std::string text = fmt::format("{:.0f} %  ", std::floor(share(bytes_in, bytes_to_read_)));
+  if (bytes_in == 0 || seconds < 1) return text;
+  const double left =
+      seconds * static_cast<double>(bytes_to_read_ - bytes_in) / static_cast<double>(bytes_in);
+  return text +
+         fmt::format("{} left  ",
+                     format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
+}
 
 void Progress::update(const DedupCounts& counts, const Audit* audit) {
   if (!on_) return;
@@ -302,17 +321,12 @@ void Progress::update(const DedupCounts& counts, const Audit* audit) {
   if (now < next_) return;
   next_ = now + kProgressEvery;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::string line = fmt::format(
-      "{} records  {}  {:.1f} % duplicates", format_count(counts.records),
-      format_rate(per_second(counts.records, seconds)), share(counts.duplicates, counts.records));
+  std::string line = fmt::format("{}  {}  {:.1f} % duplicates", counted(counts.records, "record"),
+                                 format_rate(per_second(counts.records, seconds)),
+                                 share(counts.duplicates, counts.records));
   if (audit != nullptr) line += "  " + in_short(audit->report());
   line += "  " + format_size(peak_memory_bytes());
-  if (bytes_to_read_ > counts.bytes_in && counts.bytes_in > 0 && seconds > 1) {
-    const double left = seconds * static_cast<double>(bytes_to_read_ - counts.bytes_in) /
-                        static_cast<double>(counts.bytes_in);
-    line += fmt::format("  {} left",
-                        format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
-  }
+  line = so_far(counts.bytes_in, seconds) + line;
   // A line that the terminal wraps cannot be overwritten.
   winsize window{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)

@@ -65,16 +65,21 @@ std::uint64_t peak_memory_bytes();
 std::string as_text(const DedupReport& report);
 std::string as_json(const DedupReport& report);
 
-// A line on the terminal that is overwritten; nothing if standard error is not a terminal.
+// A line on the terminal that is overwritten. None if standard error is not a terminal, or if records
+// go to a terminal as well: they would run into the line.
 class Progress {
  public:
-  explicit Progress(std::uint64_t bytes_to_read);
+  // `bytes_to_read`: in all; 0 if that is not known. `to_standard_output`: records are written there.
+  Progress(std::uint64_t bytes_to_read, bool to_standard_output);
   // `audit` may be null.
   void update(const DedupCounts& counts, const Audit* audit);
   // Clears the line for the output that follows.
   void clear();
 
  private:
+  // "42 %  3s left  ", or nothing if the size of the input is not known.
+  std::string so_far(std::uint64_t bytes_in, double seconds) const;
+
   using Clock = std::chrono::steady_clock;
   bool on_;
   bool shown_ = false;

@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <thread>
 
 #include "dedup_infer.hpp"
@@ -85,15 +85,15 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
   }
   const std::string_view text = flags.audit;
   const std::string_view number = text.starts_with("1/") ? text.substr(2) : std::string_view();
-  Audit::Params audit;
-  const char* end = number.data() + number.size();
-  const auto [stop, error] = std::from_chars(number.data(), end, audit.sample);
-  if (number.empty() || error != std::errc() || stop != end || audit.sample == 0 ||
-      audit.sample > Audit::kMostSample)
+  const double sample = read_number(number).value_or(0);
+  if (!(sample >= 1 && sample <= static_cast<double>(Audit::kMostSample)) ||
+      sample != std::floor(sample))
     throw BadParameters(
         fmt::format("--audit '{}' is not a share of the keys: give one in N, such as 1/1024, with "
                     "a whole N from 1 to {}",
                     text, Audit::kMostSample));
+  Audit::Params audit;
+  audit.sample = static_cast<std::uint64_t>(sample);
   if (!flags.audit_memory.empty()) {
     audit.most_bytes = parse_size("--audit-memory", flags.audit_memory);
     request.audit_memory_given = true;
@@ -122,7 +122,7 @@ std::uint64_t beside_filter(std::uint64_t memory, std::uint64_t beside, DedupReq
   if (memory < audit.most_bytes || memory - audit.most_bytes < least)
     throw BadParameters(
         fmt::format("--memory {} leaves no room for {}: give {} or more, or drop one of them",
-                    format_size(memory), request.audit_memory_given ? "--audit-memory" : "--audit",
+                    exact_size(memory), request.audit_memory_given ? "--audit-memory" : "--audit",
                     format_size(least + share)));
   return beside + audit.most_bytes;
 }
@@ -138,8 +138,7 @@ PlanRequest plan_request_of(DedupRequest& request) {
     wanted.window = request.window->spec;
     wanted.anchor = request.window->anchor;
   }
-  if (request.memory)
-    wanted.beside = beside_filter(*request.memory, beside_in_command(wanted), request);
+  if (request.memory) wanted.beside = beside_filter(*request.memory, kProcessBytes, request);
   return wanted;
 }
 
@@ -168,13 +167,62 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
     request.window->generations = choice.generations;
     // A filter that was named starts with its table.
     request.window->listed = true;
+    if (request.memory) request.window->memory = *request.memory - planning.request.beside;
   }
   if (!request.memory) return;
   request.filter_given = request.filter_named = true;
   request.plan = std::move(planning);
 }
 
+// Two streams in one pipe could not be told apart again.
+void check_standard_output(const DedupRequest& request) {
+  std::string first = is_standard_output(request.output) ? "the output" : "";
+  for (const auto& [file, flag] : {std::pair(&request.duplicates, "--duplicates -"),
+                                   std::pair(&request.late_output, "--late-output -")}) {
+    if (*file != "-") continue;
+    if (!first.empty())
+      throw BadParameters(
+          fmt::format("{} and {} are both standard output: name a file for one of them{}", flag,
+                      first, first == "the output" ? ", such as --output FILE" : ""));
+    first = flag;
+  }
+}
+
+// A parameter of the filter that a flag sets, too: --filter bloom,keys=10 --expect 20.
+template <class Parse, class Value>
+void check_not_twice(const Settings& settings, std::string_view name, const char* flag,
+                     const std::string& text, Value value, const Parse& parse) {
+  for (const auto& [each, given] : settings.pairs())
+    if (each == name && parse(fmt::format("{} of --filter", name), given) != value)
+      throw BadParameters(fmt::format("--filter says {}={} and {} says {}: give one of them", name,
+                                      given, flag, text));
+}
+
+void check_filter_once(const DedupFlags& flags, const DedupRequest& request) {
+  const std::size_t comma = flags.filter.find(',');
+  if (comma == std::string::npos) return;
+  const Settings settings = Settings::parse(std::string_view(flags.filter).substr(comma + 1));
+  if (!flags.expect.empty())
+    check_not_twice(settings, "keys", "--expect", flags.expect, *request.wish.keys, parse_count);
+  if (!flags.fpr.empty())
+    check_not_twice(settings, "fpr", "--fpr", flags.fpr, request.wish.fpr, parse_probability);
+}
+
+void understand_hash(const DedupFlags& flags, DedupRequest& request) {
+  if (!flags.seed.empty()) request.seed = parse_count("--seed", flags.seed);
+  request.untrusted_keys = flags.untrusted_keys;
+  if (request.seed && request.untrusted_keys)
+    throw BadParameters(
+        "--seed makes a secret that can be guessed, and --untrusted-keys needs one that cannot: "
+        "give one of them");
+}
+
 }  // namespace
+
+bool writes_standard_output(const DedupRequest& request) {
+  return is_standard_output(request.output) || request.duplicates == "-" ||
+         request.late_output == "-";
+}
 
 void set_delimiter(const std::string& text, bool keyed, Format& format) {
   if (text.empty()) return;
@@ -217,8 +265,8 @@ DedupRequest understand(const DedupFlags& flags) {
   request.filter_given = !(flags.filter.empty() && flags.expect.empty() && flags.fpr.empty());
   request.filter_named = !flags.filter.empty();
   request.fpr_given = !flags.fpr.empty();
-  if (!flags.seed.empty()) request.seed = parse_count("--seed", flags.seed);
-  request.untrusted_keys = flags.untrusted_keys;
+  check_filter_once(flags, request);
+  understand_hash(flags, request);
   request.output = flags.output;
   request.duplicates = flags.duplicates;
   request.forget = flags.forget;
@@ -230,6 +278,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.stats = stats_of(flags.stats);
   request.options.threads = threads_of(flags.threads);
   understand_window(flags, request);
+  check_standard_output(request);
   understand_audit(flags, request);
   understand_plan(flags, request);
   understand_state(flags, request);

@@ -52,13 +52,13 @@ struct DedupRequest {
   bool filter_named = false, fpr_given = false;
   std::optional<std::uint64_t> seed;
   bool untrusted_keys = false;
-  std::string output, duplicates, state;  // empty: none
+  std::string output, duplicates, state;  // empty: none, or standard output; see is_standard_output
   std::string late_output;
   std::string forget;  // keys to take back first; "-" is standard input
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
-  std::optional<std::uint64_t> memory;  // --memory; beside_in_command tells what it covers
+  std::optional<std::uint64_t> memory;  // --memory: of the whole process
   std::optional<Planning> plan;         // how it is spent, and why
   std::optional<double> rate;           // keys per second
   std::optional<double> slack, npws;    // limits that the window's filter must keep
@@ -72,6 +72,12 @@ struct DedupRequest {
 
 // Throws BadParameters: each names the flag and what would be right.
 DedupRequest understand(const DedupFlags& flags);
+
+// Of --output, --duplicates and --late-output: "-", and no --output at all. At most one of them is.
+inline bool is_standard_output(const std::string& file) {
+  return file.empty() || file == "-";
+}
+bool writes_standard_output(const DedupRequest& request);
 
 // The separator of fields in lines: one byte, or \t. Throws BadParameters if it has no meaning.
 void set_delimiter(const std::string& text, bool keyed, Format& format);

@@ -68,6 +68,8 @@ class Run {
   bool forget();
   bool between();
   void look_at_error();
+  void look_at_memory();
+  void look_at_peak() const;
   bool checkpoint_due() const;
   void checkpoint();
   void save_state();
@@ -92,6 +94,7 @@ class Run {
   std::optional<ForgetReport> forgotten_;
   Clock::time_point start_ = Clock::now();
   bool warned_ = false;
+  bool warned_early_ = false;
   bool running_ = true;
   std::uint64_t seen_records_ = 0;  // at the last turn
   unsigned turns_without_ = 0;      // turns in a row without a new record
@@ -105,14 +108,22 @@ std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake
   return sources;
 }
 
+FileSink open_sink(const std::string& file) {
+  return is_standard_output(file) ? FileSink::standard_output() : FileSink::open(file);
+}
+
 std::optional<FileSource> open_forget(const std::string& file, int wake) {
   if (file.empty()) return std::nullopt;
   return FileSource::open(file, wake, "--forget");
 }
 
+// 0 if it is not known.
 std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
   std::uint64_t bytes = 0;
-  for (const FileSource& source : sources) bytes += source.bytes_left();
+  for (const FileSource& source : sources) {
+    if (!source.identity().regular) return 0;
+    bytes += source.bytes_left();
+  }
   return bytes;
 }
 
@@ -133,19 +144,20 @@ Run::Run(const DedupRequest& request)
       to_forget_(open_forget(request.forget, signals_.wake_descriptor())),
       judge_(make_judge(request, checked_to_forget(request, load_or_make(request, state_file_)),
                         priors_, signals_.wake_descriptor())),
-      passed_(request.output.empty() ? FileSink::standard_output()
-                                     : FileSink::open(request.output)),
-      progress_(bytes_in_all(inputs_)) {
-  if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
-  if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
+      passed_(open_sink(request.output)),
+      progress_(bytes_in_all(inputs_), writes_standard_output(request)) {
+  if (!request.duplicates.empty()) held_.emplace(open_sink(request.duplicates));
+  if (!request.late_output.empty()) late_.emplace(open_sink(request.late_output));
   std::vector<std::pair<const char*, const FileSink*>> outputs;
-  outputs.emplace_back(request.output.empty() ? "standard output" : "--output", &passed_);
+  outputs.emplace_back(is_standard_output(request.output) ? "standard output" : "--output",
+                       &passed_);
   if (held_) outputs.emplace_back("--duplicates", &*held_);
   if (late_) outputs.emplace_back("--late-output", &*late_);
   check_distinct_files(inputs_, outputs);
   if (to_forget_) check_distinct_files({&*to_forget_, 1}, outputs);
   DedupOptions options = request.options;
   options.clock = arrival_clock(judge_.window());
+  options.forget_early = judge_.window() != nullptr && judge_.window()->params().memory;
   dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
 }
 
@@ -165,9 +177,8 @@ int Run::execute() {
     throw;
   } catch (const NoMemory& error) {
     flush_what_goes();
-    throw RunFailed(fmt::format("filter '{}' holds {} keys and cannot grow: {}",
-                                report().filter_name, format_count(judge_.filter().stats().keys),
-                                error.what()));
+    throw RunFailed(fmt::format("filter '{}' holds {} and cannot grow: {}", report().filter_name,
+                                counted(judge_.filter().stats().keys, "key"), error.what()));
   } catch (const IoError&) {
     // So are the records read before an input failed. An output that failed gets no more.
     flush_what_goes();
@@ -223,9 +234,9 @@ bool Run::forget() {
                             .kept = kept,
                             .expected_wrong = expected_wrong(missing, before.predicted_fpr)};
   if (counts.unkeyed > 0)
-    warn("dedup", fmt::format("--forget '{}': {} of {} records have no key and were left out",
-                              to_forget_->name(), format_count(counts.unkeyed),
-                              format_count(counts.records)));
+    warn("dedup",
+         fmt::format("--forget '{}': {} of {} had no key and took nothing back", to_forget_->name(),
+                     format_count(counts.unkeyed), counted(counts.records, "record")));
   if (state_file_) save_state();
   return true;
 }
@@ -236,6 +247,7 @@ void Run::save_state() {
 
 bool Run::between() {
   if (!warned_ && judge_.meter().was_over()) look_at_error();
+  if (!warned_early_ && dedup_->counts().forgotten_early > 0) look_at_memory();
   if (state_file_ && checkpoint_due()) checkpoint();
   if (judge_.audit() != nullptr) ask_ghosts_when_idle();
   if (signals_.asked()) tell();
@@ -252,26 +264,48 @@ void Run::look_at_error() {
   if (stats.predicted_fpr <= stats.target_fpr) {
     warn(
         "dedup",
-        fmt::format("the filter's predicted false-positive rate was above the target of {} for {} "
-                    "records, at most {}: more keys came at once than it was planned for; plan for "
+        fmt::format("the filter's predicted false-positive rate was above the target of {} for {}, "
+                    "at most {}: more keys came at once than it was planned for; plan for "
                     "the highest rate, with --rate or --expect",
-                    format_probability(stats.target_fpr), format_count(records),
+                    format_probability(stats.target_fpr), counted(records, "record"),
                     format_probability(judge_.meter().worst_fpr(stats))));
     return;
   }
   // The error of a series of filters rises with each filter added, though none is overfull.
   const bool overfull = stats.keys > stats.capacity && stats.capacity > 0;
   warn("dedup",
-       fmt::format(
-           "the filter holds {} keys{}: its predicted false-positive rate is now {}, above the "
-           "target of {}, and rises; run again with {}",
-           format_count(stats.keys),
-           stats.capacity == 0
-               ? ""
-               : fmt::format(" and was planned for {}", format_count(stats.capacity)),
-           format_probability(stats.predicted_fpr), format_probability(stats.target_fpr),
-           overfull ? "--expect set to the number of distinct keys"
-                    : "the default filter, which holds it at any number of keys"));
+       fmt::format("the filter holds {}{}: its predicted false-positive rate is now {}, above the "
+                   "target of {}, and rises; run again with {}",
+                   counted(stats.keys, "key"),
+                   stats.capacity == 0
+                       ? ""
+                       : fmt::format(" and was planned for {}", format_count(stats.capacity)),
+                   format_probability(stats.predicted_fpr), format_probability(stats.target_fpr),
+                   overfull ? "--expect set to the number of distinct keys"
+                   : judge_.window() != nullptr
+                       ? "--rate or --expect set to what comes"
+                       : "the default filter, which holds it at any number of keys"));
+}
+
+void Run::look_at_memory() {
+  if (warned_early_ || dedup_->counts().forgotten_early == 0) return;
+  warned_early_ = true;
+  progress_.clear();
+  warn(
+      "dedup",
+      "more keys came in a window than --memory has room for: the oldest are forgotten before the "
+      "window ends, so duplicates of them pass; give more --memory, a shorter --window or a higher "
+      "--fpr");
+}
+
+// Long records, or a system whose libraries take more than planned for.
+void Run::look_at_peak() const {
+  const std::uint64_t peak = peak_memory_bytes();
+  if (request_.memory && peak > *request_.memory)
+    warn("dedup",
+         fmt::format("the run took {} at its peak, more than --memory {}: give it more, or "
+                     "limit the length of records (--max-record)",
+                     format_size(peak), exact_size(*request_.memory)));
 }
 
 bool Run::checkpoint_due() const {
@@ -302,6 +336,7 @@ void Run::finish() {
   if (held_) held_->finish();
   if (late_) late_->finish();
   look_at_error();
+  look_at_memory();
   running_ = false;
   progress_.clear();
   const DedupCounts& counts = dedup_->counts();
@@ -314,6 +349,7 @@ void Run::finish() {
                      request_.options.event_time ? " and the time" : "",
                      request_.options.invert ? "held back" : "passed through",
                      request_.options.event_time ? ", --event-time, --time-format" : ""));
+  look_at_peak();
   tell();
 }
 

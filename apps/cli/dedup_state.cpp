@@ -83,6 +83,7 @@ DedupRequest completed(DedupRequest request, const Window& held) {
   if (!request.fpr_given) window.fpr = held.params().fpr;
   if (!window.keys) window.keys = held.params().keys;
   if (!window.generations) window.generations = held.params().generations;
+  if (!window.memory) window.memory = held.params().memory;
   return request;
 }
 
@@ -116,7 +117,7 @@ void check_state_apart(const DedupRequest& request) {
        {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
         std::pair("--late-output", request.late_output)})
     for (const std::filesystem::path& state : files_of_state(request.state))
-      if (!output.empty() && same_place(output, state))
+      if (!is_standard_output(output) && same_place(output, state))
         throw BadParameters(
             fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
 }

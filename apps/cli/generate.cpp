@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "command.hpp"
 #include "commands.hpp"
 #include "connectors/files/files.hpp"
+#include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/lab/generate.hpp"
 
@@ -24,7 +26,7 @@ struct Flags {
   std::string records = "1M";
   std::string duplicates;
   std::string malformed = "0.001";
-  double skew = 1.0;
+  std::string skew = "1";
   std::string users = "100k";
   std::string length = "40";
   std::string seed = "1";
@@ -32,14 +34,15 @@ struct Flags {
 };
 
 void print_counts(const GenerateCounts& counts) {
-  say(fmt::format("generated {} records ({}): {} distinct, {} duplicates, {} malformed\n",
-                  format_count(counts.records), format_size(counts.bytes),
-                  format_count(counts.distinct), format_count(counts.duplicates),
+  say(fmt::format("generated {} ({}): {} distinct, {}, {} malformed\n",
+                  counted(counts.records, "record"), format_size(counts.bytes),
+                  format_count(counts.distinct), counted(counts.duplicates, "duplicate"),
                   format_count(counts.malformed)));
 }
 
 int run(Generator& generator, const std::string& path) {
-  FileSink output = path.empty() ? FileSink::standard_output() : FileSink::open(path);
+  FileSink output =
+      path.empty() || path == "-" ? FileSink::standard_output() : FileSink::open(path);
   std::vector<char> buffer(std::max(kBufferBytes, generator.largest_record()));
   while (const std::size_t bytes = generator.fill(buffer)) output.write({buffer.data(), bytes});
   output.finish();
@@ -47,12 +50,19 @@ int run(Generator& generator, const std::string& path) {
   return kDone;
 }
 
+double skew_of(const std::string& text) {
+  const std::optional<double> skew = read_number(text);
+  if (!skew)
+    throw BadParameters(fmt::format("--skew '{}' is not a number: give one from 0 to 4", text));
+  return *skew;
+}
+
 std::unique_ptr<Generator> make_clicks(const Flags& flags) {
   return make_generator(ClickOptions{
       .records = parse_count("--records", flags.records),
       .duplicates = parse_share("--duplicates", flags.duplicates),
       .malformed = parse_share("--malformed", flags.malformed),
-      .skew = flags.skew,
+      .skew = skew_of(flags.skew),
       .users = parse_count("--users", flags.users),
       .seed = parse_count("--seed", flags.seed),
   });
@@ -89,11 +99,11 @@ void add_clicks(Command& generate) {
   command.option("--malformed", flags->malformed,
                  "Share of records without a key: cut off, not JSON, or a field missing", "SHARE");
   command.footer(
-      "A duplicate has the user and ad of an earlier record, the same value and a later time;\n"
+      "A duplicate has the user and ad of an earlier record, the same value and a later time; "
       "recent records repeat most often.\n"
       "\n"
       "Example:\n"
-      "  sluice generate clicks --records 2M --seed 7 | sluice dedup --json --key /user,/ad\n");
+      "  sluice generate clicks --records 2M | sluice dedup --json --key /user,/ad\n");
   command.run([flags] { return run(*make_clicks(*flags), flags->output); });
 }
 

@@ -29,7 +29,7 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   row("file", format_size(std::filesystem::file_size(file)));
   row("filter", std::string(name_of(snapshot.filter.kind())));
   const Settings settings = snapshot.filter.settings();
-  for (const auto& [name, value] : settings.pairs()) row("  " + name, value);
+  for (const auto& [name, value] : settings.pairs()) row("  " + printable(name), printable(value));
   row("keys held", format_count(stats.keys));
   if (const Dynamic* dynamic = snapshot.filter.as<Dynamic>()) {
     const DynamicStats series = dynamic->series();

@@ -35,7 +35,7 @@ constexpr Program kProgram = {
     .summary =
         "Sluice lets each event of a stream through once, in bounded memory, and reports "
         "how often it is wrong.",
-    .footer = "Start with: sluice dedup --help",
+    .footer = "Start with: sluice help dedup",
     .version = version,
     .version_help = "Print the version, the compiler and the instruction set in use",
     .add_commands = add_commands,

@@ -14,6 +14,7 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
+#include "help_text.hpp"
 #include "json_writer.hpp"
 #include "printable.hpp"
 
@@ -32,19 +33,20 @@ std::size_t widest(const Items& items) {
   return width;
 }
 
-void describe(const ModelInfo& info) {
-  fmt::print("{}: {}\n", info.name, info.summary);
+std::string description_of(const ModelInfo& info) {
+  std::string text = fmt::format("{}: {}\n", info.name, info.summary);
   const std::size_t flags = widest(info.parameters);
   for (const ModelParameter& parameter : info.parameters) {
-    fmt::print("  --{:<{}}  {}\n", parameter.name, flags, parameter.meaning);
-    fmt::print(
+    text += fmt::format("  --{:<{}}  {}\n", parameter.name, flags, parameter.meaning);
+    text += fmt::format(
         "    {:<{}}  {}; {}\n", "", flags, range_of(parameter),
         parameter.standard.empty() ? "needed" : fmt::format("default: {}", parameter.standard));
   }
   const std::size_t names = widest(info.outputs);
-  fmt::print("  tells\n");
+  text += "  tells\n";
   for (const ModelOutput& output : info.outputs)
-    fmt::print("    {:<{}}  {}\n", output.name, names, output.meaning);
+    text += fmt::format("    {:<{}}  {}\n", output.name, names, output.meaning);
+  return text;
 }
 
 void describe_json(const ModelInfo& info) {
@@ -69,8 +71,7 @@ void list(bool as_json) {
     if (as_json) {
       describe_json(info);
     } else {
-      describe(info);
-      fmt::print("\n");
+      fmt::print("{}\n", description_of(info));
     }
   }
   if (!as_json) fmt::print("Use one with: sluice model NAME --PARAMETER VALUE ...\n");
@@ -139,10 +140,12 @@ int run(const std::vector<std::string>& words, bool json) {
   const ModelInfo& info = model::model_named(words.front());
   Request request = request_of(info, words);
   request.json |= json;
-  if (request.help)
-    request.json ? describe_json(info) : describe(info);
-  else
+  if (!request.help)
     print_results(info, request);
+  else if (request.json)
+    describe_json(info);
+  else
+    fmt::print("{}", fit_to_terminal(description_of(info)));
   return kDone;
 }
 

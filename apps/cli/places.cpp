@@ -17,6 +17,10 @@ bool same_place(const std::filesystem::path& a, const std::filesystem::path& b) 
 }
 
 void check_output_apart(const std::string& output, const std::vector<std::string>& inputs) {
+  if (output == "-")
+    throw BadParameters(
+        "--output - would be standard output, and this is written to a temporary file and then "
+        "renamed: name a file");
   for (const std::string& input : inputs)
     for (const std::filesystem::path& written : files_of_state(output))
       if (same_place(input, written))

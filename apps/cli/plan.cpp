@@ -1,9 +1,9 @@
 // `sluice plan`: say what you want, and see which filters do it, which one is chosen and why.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,13 +25,11 @@ struct PlanFlags {
 };
 
 double parse_lines(const std::string& text) {
-  double lines = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, lines);
-  if (error != std::errc() || stop != end || !(lines >= 1) || !(lines < 1e6))
+  const std::optional<double> lines = read_number(text);
+  if (!lines || !(*lines >= 1) || !(*lines < 1e6))
     throw BadParameters(
         fmt::format("--lines '{}' is not a number of cache lines: give 1 or more", text));
-  return lines;
+  return *lines;
 }
 
 PlanRequest request_of(const PlanFlags& flags) {
@@ -49,7 +47,7 @@ PlanRequest request_of(const PlanFlags& flags) {
   share("--npws", flags.npws, request.npws);
   if (!flags.lines.empty()) request.lines = parse_lines(flags.lines);
   if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
-  request.beside = beside_in_command(request);
+  request.beside = kProcessBytes;
   return request;
 }
 
@@ -88,6 +86,17 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   add("--filter", filter);
   return command;
 }
+
+constexpr const char* kColumns =
+    "keys      how many are remembered; for a filter that forgets at random, for how\n"
+    "          many later keys on average\n"
+    "bytes     of the filter; bits/key: the same for each of these keys\n"
+    "fpr       chance that a new key is judged a duplicate, and so is lost\n"
+    "fnr       chance that a duplicate is let through\n"
+    "slack     how far past the window a key may still be remembered\n"
+    "npws      peak share of expired keys among those remembered\n"
+    "lines     cache lines that a new key touches, on average\n"
+    "x bound   bits per key, as a multiple of the theoretical minimum\n";
 
 using Row = std::vector<std::string>;
 
@@ -131,11 +140,8 @@ void print_table(const Planning& planning) {
 }
 
 void print_text(const PlanFlags& flags, const Planning& planning) {
-  if (!planning.chosen) {
-    fmt::print("{}\n", in_flags(planning.reason));
-    return;
-  }
   print_table(planning);
+  if (isatty(STDOUT_FILENO) == 1) fmt::print("\n{}", kColumns);
   std::string left_out;
   for (const Plan& plan : planning.candidates)
     if (!plan.feasible())
@@ -199,17 +205,18 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
 
 int run(const PlanFlags& flags) {
   const Planning planning = plan(request_of(flags));
+  if (!planning.chosen && !flags.json) throw RunFailed(planning.reason);
   flags.json ? print_json(flags, planning) : print_text(flags, planning);
   return planning.chosen ? kDone : kFailed;
 }
 
 constexpr const char* kNotes =
-    "Give what you know, in any combination. --memory alone asks for as many keys as fit;\n"
-    "--memory without --fpr asks for the lowest error that fits.\n"
+    "Give what you know, in any combination. --memory alone asks for as many keys as fit; --memory "
+    "with --window or --expect and without --fpr asks for the lowest error that fits.\n"
     "\n"
     "Examples:\n"
     "  sluice plan --window 10m --rate 50k/s --fpr 1e-6\n"
-    "  sluice plan --window 1M --memory 8MiB\n"
+    "  sluice plan --window 1M --memory 32MiB\n"
     "  sluice plan --expect 100M --lines 1\n"
     "  sluice plan --memory 64MiB\n"
     "\n"
@@ -243,7 +250,7 @@ void add_plan(Command& app) {
       "[0]",
       "P");
   command.option("-m,--memory", flags->memory,
-                 "Memory budget for the filter and its buffers; alone, for the whole process",
+                 "The most memory that the whole process may take; alone, as many keys as fit",
                  "SIZE");
   command.option("--slack", flags->slack,
                  "How far past the window a key may still be remembered, as a share of it",

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,12 +26,11 @@ struct Flags {
 };
 
 double scale_of(const std::string& text) {
-  double scale = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
-  if (error != std::errc() || end != text.data() + text.size() || !(scale >= 1e-6) || scale > 1000)
+  const std::optional<double> scale = read_number(text);
+  if (!scale || !(*scale >= 1e-6) || *scale > 1000)
     throw BadParameters(
         fmt::format("--scale '{}': give a number from 0.000001 to 1000, such as 0.1", text));
-  return scale;
+  return *scale;
 }
 
 void print_list(const std::vector<repro::Task>& tasks) {

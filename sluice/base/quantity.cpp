@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -68,50 +69,97 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// digits [. digits] unit, in whole units of factor 1, at most `most`. All arithmetic is on
-// integers, so that "0.1" of something is exactly that.
-Reading read_quantity(std::string_view text, std::span<const Unit> units, std::uint64_t most) {
+// A number at the start of a text: digits, which may have _ between them, a fraction and an exponent.
+struct Number {
+  std::string digits;      // all significant ones, without the point; empty: zero
+  long exponent = 0;       // of the last digit
+  std::size_t length = 0;  // of the text; 0: it does not begin with a number
+
+  // Digits before the point, if positive.
+  long whole_digits() const { return static_cast<long>(digits.size()) + exponent; }
+};
+
+// Takes digits from `at` on, and returns whether there are any.
+bool take_digits(std::string_view text, std::size_t& at, std::string& digits) {
+  const std::size_t start = at;
+  for (; at < text.size(); ++at) {
+    const bool between = text[at] == '_' && at > start && at + 1 < text.size() &&
+                         is_digit(text[at - 1]) && is_digit(text[at + 1]);
+    if (is_digit(text[at]))
+      digits += text[at];
+    else if (!between)
+      break;
+  }
+  return at > start;
+}
+
+// Of "e6", "E+6" or "e-6" at `at`; 0 if there is none.
+long take_exponent(std::string_view text, std::size_t& at) {
+  constexpr long kMost = 1'000'000;  // far beyond any quantity
+  std::size_t next = at;
+  if (next == text.size() || (text[next] != 'e' && text[next] != 'E')) return 0;
+  const bool negative = ++next < text.size() && text[next] == '-';
+  if (next < text.size() && (text[next] == '-' || text[next] == '+')) ++next;
+  long exponent = 0;
+  const std::size_t start = next;
+  for (; next < text.size() && is_digit(text[next]); ++next)
+    exponent = std::min(kMost, exponent * 10 + (text[next] - '0'));
+  if (next == start) return 0;
+  at = next;
+  return negative ? -exponent : exponent;
+}
+
+Number scan_number(std::string_view text) {
+  Number number;
   std::size_t at = 0;
-  Uint128 mantissa = 0;
-  Uint128 divisor = 1;
-  bool too_long = false;  // more digits than 64 bits hold, or finer than anything can be
-  const auto take_digits = [&](bool fraction) {
-    const std::size_t start = at;
-    // Trailing zeros of a fraction mean nothing and must not count as digits.
-    std::size_t end = at;
-    while (end < text.size() && is_digit(text[end])) ++end;
-    std::size_t significant = end;
-    while (fraction && significant > start && text[significant - 1] == '0') --significant;
-    for (; at < significant; ++at) {
-      mantissa = mantissa * 10 + static_cast<unsigned>(text[at] - '0');
-      if (fraction) divisor *= 10;
-      // 10^24 times the largest factor stays far below 2^128.
-      constexpr Uint128 kLimit = Uint128{1'000'000'000'000} * 1'000'000'000'000;
-      if (mantissa > kLimit || divisor > kLimit) {
-        too_long = true;
-        mantissa = 1;
-        divisor = 1;
-      }
-    }
-    at = end;
-    return end > start;
-  };
-  if (!take_digits(false)) return {Flaw::form};
-  const bool whole_too_long = too_long;
-  if (at < text.size() && text[at] == '.') {
-    ++at;
-    if (!take_digits(true)) return {Flaw::form};
+  bool any = take_digits(text, at, number.digits);
+  std::size_t fraction = at + 1;
+  const std::size_t whole = number.digits.size();
+  if (at < text.size() && text[at] == '.' && take_digits(text, fraction, number.digits)) {
+    any = true;
+    at = fraction;
   }
-  const std::string_view name = text.substr(at);
-  for (const Unit& unit : units) {
-    if (unit.name != name) continue;
-    if (too_long) return {whole_too_long ? Flaw::range : Flaw::fraction};
-    const Uint128 scaled = mantissa * unit.factor;
-    if (scaled % divisor != 0) return {Flaw::fraction};
-    if (scaled / divisor > most) return {Flaw::range};
-    return {Flaw::none, static_cast<std::uint64_t>(scaled / divisor)};
+  if (!any) return {};
+  number.exponent = -static_cast<long>(number.digits.size() - whole);
+  number.exponent += take_exponent(text, at);
+  number.length = at;
+  const std::size_t first = std::min(number.digits.find_first_not_of('0'), number.digits.size());
+  number.digits.erase(0, first);
+  while (number.digits.ends_with('0')) {
+    number.digits.pop_back();
+    ++number.exponent;
   }
-  return {Flaw::form};
+  return number;
+}
+
+Uint128 power_of_ten(long exponent) {
+  Uint128 power = 1;
+  for (; exponent > 0; --exponent) power *= 10;
+  return power;
+}
+
+// A number and a unit, in whole units of factor 1, at most `most`. All arithmetic is on integers, so
+// that "0.1" of something is exactly that.
+Reading read_quantity(std::string_view text, std::span<const Unit> units, std::uint64_t most) {
+  const Number number = scan_number(text);
+  if (number.length == 0) return {Flaw::form};
+  const std::string_view name = text.substr(number.length);
+  const auto unit = std::ranges::find(units, name, &Unit::name);
+  if (unit == units.end()) return {Flaw::form};
+  if (number.digits.empty()) return {};
+  // 2^64 has 20 digits, and finer parts of a unit are not whole. All stay below 2^128.
+  constexpr long kMostWhole = 20, kMostDigits = 24, kMostDecimals = 36;
+  if (number.whole_digits() > kMostWhole) return {Flaw::range};
+  if (static_cast<long>(number.digits.size()) > kMostDigits || -number.exponent > kMostDecimals)
+    return {Flaw::fraction};
+  Uint128 scaled = 0;
+  for (const char digit : number.digits) scaled = scaled * 10 + static_cast<unsigned>(digit - '0');
+  scaled *= power_of_ten(number.exponent);
+  scaled *= unit->factor;
+  const Uint128 divisor = power_of_ten(-number.exponent);
+  if (scaled % divisor != 0) return {Flaw::fraction};
+  if (scaled / divisor > most) return {Flaw::range};
+  return {Flaw::none, static_cast<std::uint64_t>(scaled / divisor)};
 }
 
 std::uint64_t value_or_refuse(const Reading& reading, std::string_view flag, std::string_view text,
@@ -138,15 +186,22 @@ Reading read_duration(std::string_view text) {
   return read_quantity(text, kDurationUnits, std::numeric_limits<std::int64_t>::max());
 }
 
-// A plain or scientific number, or a percentage; nothing when it is neither.
+std::optional<double> value_of(const Number& number) {
+  const std::string text =
+      fmt::format("{}e{}", number.digits.empty() ? "0" : number.digits, number.exponent);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} ? std::optional(value) : std::nullopt;
+}
+
+// A number or a percentage; nothing when it is neither.
 std::optional<double> read_ratio(std::string_view text) {
   const bool percent = !text.empty() && text.back() == '%';
   if (percent) text.remove_suffix(1);
-  if (text.empty() || !is_digit(text.front())) return std::nullopt;  // no sign, "inf" or "nan"
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return percent ? value / 100 : value;
+  const Number number = scan_number(text);
+  if (text.empty() || number.length < text.size()) return std::nullopt;
+  const std::optional<double> value = value_of(number);
+  return value && percent ? *value / 100 : value;
 }
 
 // At most one decimal, and none when it would be zero.
@@ -179,8 +234,7 @@ std::uint64_t parse_size(std::string_view flag, std::string_view text) {
     const char prefix = text.back();
     const std::string_view number = text.substr(0, text.size() - 1);
     const bool is_prefix = std::string_view("kKMGT").find(prefix) != std::string_view::npos;
-    if (is_prefix && read_quantity(number, kSizeUnits, ~0ULL).flaw != Flaw::form &&
-        is_digit(number.back())) {
+    if (is_prefix && scan_number(number).length == number.size()) {
       const char binary = prefix == 'k' ? 'K' : prefix;
       const char decimal = prefix == 'K' ? 'k' : prefix;
       refuse(flag, text, "could mean two sizes",
@@ -209,6 +263,15 @@ double parse_rate(std::string_view flag, std::string_view text) {
         fmt::format("{} '{}' is no rate: give keys per second, minute, hour or day, such as 50k/s",
                     flag, text));
   return static_cast<double>(parse_count(flag, text.substr(0, slash))) / seconds;
+}
+
+std::optional<double> read_number(std::string_view text) {
+  const Number number = scan_number(text);
+  if (number.length == 0) return std::nullopt;
+  const auto unit = std::ranges::find(kCountUnits, text.substr(number.length), &Unit::name);
+  const std::optional<double> value = value_of(number);
+  if (unit == std::end(kCountUnits) || !value) return std::nullopt;
+  return *value * static_cast<double>(unit->factor);
 }
 
 double parse_probability(std::string_view flag, std::string_view text) {
@@ -263,6 +326,24 @@ std::string format_size(std::uint64_t bytes) {
     ++unit;
   }
   return fmt::format("{} {}", short_decimal(value), kUnits[unit]);
+}
+
+std::string exact_size(std::uint64_t bytes) {
+  std::string plain = std::to_string(bytes), shortest;
+  for (const Unit& unit : kSizeUnits) {
+    // Powers of 1000 only if those of 1024, which come first, will not do.
+    if (unit.name == "kB" && !shortest.empty()) break;
+    // No more than three decimals.
+    const Uint128 thousandths = Uint128{bytes} * 1000;
+    if (unit.factor == 1 || bytes < unit.factor || thousandths % unit.factor != 0) continue;
+    std::string text = fmt::format("{}.{:03}", bytes / unit.factor,
+                                   static_cast<unsigned>(thousandths / unit.factor % 1000));
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.ends_with('.')) text.pop_back();
+    text += unit.name;
+    if (shortest.empty() || text.size() < shortest.size()) shortest = text;
+  }
+  return shortest.empty() || shortest.size() > plain.size() ? plain : shortest;
 }
 
 std::string format_rate(double per_second) {

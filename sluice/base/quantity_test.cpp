@@ -46,9 +46,57 @@ TEST(Quantity, CountsTakeDecimalUnits) {
   EXPECT_EQ(parse_count("--flag", "00000000000000000000000000000000012"), 12u);
 }
 
+// All quantities read numbers alike.
+TEST(Quantity, NumbersMayHaveUnderscoresAndExponents) {
+  EXPECT_EQ(parse_count("--flag", "1_000_000"), 1'000'000u);
+  EXPECT_EQ(parse_count("--flag", "1e6"), 1'000'000u);
+  EXPECT_EQ(parse_count("--flag", "1E+6"), 1'000'000u);
+  EXPECT_EQ(parse_count("--flag", "1.5e3k"), 1'500'000u);
+  EXPECT_EQ(parse_count("--flag", "25e-1k"), 2'500u);
+  EXPECT_EQ(parse_count("--flag", ".5k"), 500u);
+  EXPECT_EQ(parse_count("--flag", "0e999999999"), 0u);
+  EXPECT_EQ(parse_count("--flag", "1e19"), 10'000'000'000'000'000'000u);
+  EXPECT_EQ(parse_count("--flag", "18446744073709551615e0"),
+            std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(parse_size("--flag", "1_024KiB"), 1u << 20);
+  EXPECT_EQ(parse_size("--flag", "1e3"), 1'000u);
+  EXPECT_EQ(parse_size("--flag", ".5MiB"), 1u << 19);
+  EXPECT_EQ(parse_duration("--flag", "1e3s"), 1'000s);
+  EXPECT_EQ(parse_duration("--flag", ".5m"), 30s);
+  EXPECT_DOUBLE_EQ(parse_rate("--flag", "1e3/s"), 1'000);
+  EXPECT_DOUBLE_EQ(parse_probability("--flag", ".01"), 0.01);
+  EXPECT_DOUBLE_EQ(parse_probability("--flag", "0.000_001"), 1e-6);
+  EXPECT_DOUBLE_EQ(parse_probability("--flag", ".5%"), 0.005);
+  EXPECT_DOUBLE_EQ(parse_share("--flag", "1_0e-1%"), 0.01);
+  EXPECT_EQ(parse_duration_or_count("--flag", "1e6"), DurationOrCount(std::uint64_t{1'000'000}));
+  EXPECT_EQ(parse_duration_or_count("--flag", "1_0s"), DurationOrCount(10s));
+}
+
+TEST(Quantity, WhatOnlyLooksLikeANumberIsNone) {
+  const std::vector<std::string> texts = {"_1",   "1_", "1__0", "1_.5", "1._5", ".",     "1.",
+                                          "1.e3", "e3", "1e",   "1e+",  "1e_3", "1e3.5", "1_e3"};
+  expect_refused(parse_count, texts);
+  expect_refused(parse_size, texts);
+  expect_refused(parse_probability, texts);
+  for (const std::string& text : texts) EXPECT_EQ(read_number(text), std::nullopt) << text;
+  expect_refused(parse_count, {"1e20", "1e999999999999999999999", "1e-1", "1e-999999999999"});
+  EXPECT_NE(refusal(parse_count, "1e20").find("too large"), std::string::npos);
+  EXPECT_NE(refusal(parse_count, "1e-40").find("not a whole number"), std::string::npos);
+}
+
+TEST(Quantity, AnyNumberHasUnitsOfCounts) {
+  EXPECT_EQ(read_number("10"), 10.0);
+  EXPECT_EQ(read_number(".25"), 0.25);
+  EXPECT_EQ(read_number("5.5k"), 5500.0);
+  EXPECT_EQ(read_number("1_000.5"), 1000.5);
+  EXPECT_EQ(read_number("1e-4"), 1e-4);
+  for (const char* text : {"", "-1", "2%", "1m", "inf", "nan", "1e999"})
+    EXPECT_EQ(read_number(text), std::nullopt) << text;
+}
+
 TEST(Quantity, CountsRefuseWhatIsNotOne) {
-  expect_refused(parse_count, {"", " 1", "1 ", "-1", "+1", "k", "1K", "1m", "1_000", "1,000",
-                               "0x10", "1e6", ".5k", "1.", "1.k", "1.5", "0.0001k", "1MM", "nan"});
+  expect_refused(parse_count, {"", " 1", "1 ", "-1", "+1", "k", "1K", "1m", "1,000", "0x10", "1.",
+                               "1.k", "1.5", "0.0001k", "1MM", "nan"});
   EXPECT_NE(refusal(parse_count, "1.5").find("not a whole number"), std::string::npos);
 }
 
@@ -139,6 +187,20 @@ TEST(Quantity, SizesPrintInTheUnitThatReadsBest) {
   EXPECT_EQ(format_size((1u << 20) - 1), "1 MiB");
   EXPECT_EQ(format_size(64u << 20), "64 MiB");
   EXPECT_EQ(format_size(std::numeric_limits<std::uint64_t>::max()), "16 EiB");
+}
+
+TEST(Quantity, ExactSizesAreReadBackAsTheyAre) {
+  EXPECT_EQ(exact_size(12u << 20), "12MiB");
+  EXPECT_EQ(exact_size(12'500'000), "12.5MB");
+  EXPECT_EQ(exact_size(14'000u << 10), "14000KiB");
+  EXPECT_EQ(exact_size(3u << 19), "1.5MiB");
+  EXPECT_EQ(exact_size(2'097'171), "2097171");
+  EXPECT_EQ(exact_size(0), "0");
+  EXPECT_EQ(exact_size(1'000), "1kB");
+  for (const std::uint64_t bytes :
+       {std::uint64_t{1}, std::uint64_t{1023}, std::uint64_t{1} << 63, std::uint64_t{123'456'000},
+        std::numeric_limits<std::uint64_t>::max()})
+    EXPECT_EQ(parse_size("--flag", exact_size(bytes)), bytes);
 }
 
 TEST(Quantity, RatesAndProbabilitiesPrintFewDigits) {

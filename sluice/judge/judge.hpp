@@ -150,6 +150,10 @@ class Judge {
   const AnyFilter& filter() const noexcept { return filter_; }
   // The filter as a window; null if it is none.
   const Window* window() const noexcept { return window_; }
+  // As Window::forget_oldest(); nothing without a window.
+  std::optional<std::uint64_t> forget_oldest() {
+    return window_ == nullptr ? std::nullopt : window_->forget_oldest();
+  }
   // Null if it was not asked for. Claims also come with a snapshot that has some.
   Audit* audit() noexcept { return audit_ ? &*audit_ : nullptr; }
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }

@@ -64,12 +64,6 @@ std::string window_text(const WindowSpec& window) {
   return window.size == std::uint64_t{3'600'000'000'000} ? "hour" : "day";
 }
 
-// As it was given, or in bytes.
-std::string given_size(std::uint64_t bytes) {
-  const std::string text = size_text(bytes);
-  return parse_size("`memory`", text) == bytes ? text : fmt::format("{}", bytes);
-}
-
 class Search {
  public:
   Search(const PlanRequest& request, WindowForecasts& windows)
@@ -258,7 +252,7 @@ std::string in_fields(const PlanRequest& request) {
         std::pair(request.slack, "`slack`"), std::pair(request.npws, "`npws`"),
         std::pair(request.lines, "`lines`")})
     if (value) join(text, fmt::format("{} {:g}", flag, *value), " ");
-  if (request.memory) join(text, "`memory` " + given_size(*request.memory), " ");
+  if (request.memory) join(text, "`memory` " + exact_size(*request.memory), " ");
   return text;
 }
 
@@ -268,8 +262,14 @@ std::vector<NearRequest> nearest_to(const PlanRequest& request, WindowForecasts&
   return Search(request, windows).run();
 }
 
+std::string taken_beside(const PlanRequest& request) {
+  if (!request.memory || request.beside == 0) return {};
+  return fmt::format(" (the process itself takes {})", format_size(request.beside));
+}
+
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest) {
-  std::string text = fmt::format("no filter can do {}", in_fields(request));
+  std::string text =
+      fmt::format("no filter can do {}{}", in_fields(request), taken_beside(request));
   std::string others;
   for (const NearRequest& near : nearest)
     join(

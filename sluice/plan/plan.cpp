@@ -70,15 +70,12 @@ void check(const PlanRequest& request) {
   if (!request.memory) return;
   const std::uint64_t least = request.beside + kLeastFilterBytes;
   if (memory_alone(request) && *request.memory < least)
-    throw BadParameters(
-        request.beside == 0
-            ? fmt::format("`memory` {} is too little: give {} or more", *request.memory,
-                          format_size(least))
-            : fmt::format("`memory` {} is too little: the process alone takes {}; give {} or more",
-                          *request.memory, format_size(request.beside), format_size(least)));
+    throw BadParameters(fmt::format("`memory` {} is too little{}: give {} or more",
+                                    exact_size(*request.memory), planning::taken_beside(request),
+                                    format_size(least)));
   if (*request.memory > kMostMemory)
     throw BadParameters(fmt::format("`memory` {} is more than any filter takes: give {} or less",
-                                    format_size(*request.memory), format_size(kMostMemory)));
+                                    exact_size(*request.memory), format_size(kMostMemory)));
 }
 
 bool error_is_open(const PlanRequest& request) {

@@ -282,8 +282,10 @@ TEST(Plan, PromisesAndProposalsCanBePlanned) {
     ASSERT_TRUE(first.chosen);
     EXPECT_EQ(plan(promised(first)).choice().filter, first.choice().filter);
   }
-  const Planning none =
-      plan({.window = last(1), .npws = 1e-50, .memory = 9'000'000'000'000, .beside = kBufferBytes});
+  const Planning none = plan({.window = last(1),
+                              .npws = 1e-50,
+                              .memory = 9'000'000'000'000,
+                              .beside = std::uint64_t{2} << 20});
   for (const NearRequest& near : none.nearest) EXPECT_TRUE(plan(near.request).chosen) << near.value;
 }
 

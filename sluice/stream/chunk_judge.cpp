@@ -67,12 +67,24 @@ void ChunkJudge::judge_part(Chunk& chunk, Chunk::Part& part) {
   if (infer_ && part.keyed < part.count) infer_->keep_keyed(status);
   const Judge::Batch batch = batch_of(chunk, part);
   std::ranges::fill(std::span(chunk.late.get() + part.begin, part.count), false);
-  const std::size_t judged = act_(batch);
+  const std::size_t judged = judge_keys(batch);
   const Digest* const unjudged = judged < part.keyed ? &batch.digests[judged] : nullptr;
   if (unjudged != nullptr) shorten(chunk, part, judged);
   count(chunk, part);
   if (unjudged != nullptr) refuse_key(*unjudged);
   if (bad) refuse(*bad);
+}
+
+std::size_t ChunkJudge::judge_keys(const Judge::Batch& batch) {
+  const std::size_t size = batch.digests.size();
+  std::size_t judged = act_(batch);
+  while (judged < size && options_.forget_early) {
+    const std::optional<std::uint64_t> forgotten = judge_.forget_oldest();
+    if (!forgotten) break;
+    counts_.forgotten_early += *forgotten;
+    judged += act_(batch.subspan(judged, size - judged));
+  }
+  return judged;
 }
 
 // Memory ran out after that many keys: the part ends before the record of the next key.

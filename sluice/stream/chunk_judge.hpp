@@ -38,6 +38,7 @@ class ChunkJudge {
 
   Act act_for() const;
   void judge_part(Chunk& chunk, Chunk::Part& part);
+  std::size_t judge_keys(const Judge::Batch& batch);
   Judge::Batch batch_of(Chunk& chunk, const Chunk::Part& part);
   static void shorten(const Chunk& chunk, Chunk::Part& part, std::size_t keys);
   void count(Chunk& chunk, Chunk::Part& part);

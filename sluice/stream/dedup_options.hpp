@@ -38,6 +38,9 @@ struct DedupOptions {
   // The keys are taken back instead of judged, and nothing is written: `duplicates` then counts
   // those that were there, `distinct` those that were not. Only for a filter that can forget.
   bool forget = false;
+  // When a window has used up its `memory`, its oldest keys are forgotten early; otherwise the run
+  // ends with NoMemory.
+  bool forget_early = false;
   // Costs and priors of records, and posteriors written with them. Only for a judge that infers.
   std::optional<InferOptions> infer = {};
   // Threads that may work at once, 1 or 2. The second one works while input is available without
@@ -52,9 +55,10 @@ struct DedupCounts {
   std::uint64_t records = 0;  // = distinct + duplicates + unkeyed + late
   std::uint64_t distinct = 0;
   std::uint64_t duplicates = 0;
-  std::uint64_t unkeyed = 0;    // no key found: passed through
-  std::uint64_t malformed = 0;  // of the unkeyed, those that could not be parsed
-  std::uint64_t late = 0;       // a window or more behind now
+  std::uint64_t unkeyed = 0;          // no key found: passed through
+  std::uint64_t malformed = 0;        // of the unkeyed, those that could not be parsed
+  std::uint64_t late = 0;             // a window or more behind now
+  std::uint64_t forgotten_early = 0;  // keys (DedupOptions::forget_early)
   std::uint64_t bytes_in = 0;
   std::uint64_t unfinished_bytes = 0;  // of a record cut off by a stop
   friend bool operator==(const DedupCounts&, const DedupCounts&) = default;

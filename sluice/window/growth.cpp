@@ -272,6 +272,15 @@ std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> ve
   return judged;
 }
 
+std::size_t Growth::admit_paced(std::span<const Digest> digests, std::span<Verdict> verdicts,
+                                Anchor anchor) {
+  const bool any = writable_ == kAnyNumber;
+  std::uint64_t budget = any ? std::numeric_limits<std::uint64_t>::max() : writable_;
+  const std::size_t judged = admit(digests, verdicts, budget, anchor);
+  if (!any) writable_ = static_cast<std::uint32_t>(budget);
+  return judged;
+}
+
 // The older stages do not change while the newest takes a batch, so they can be asked first, all at
 // once.
 std::size_t Growth::admit_with_older(std::span<const Digest> digests, std::span<Verdict> verdicts,
@@ -370,22 +379,36 @@ void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
 }
 
 void Growth::rotate() {
+  writable_ = kAnyNumber;
   if (afresh_) {
     afresh_ = std::min(*afresh_ + 1, kMostOwed);
     return;
   }
-  for (Stage& stage : stages_) stage.filter.rotate();
+  age_stages();
   const std::uint64_t at_this_rate = generation_keys_ * std::max(1u, generations());
   generation_keys_ = 0;
+  successor_keys_ = smaller_keys(at_this_rate);
+  // What a burst needed is not held for a stream that has ended.
+  if (successor_keys_ > 0 && live_keys() == 0) start_again();
+}
+
+void Growth::forget_oldest() {
+  std::uint64_t capacity = 0;
+  for (const Stage& stage : stages_) capacity += stage.filter.planned().capacity;
+  writable_ = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(capacity / (generations() + 1), 1, kAnyNumber - 1));
+  if (!afresh_) age_stages();
+}
+
+// Stages that nothing is left in are freed.
+void Growth::age_stages() {
+  for (Stage& stage : stages_) stage.filter.rotate();
   const auto last = std::prev(stages_.end());
   const auto freed = std::remove_if(
       stages_.begin(), last, [](const Stage& stage) { return stage.filter.live_keys() == 0; });
   changes_ += freed != last;
   stages_.erase(freed, last);
   count_older();
-  successor_keys_ = smaller_keys(at_this_rate);
-  // What a burst needed is not held for a stream that has ended.
-  if (successor_keys_ > 0 && live_keys() == 0) start_again();
 }
 
 bool Growth::can_forget() const noexcept {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -74,6 +75,13 @@ class Growth {
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    unsigned later = 0) const;
   void rotate();
+  // Forgets the keys of the oldest generation before their time, for a caller whose limit is
+  // reached: a rotation that says nothing about the rate.
+  void forget_oldest();
+  // As admit() without a budget. But after forget_oldest(), and until the next rotation, it stops after
+  // as many new keys as a generation has room for: then forget_oldest() is due again.
+  [[nodiscard]] std::size_t admit_paced(std::span<const Digest> digests,
+                                        std::span<Verdict> verdicts, Anchor anchor);
   // If anchors restart or clocks are corrected, a key may have traces in several stages: forget is
   // called on all. Only if every stage can forget.
   bool can_forget() const noexcept;
@@ -102,7 +110,7 @@ class Growth {
   const AnyFilter& newest() const { return stages_.back().filter; }
   // Oldest first. changes() differs if stages were made or freed in between.
   const AnyFilter& stage(std::size_t i) const { return stages_[i].filter; }
-  std::uint64_t changes() const noexcept { return changes_; }
+  std::uint32_t changes() const noexcept { return changes_; }
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
@@ -119,6 +127,7 @@ class Growth {
   static constexpr std::uint32_t kMostOwed = 1u << 16;
 
   double share_left() const;
+  void age_stages();
   void settle();
   void keep_newest() noexcept;
   void count_older() noexcept { older_bytes_ = sum_of_older(); }
@@ -149,7 +158,9 @@ class Growth {
   std::shared_ptr<const Make> make_;  // shared by windows with the same parameters
   Plan plan_;
   std::uint64_t growths_ = 0;
-  std::uint64_t changes_ = 0;  // stages made and freed
+  std::uint32_t changes_ = 0;  // stages made and freed
+  static constexpr std::uint32_t kAnyNumber = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t writable_ = kAnyNumber;  // keys until forget_oldest() is due
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
   // If not 0: before the next key is written, make a smaller successor for this many keys.

@@ -199,5 +199,46 @@ TEST(WindowLimit, OfAnExactWindowInBursts) {
   }
 }
 
+// A caller that would rather forget than stop: all keys are judged, within the limit, and the most
+// recent ones are known, in a burst within one generation and at an even pace.
+TEST(WindowLimit, ForgettingTheOldestMakesRoom) {
+  const auto digests = random_digests(7, count_of(8000u, 20'000u, 100'000u));
+  for (const char* filter : {"cohort", "apbf", "apbbf", "timing", "timer", "exact-window"})
+    for (const Nanoseconds step : {Nanoseconds{0}, kSecond / 20}) {
+      SCOPED_TRACE(std::string(filter) + " step " + std::to_string(step));
+      Window::Params params{.spec = kTime, .filter = filter, .fpr = 1e-4, .keys = 300};
+      params.memory = Window::forecast(params).bytes + 6000;
+      AnyFilter window(Window::make(params));
+      std::uint64_t forgotten = 0;
+      Nanoseconds time = kStart;
+      std::size_t known = 0, asked = 0, full = 0;
+      std::uint64_t least = digests.size(), most = 0;
+      for (std::size_t i = 0; i < digests.size(); ++i, time += step) {
+        Verdict verdict{};
+        bool late = false;
+        while (window.window()->judge({&digests[i], 1}, {&time, 1}, {&verdict, 1}, {&late, 1}) ==
+               0) {
+          const auto early = window.window()->forget_oldest();
+          ASSERT_TRUE(early) << i;
+          forgotten += *early;
+          if (full == 0) full = i;
+        }
+        ASSERT_LE(window.bytes(), *params.memory) << i;
+        // Keys of the last few, fewer than a generation has.
+        if (i < 8) continue;
+        known += window.window()->may_contain(digests[i - 8]);
+        ++asked;
+        if (full == 0 || i < 3 * full || i % 64 != 0) continue;
+        least = std::min(least, window.stats().keys);
+        most = std::max(most, window.stats().keys);
+      }
+      EXPECT_GT(forgotten, digests.size() / 10);
+      // A burst that comes before the first pressure is one generation, forgotten at once.
+      EXPECT_GE(known + 400, asked);
+      // From then on one generation at a time is forgotten, not all that a burst brought.
+      EXPECT_GT(least, most / 2);
+    }
+}
+
 }  // namespace
 }  // namespace sluice

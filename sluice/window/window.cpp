@@ -137,6 +137,7 @@ Settings Window::Params::settings() const {
   if (generations) settings.add("generations", std::uint64_t{*generations});
   if (max_ahead && *max_ahead != spec.size) settings.add("max-ahead", in_words(*max_ahead));
   if (growth == Growth::By::cardinality) settings.add("growth", "cardinality");
+  if (memory) settings.add("memory", *memory);
   return settings;
 }
 

@@ -115,6 +115,13 @@ class Window {
   bool can_forget() const noexcept;
   bool forget(const Digest& digest) noexcept;
 
+  // For a caller that would rather remember less than stop when `memory` is used up: forgets the
+  // keys of the oldest generation before they have left the window, and returns how many there were.
+  // Nothing if there is none to forget. From then on, until the next generation begins, judge() and
+  // observe() also stop after each generation's share of keys, so that a burst within one generation
+  // is not forgotten all at once.
+  std::optional<std::uint64_t> forget_oldest();
+
   // Whether its keys are still in a short list: verdicts are then exact, without slack.
   bool listed() const noexcept { return growth_ == nullptr; }
   // Makes the table now, for a caller that needs to read it. Throws NoMemory; nothing has changed

@@ -1,6 +1,5 @@
 // Keys and times through a window: when it ages, which records are late, what their verdicts are.
 #include <algorithm>
-#include <limits>
 
 #include "sluice/base/error.hpp"
 #include "sluice/window/window.hpp"
@@ -111,11 +110,17 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
   std::ranges::fill(late, false);
   if (listed()) return judge_list(digests, times, verdicts, late);
   if (!params().spec.by_time()) return pace(digests, verdicts);
-  std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
   return judge_times(digests, times, verdicts, late, [&](std::size_t begin, std::size_t count) {
-    return growth_->admit(digests.subspan(begin, count), verdicts.subspan(begin, count), unlimited,
-                          params().anchor);
+    return growth_->admit_paced(digests.subspan(begin, count), verdicts.subspan(begin, count),
+                                params().anchor);
   });
+}
+
+std::optional<std::uint64_t> Window::forget_oldest() {
+  const std::uint64_t live = listed() ? 0 : growth_->live_keys();
+  if (live == 0) return std::nullopt;
+  growth_->forget_oldest();
+  return live - growth_->live_keys();
 }
 
 std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,
@@ -212,8 +217,7 @@ std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> 
   if (listed()) return observe_list(digests, verdicts);
   if (!params().spec.by_time()) return pace(digests, verdicts);
   if (clock_.owes() && !believe_claimant()) return 0;
-  std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-  return growth_->admit(digests, verdicts, unlimited, params().anchor);
+  return growth_->admit_paced(digests, verdicts, params().anchor);
 }
 
 bool Window::may_contain(const Digest& digest) const noexcept {

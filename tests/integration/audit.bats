@@ -113,7 +113,7 @@ load helper
   says "--audit-ghosts 2G" "1G"
   # It is a part of --memory.
   refused 2 dedup --memory 16MiB --audit 1/8 --audit-memory 4MiB /dev/null
-  says "--memory 16 MiB leaves no room for --audit-memory" "17 MiB"
+  says "--memory 16MiB leaves no room for --audit-memory" "17 MiB"
   sluice dedup --memory 32MiB --audit 1/8 --stats json input >out 2>err
   stat_of .filter.bytes >small
   sluice dedup --memory 32MiB --audit 1/8 --audit-memory 8MiB --stats json input >out 2>err
@@ -129,7 +129,7 @@ load helper
 }
 
 @test "a share that is none is refused" {
-  for share in 1/0 2/3 1/ 1 0.5 x '1/ 8' 1/-8 1/1k 1/8x 1/1099511627777 1/99999999999999999999; do
+  for share in 1/0 2/3 1/ 1 0.5 x '1/ 8' 1/-8 1/1.5 1/1m 1/8x 1/1099511627777 1/99999999999999999999; do
     refused 2 dedup --audit "$share" /dev/null
     says "--audit '$share'" 1/1024
   done

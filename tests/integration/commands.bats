@@ -177,7 +177,7 @@ load helper
   refused 2 generate lines --records many
   says --records "'many'"
   refused 2 generate clicks --skew x
-  says "--skew takes a number"
+  says "--skew 'x' is not a number"
   refused 2 generate clicks --skew 5
   says --skew
   refused 2 generate clicks --users 0

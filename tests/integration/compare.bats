@@ -34,7 +34,7 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
 }
 
 @test "JSON: the stream and the same for every filter" {
-  sluice compare --json --stream uniform --records 50k --distinct 40% --seed 5 --memory 16KiB \
+  sluice compare --stats json --stream uniform --records 50k --distinct 40% --seed 5 --memory 16KiB \
     --filter bloom --filter none --filter growing >out
   ask '.stream == {source: "uniform", generated: true, distinct_share: 0.4, seed: 5,
        records: 50000, distinct: 20000, duplicates: 30000, unkeyed: 0, interrupted: false,
@@ -51,7 +51,7 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
 @test "the same seed gives the same numbers, another one others" {
   for shape in uniform zipf power bursty; do
     for seed in 1 1 2; do
-      sluice compare --json --stream $shape --records 30k --seed $seed --memory 4KiB >out.$seed.new
+      sluice compare --stats json --stream $shape --records 30k --seed $seed --memory 4KiB >out.$seed.new
       if [ -e out.$seed ]; then
         diff <(without_rates out.$seed) <(without_rates out.$seed.new)
       fi
@@ -64,42 +64,42 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
 
 @test "the truth of a file is what awk finds" {
   lines_of 20k >input
-  sluice compare --json --filter exact --filter none input >out
+  sluice compare --stats json --filter exact --filter none input >out
   distinct=$(awk '!seen[$0]++' input | wc -l)
   ask ".stream.distinct == $distinct and .stream.records == 20000 and .stream.source == \"input\""
   ask '.filters[0] | .false_positives == 0 and .false_negatives == 0'
   ask ".filters[1].false_negatives == 20000 - $distinct"
-  sluice compare --json --filter exact --filter none <input >piped
+  sluice compare --stats json --filter exact --filter none <input >piped
   diff <(without_rates out | jq 'del(.stream.source)') <(without_rates piped | jq 'del(.stream.source)')
 }
 
 @test "keys of CSV, JSON and lines" {
   printf 'id,x\n1,a\n2,b\n1,c\n' >input.csv
-  sluice compare --json --csv --key id --filter exact input.csv >out
+  sluice compare --stats json --csv --key id --filter exact input.csv >out
   ask '.stream | .records == 3 and .distinct == 2'
   printf '{"id":1,"x":2}\n{"id":1.0}\n{"no":1}\n' >input.json
-  sluice compare --json --ndjson --key /id --filter exact input.json >out
+  sluice compare --stats json --ndjson --key /id --filter exact input.json >out
   ask '.stream | .records == 2 and .distinct == 1 and .unkeyed == 1'
   printf 'a 1\nb 1\n' >input
-  sluice compare --json --key 2 --filter exact input >out
+  sluice compare --stats json --key 2 --filter exact input >out
   ask '.stream | .records == 2 and .distinct == 1'
 }
 
 @test "windows: their filters keep their promise, others are measured all the same" {
-  sluice compare --json --stream uniform --records 100k --window 5k --filter cohort --filter exact \
+  sluice compare --stats json --stream uniform --records 100k --window 5k --filter cohort --filter exact \
     --filter growing >out
   ask '.stream.window == 5000 and .stream.distinct > 50000'
   ask 'all(.filters[0:2][]; .false_positives + .false_negatives == 0 and .by_slack > 0)'
   ask '.filters[2] | .false_positives > 1000 and .by_slack == 0'
   # Without a name, the usual ones.
-  sluice compare --json --stream power --records 10k --window 5k >out
+  sluice compare --stats json --stream power --records 10k --window 5k >out
   ask '[.filters[].filter] == ["growing", "bloom", "cohort", "reservoir", "stable"]'
-  sluice compare --json --stream power --records 10k >out
+  sluice compare --stats json --stream power --records 10k >out
   ask '[.filters[].filter] == ["growing", "bloom", "reservoir", "stable"]'
 }
 
 @test "windows of time: made up at a pace, or by the times of a file's records" {
-  sluice compare --json --stream uniform --records 100k --window 10s --rate 1k/s --memory 128KiB \
+  sluice compare --stats json --stream uniform --records 100k --window 10s --rate 1k/s --memory 128KiB \
     --filter cohort --filter apbf --filter exact --filter bloom >out
   ask '.stream | .window == 10 and .window_kind == "time" and .rate == 1000 and .most_keys <= 10000
        and .most_keys > 5000 and .late == 0 and .disbelieved == 0'
@@ -108,7 +108,7 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   ask '.filters[2] | .false_positives + .false_negatives == 0'
   ask '.filters[3] | .false_positives > 5000'
   for second in 0 5 8 17 18 3 19 900 28; do echo "{\"k\":1,\"t\":$second}"; done >events
-  sluice compare --json --ndjson --key /k --event-time /t --window 10s --filter exact \
+  sluice compare --stats json --ndjson --key /k --event-time /t --window 10s --filter exact \
     --filter none events >out
   # 0 and 17 are distinct, as is 28; 3 is late; one alone at 900 is not believed.
   ask '.stream | .records == 7 and .distinct == 3 and .late == 1 and .disbelieved == 1'
@@ -120,31 +120,31 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   [ "$(stat_of '[.distinct, .duplicates, .late] | join(" ")')" = "3 4 1" ]
   # The present hour, and a time in CSV.
   printf 'when,id\n2026-01-01T00:10:00Z,a\n2026-01-01T00:50:00Z,a\n2026-01-01T01:01:00Z,a\n' >hours
-  sluice compare --json --csv --key id --event-time when --window hour --filter cohort hours >out
+  sluice compare --stats json --csv --key id --event-time when --window hour --filter cohort hours >out
   ask '.stream | .window_kind == "landmark" and .distinct == 2 and .duplicates == 1'
 }
 
 @test "several files are one stream" {
   lines_of 5k 1 >one
   lines_of 5k 1 >two
-  sluice compare --json --filter exact one two >out
+  sluice compare --stats json --filter exact one two >out
   distinct=$(awk '!seen[$0]++' one | wc -l)
   ask ".stream | .source == \"one and 1 more\" and .records == 10000 and .distinct == $distinct"
   printf 'id,x\n1,a\n' >one.csv
   printf 'id,x\n1,b\n2,c\n' >two.csv
-  sluice compare --json --csv --key id --filter exact one.csv two.csv >out
+  sluice compare --stats json --csv --key id --filter exact one.csv two.csv >out
   ask '.stream | .records == 3 and .distinct == 2'
   printf 'x,id\n' >other.csv
   refused 1 compare --csv --key id one.csv other.csv
   says "other.csv: its header"
   printf 'a,1\nb,1\n' >fields
-  sluice compare --json --key 2 --delimiter , --filter exact fields >out
+  sluice compare --stats json --key 2 --delimiter , --filter exact fields >out
   ask '.stream.distinct == 1'
 }
 
 @test "SIGINT prints what was found so far and exits 130" {
   mkfifo feed
-  start compare --json --filter exact --filter none feed
+  start compare --stats json --filter exact --filter none feed
   exec 7>feed
   # A pipe holds a megabyte at most: when all is written, most is read.
   lines_of 200k >&7
@@ -163,7 +163,7 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
 }
 
 @test "filters that forget are shown with both errors, and what they are says so" {
-  sluice compare --json --stream uniform --records 100k --memory 16KiB --filter stable \
+  sluice compare --stats json --stream uniform --records 100k --memory 16KiB --filter stable \
     --filter reservoir --filter bloom >out
   ask 'all(.filters[0:2][]; .may_forget and .false_negatives > 1000 and .false_negative_rate ==
        .false_negatives / 50000)'

@@ -62,7 +62,9 @@ within_budget() {
 @test "budgets that cannot be kept, and flags that say the same, are refused" {
   touch input
   refused 2 dedup input --memory 4MiB
-  says "--memory 4194304" "13 MiB or more"
+  says "--memory 4MiB is too little" "takes 12 MiB" "13 MiB or more"
+  refused 2 dedup input --memory 12.5MB
+  says "--memory 12.5MB is too little"
   refused 2 dedup input --memory 100TiB
   says "--memory" "or less"
   refused 2 dedup input --memory 64M
@@ -72,19 +74,21 @@ within_budget() {
   refused 2 dedup input --memory 64MiB --window 10m
   says "--memory" "--rate"
   # What cannot be had is refused with what can.
-  refused 2 dedup input --memory 6MiB --window 1M --fpr 1e-6
-  says "--memory 6.5MiB" "or --fpr" "or --window"
+  refused 2 dedup input --memory 16MiB --window 1M --fpr 1e-6
+  says "--memory 16.5MiB" "or --fpr" "or --window"
+  refused 2 dedup input --memory 6MiB --window 1M
+  says "--memory 6MiB (the process itself takes 12 MiB)" "can be met: --memory 1"
 }
 
 @test "a budget for a window, or for so many keys: the least error that fits" {
   lines_of 100k >input
-  sluice dedup --stats json --memory 16MiB --window 1M input >out 2>err
-  stat_of '.filter.name == "cohort" and .window.size == 1000000 and .plan.memory == 16777216 and
+  sluice dedup --stats json --memory 32MiB --window 1M input >out 2>err
+  stat_of '.filter.name == "cohort" and .window.size == 1000000 and .plan.memory == 33554432 and
            .filter.target_fpr < 1e-9 and (.plan.reason | contains("lowest error"))' | grep -qx true
-  sluice dedup --stats json --memory 16MiB --expect 1M input >out 2>err
+  sluice dedup --stats json --memory 32MiB --expect 1M input >out 2>err
   stat_of '.filter.name == "bloom" and .filter.capacity == 1000000 and
            .filter.target_fpr < 1e-9' | grep -qx true
-  sluice dedup --stats json --memory 16MiB --window 1M --fpr 1e-6 input >out 2>err
+  sluice dedup --stats json --memory 32MiB --window 1M --fpr 1e-6 input >out 2>err
   stat_of '.filter.name == "cohort" and .filter.target_fpr == 1e-6' | grep -qx true
 }
 

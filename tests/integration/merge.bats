@@ -64,7 +64,7 @@ unmerged() {
   site params 2 --expect 20k
   site layout 2 --expect 10k --filter bloom,layout=classic
   site exact 2 --filter exact
-  site hash 2 --expect 10k --untrusted-keys
+  sluice dedup --stats none --expect 10k --untrusted-keys --state hash.s a.txt >/dev/null
   site keys 2 --expect 10k --key 1
   secret=10 site secret 2 --expect 10k
   unmerged 'a.s params.s' "'a.s'" "'params.s'" keys=10000 keys=20000 --expect

@@ -67,7 +67,7 @@ load helper
   sluice dedup "${flags[@]}" --seed 1 input >one
   sluice dedup "${flags[@]}" --seed 1 input >two
   sluice dedup "${flags[@]}" --seed 2 input >three
-  sluice dedup "${flags[@]}" --seed 1 --untrusted-keys input >four
+  sluice dedup "${flags[@]}" --untrusted-keys input >four
   sluice dedup "${flags[@]}" input >five
   sluice dedup "${flags[@]}" input >six
   cmp one two
@@ -109,4 +109,38 @@ load helper
 
 @test "SLUICE_SIMD that is empty is as good as none" {
   printf 'a\na\n' | SLUICE_SIMD='' gives 'a\n'
+}
+
+@test "- is standard output, for one of the outputs" {
+  printf 'a\nb\na\n' >input
+  gives 'a\nb\n' -o - input
+  gives 'a\n' --duplicates - -o passed input
+  holds passed 'a\nb\n'
+  gives 'a\n' --duplicates=- --output passed input
+  printf 'x 7200\ny 7201\nz 10\n' >timed
+  sluice dedup --stats none --key 1 --window 1m --event-time 2 --late mark \
+    --late-output - -o passed timed >out
+  holds out 'z 10\n'
+  holds passed 'x 7200\ny 7201\n'
+  [ ! -e - ]
+  sluice generate lines -n 3 -o - 2>log | wc -l | grep -qx 3
+  # A file of that name has a folder.
+  gives '' -o ./- input
+  holds ./- 'a\nb\n'
+}
+
+@test "two outputs on standard output are refused, and a state is never written there" {
+  printf 'a\na\n' >input
+  refused 2 dedup --duplicates - input
+  says "--duplicates - and the output are both standard output" "--output FILE"
+  refused 2 dedup -o - --duplicates - input
+  says "--duplicates - and the output are both standard output"
+  refused 2 dedup -o x --duplicates - --window 1m --event-time 1 --late mark --late-output - input
+  says "--late-output - and --duplicates - are both standard output"
+  [ ! -e x ]
+  gives 'a\n' --state s input
+  refused 2 merge s s -o -
+  says "--output -" "name a file"
+  refused 2 delta s -o -
+  says "--output -" "name a file"
 }

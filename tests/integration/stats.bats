@@ -111,6 +111,32 @@ on_terminal() {
   run -1 grep -q $'\r' err
 }
 
+@test "progress tells percent and time left of files, and nothing of pipes" {
+  lines_of 100k >input
+  on_terminal seen '"$SLUICE" dedup input >out'
+  grep -qE '[0-9]+ %  [0-9,]+ records  ' seen
+  on_terminal seen 'cat input | "$SLUICE" dedup >out'
+  grep -qE '[0-9] records  ' seen
+  run -1 grep -qE '[0-9]+ %  [0-9,]+ records' seen
+  # One input of unknown size: the whole is not known.
+  on_terminal seen 'echo end | "$SLUICE" dedup input - >out'
+  run -1 grep -qE '[0-9]+ %  [0-9,]+ records' seen
+  # The time left is told from the first second on. A reader that is in no hurry makes it last.
+  on_terminal seen '"$SLUICE" dedup input input input | (sleep 1.5 && cat) >out'
+  grep -qE '[0-9]+ %  [0-9]+s left  [0-9,]+ records  ' seen
+}
+
+@test "progress never shares a line with records: none if both are on a terminal" {
+  lines_of 1000 >input
+  on_terminal seen '"$SLUICE" dedup --stats none input'
+  tr -d '\r' <seen | grep -c '^evt-' >lines
+  sluice dedup --stats none input | wc -l | cmp - lines
+  run -1 grep -q 'duplicates' seen
+  # On a terminal, but not the records.
+  on_terminal seen '"$SLUICE" dedup --stats none -o result input'
+  grep -q 'records .*% duplicates' seen
+}
+
 @test "colours on a terminal, none with NO_COLOR or elsewhere" {
   run -1 on_terminal seen '"$SLUICE" dedup no-such-file'
   grep -q $'\e\[31m' seen

@@ -11,7 +11,12 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare repro $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare repro help $common --version"
+    return
+  fi
+  if [[ $command == help ]]; then
+    ((COMP_CWORD > 2)) ||
+      _sluice_complete 'dedup generate filters inspect merge delta apply plan model compare repro'
     return
   fi
 
@@ -26,6 +31,7 @@ _sluice() {
     compare,--stream) _sluice_complete 'uniform zipf power bursty'; return ;;
     dedup,--threads) _sluice_complete '1 2'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
+    compare,--stats) _sluice_complete 'text json'; return ;;
     dedup,-w | dedup,--window | compare,-w | compare,--window | plan,-w | plan,--window)
       _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
       return ;;
@@ -63,8 +69,8 @@ _sluice() {
   if [[ $cur == -* ]]; then
     case $command in
       dedup)
-        _sluice_complete "-0 --null --csv --tsv --json --no-header -k --key -d --delimiter --strict
-          --max-record -w --window --refresh --event-time --time-format --max-ahead --late
+        _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
+          --strict --max-record -w --window --refresh --event-time --time-format --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
           --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
@@ -73,8 +79,8 @@ _sluice() {
           --threads --stats $common" ;;
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
-          --distinct --seed -0 --null --csv --tsv --ndjson --no-header -k --key -d --delimiter
-          --event-time --time-format --rate --json --plot $common" ;;
+          --distinct --seed -0 --null --csv --tsv --json --ndjson --no-header -k --key -d
+          --delimiter --event-time --time-format --rate --stats --plot $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
           --npws --lines --json $common" ;;

@@ -4,29 +4,27 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "apps/cli/models/registry_parts.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
 
 namespace sluice::model {
 namespace {
 
-// "10", "1e-4", "5.7k", "2%": a number and a unit, nothing else.
+// "10", "1e-4", "5.7k", "2%", "-3": a number and a unit, nothing else.
 std::optional<double> parse_number(std::string_view text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
-  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
-  if (unit.empty()) return value;
-  if (unit == "%") return value / 100;
-  if (unit == "k") return value * 1e3;
-  if (unit == "M") return value * 1e6;
-  if (unit == "G") return value * 1e9;
-  return std::nullopt;
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  const bool percent = text.ends_with('%');
+  if (percent) text.remove_suffix(1);
+  const std::optional<double> value = read_number(text);
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  if (percent && std::string_view("kMG").find(text.back()) != std::string_view::npos)
+    return std::nullopt;
+  return *value / (percent ? 100 : 1) * (negative ? -1 : 1);
 }
 
 bool fits(const ModelParameter& parameter, double value) {
