@@ -12,6 +12,7 @@
 
 #include "command.hpp"
 #include "json_writer.hpp"
+#include "printable.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/kernels/simd.hpp"
 #include "words.hpp"
@@ -33,6 +34,16 @@ std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t 
                       std::string_view fate) {
   return fmt::format("  {:<11} {:>15}  {:>5.1f} %  {}\n", name, format_count(count),
                      share(count, records), fate);
+}
+
+// Indented as the last column of the counts.
+std::string fault_rows(const std::vector<RecordFault>& faults) {
+  std::string rows;
+  for (const RecordFault& fault : faults)
+    rows += fmt::format("{:40}{}\n", "",
+                        printable(fmt::format("{}: record {}: {}", fault.source,
+                                              format_count(fault.record), fault.reason)));
+  return rows;
 }
 
 std::string filter_row(const DedupReport& report) {
@@ -123,11 +134,10 @@ std::string error_row(const DedupReport& report) {
       growth_failed ? fmt::format(", which growth could not hold: {} when full",
                                   format_probability(filter.planned_fpr))
                     : "",
-      report.over_target_records == 0
-          ? ""
-          : fmt::format(", was above the target for {} records, at most {}",
-                        format_count(report.over_target_records),
-                        format_probability(report.worst_fpr)),
+      report.over_target_records == 0 ? ""
+                                      : fmt::format(", was above the target for {}, at most {}",
+                                                    counted(report.over_target_records, "record"),
+                                                    format_probability(report.worst_fpr)),
       report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
 }
@@ -213,7 +223,7 @@ std::uint64_t peak_memory_bytes() {
 std::string as_text(const DedupReport& report) {
   const DedupCounts& counts = report.counts;
   std::string text = fmt::format(
-      "{} records, {} in {} ({}, {}/s){}\n", format_count(counts.records),
+      "{}, {} in {} ({}, {}/s){}\n", counted(counts.records, "record"),
       format_size(counts.bytes_in),
       format_duration(std::chrono::microseconds(static_cast<std::int64_t>(report.seconds * 1e6))),
       format_rate(per_second(counts.records, report.seconds)),
@@ -226,10 +236,11 @@ std::string as_text(const DedupReport& report) {
   text += count_row("duplicates", counts.duplicates, counts.records,
                     report.invert ? "let through" : "held back");
   if (counts.unkeyed > 0)
-    text += count_row(
-        "unkeyed", counts.unkeyed, counts.records,
-        fmt::format("{} ({} malformed, {} without the key)", others, format_count(counts.malformed),
-                    format_count(counts.unkeyed - counts.malformed)));
+    text += count_row("unkeyed", counts.unkeyed, counts.records,
+                      fmt::format("{} ({} malformed, {} without the key)", others,
+                                  format_count(counts.malformed),
+                                  format_count(counts.unkeyed - counts.malformed))) +
+            fault_rows(report.faults);
   if (counts.late > 0)
     text += count_row("late", counts.late, counts.records, "a window or more behind");
   text += forget_row(report);
@@ -263,6 +274,14 @@ std::string as_json(const DedupReport& report) {
       .field("memory_bytes", report.memory_bytes)
       .field("hash", name_of(report.hash))
       .field("simd", simd_level());
+  json.begin_list("faults");
+  for (const RecordFault& fault : report.faults)
+    json.begin()
+        .field("input", fault.source)
+        .field("record", fault.record)
+        .field("reason", fault.reason)
+        .end();
+  json.end_list();
   if (report.plan) add_plan(json, *report.plan);
   if (report.forget)
     json.begin("forget")
@@ -302,9 +321,9 @@ void Progress::update(const DedupCounts& counts, const Audit* audit) {
   if (now < next_) return;
   next_ = now + kProgressEvery;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::string line = fmt::format(
-      "{} records  {}  {:.1f} % duplicates", format_count(counts.records),
-      format_rate(per_second(counts.records, seconds)), share(counts.duplicates, counts.records));
+  std::string line = fmt::format("{}  {}  {:.1f} % duplicates", counted(counts.records, "record"),
+                                 format_rate(per_second(counts.records, seconds)),
+                                 share(counts.duplicates, counts.records));
   if (audit != nullptr) line += "  " + in_short(audit->report());
   line += "  " + format_size(peak_memory_bytes());
   if (bytes_to_read_ > counts.bytes_in && counts.bytes_in > 0 && seconds > 1) {

@@ -99,15 +99,17 @@ class Run {
   std::uint64_t last_checkpoint_records_ = 0;
 };
 
-std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake) {
+std::vector<FileSource> open_all(const DedupRequest& request, int wake) {
   std::vector<FileSource> sources;
-  for (const std::string& file : files) sources.push_back(FileSource::open(file, wake));
+  for (const std::string& file : request.files)
+    sources.push_back(FileSource::open(file, wake, "input", request.archives));
+  check_arrival(request, sources);
   return sources;
 }
 
-std::optional<FileSource> open_forget(const std::string& file, int wake) {
-  if (file.empty()) return std::nullopt;
-  return FileSource::open(file, wake, "--forget");
+std::optional<FileSource> open_forget(const DedupRequest& request, int wake) {
+  if (request.forget.empty()) return std::nullopt;
+  return FileSource::open(request.forget, wake, "--forget", request.archives);
 }
 
 std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
@@ -129,8 +131,8 @@ Judge make_judge(const DedupRequest& request, Snapshot state, std::optional<Prio
 
 Run::Run(const DedupRequest& request)
     : request_(request),
-      inputs_(open_all(request.files, signals_.wake_descriptor())),
-      to_forget_(open_forget(request.forget, signals_.wake_descriptor())),
+      inputs_(open_all(request, signals_.wake_descriptor())),
+      to_forget_(open_forget(request, signals_.wake_descriptor())),
       judge_(make_judge(request, checked_to_forget(request, load_or_make(request, state_file_)),
                         priors_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()
@@ -223,9 +225,11 @@ bool Run::forget() {
                             .kept = kept,
                             .expected_wrong = expected_wrong(missing, before.predicted_fpr)};
   if (counts.unkeyed > 0)
-    warn("dedup", fmt::format("--forget '{}': {} of {} records have no key and were left out",
-                              to_forget_->name(), format_count(counts.unkeyed),
-                              format_count(counts.records)));
+    warn("dedup",
+         fmt::format("--forget '{}': {} of {} had no key and {} left out: record {}: {}",
+                     to_forget_->name(), format_count(counts.unkeyed),
+                     counted(counts.records, "record"), counts.unkeyed == 1 ? "was" : "were",
+                     format_count(taker.faults().front().record), taker.faults().front().reason));
   if (state_file_) save_state();
   return true;
 }
@@ -252,10 +256,10 @@ void Run::look_at_error() {
   if (stats.predicted_fpr <= stats.target_fpr) {
     warn(
         "dedup",
-        fmt::format("the filter's predicted false-positive rate was above the target of {} for {} "
-                    "records, at most {}: more keys came at once than it was planned for; plan for "
+        fmt::format("the filter's predicted false-positive rate was above the target of {} for {}, "
+                    "at most {}: more keys came at once than it was planned for; plan for "
                     "the highest rate, with --rate or --expect",
-                    format_probability(stats.target_fpr), format_count(records),
+                    format_probability(stats.target_fpr), counted(records, "record"),
                     format_probability(judge_.meter().worst_fpr(stats))));
     return;
   }
@@ -379,6 +383,7 @@ DedupReport Run::report() const {
   const FilterStats stats = judge_.filter().stats();
   const Window* window = judge_.filter().window();
   return {.counts = dedup_->counts(),
+          .faults = dedup_->faults(),
           .bytes_out = dedup_->bytes_out(),
           .filter_name = std::string(window == nullptr ? name_of(judge_.filter().kind())
                                                        : window->filter_name()),

@@ -47,11 +47,13 @@ complete -c sluice -n $dedup -l no-header -d 'CSV and TSV: the first record is d
 complete -c sluice -n $dedup -s k -l key -x -d 'What makes two records the same'
 complete -c sluice -n $dedup -s d -l delimiter -x -d 'Lines: what separates fields'
 complete -c sluice -n $dedup -l strict -d 'Stop at a record without the key'
+complete -c sluice -n $dedup -l binary -d 'Read the bytes of compressed files and archives'
 complete -c sluice -n $dedup -l max-record -x -d 'Stop at a record longer than this'
 complete -c sluice -n $dedup -s w -l window -x -a '100k 1M 10m 1h 24h 7d hour day' \
     -d 'How much to remember'
 complete -c sluice -n $dedup -l refresh -d 'A repeat restarts the window of its key'
 complete -c sluice -n $dedup -l event-time -x -d 'The field that says when a record happened'
+complete -c sluice -n $dedup -l arrival-time -d 'Go by the time at which a file is read'
 complete -c sluice -n $dedup -l time-format -x -a 'auto s ms us ns iso8601' \
     -d 'How times are written'
 complete -c sluice -n $dedup -l max-ahead -x -d 'Further ahead, a time needs a second record'
@@ -142,6 +144,7 @@ complete -c sluice -n $compare -l seed -x -d 'The same seed gives the same strea
 complete -c sluice -n $compare -s 0 -l null -d 'Records end with a NUL byte'
 complete -c sluice -n $compare -l csv -d 'CSV with a header'
 complete -c sluice -n $compare -l tsv -d 'TSV with a header'
+complete -c sluice -n $compare -l binary -d 'Read the bytes of compressed files and archives'
 complete -c sluice -n $compare -l ndjson -d 'One JSON value per line'
 complete -c sluice -n $compare -l no-header -d 'CSV and TSV: the first record is data'
 complete -c sluice -n $compare -s k -l key -x -d 'What makes two records the same'
