@@ -21,8 +21,7 @@ struct CompareStreamFlags {
   std::vector<std::string> files;
   std::string shape, records, distinct;  // --stream and its own
   std::string seed = "1";
-  bool nul = false, csv = false, tsv = false, ndjson = false, no_header = false,
-       binary = false;
+  bool nul = false, csv = false, tsv = false, ndjson = false, no_header = false, binary = false;
   std::vector<std::string> keys;
   std::string delimiter, event_time, time_format, rate;
 };

@@ -60,7 +60,7 @@ struct DedupRequest {
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
-  bool arrival_time = false;  // is meant for files, too
+  bool arrival_time = false;            // is meant for files, too
   std::optional<std::uint64_t> memory;  // --memory; beside_in_command tells what it covers
   std::optional<Planning> plan;         // how it is spent, and why
   std::optional<double> rate;           // keys per second

@@ -7,11 +7,12 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/stream/format_keys.hpp"
 
 namespace sluice {
 namespace {
 
-std::string reason_of(const Chunk& chunk, std::size_t record, const char* otherwise) {
+std::string reason_of(const Chunk& chunk, std::size_t record, const std::string& otherwise) {
   const auto found = std::ranges::find(chunk.faults, record, &Chunk::Fault::record);
   return found == chunk.faults.end() ? otherwise : found->reason;
 }
@@ -67,11 +68,12 @@ void ChunkJudge::look_for_time(const Chunk& chunk, const Chunk::Part& part) {
   timed_ = first != status.end();
   if (!timed_ || *first == KeyStatus::keyed) return;
   const auto at = static_cast<std::size_t>(first - status.begin());
-  throw BadParameters(fmt::format(
-      "{}: record {}: {}, and `window` is shorter than a day: if the time is in another field, name "
-      "both, as in `event_time` 2,3; otherwise give a window of 24h or more",
-      source_, format_count(source_records_ + at + 1),
-      reason_of(chunk, part.begin + at, "its time is a date without a time of day")));
+  throw BadParameters(
+      fmt::format("{}: record {}: {}, and `window` is shorter than a day: if the time is in "
+                  "another field, name "
+                  "both, as in `event_time` 2,3; otherwise give a window of 24h or more",
+                  source_, format_count(source_records_ + at + 1),
+                  reason_of(chunk, part.begin + at, "its time is a date without a time of day")));
 }
 
 // Strict: what stands before a record without its key is judged, then the run ends.
@@ -188,9 +190,10 @@ void ChunkJudge::keep_faults(const Chunk& chunk, const Chunk::Part& part) {
 
 // The record comes after those that are counted.
 void ChunkJudge::refuse(const Chunk& chunk, std::size_t record) const {
+  const std::string lacks =
+      "a cost or a prior cannot be read in " + quoted(chunk.records[record].text());
   throw BadRecord(fmt::format("{}: record {}: {}: mend it, or run without `strict` to {}", source_,
-                              format_count(source_records_ + 1),
-                              reason_of(chunk, record, "it lacks a cost or a prior"),
+                              format_count(source_records_ + 1), reason_of(chunk, record, lacks),
                               options_.forget ? "leave it out" : "pass it through"));
 }
 

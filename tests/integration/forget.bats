@@ -101,7 +101,7 @@ load helper
   sluice dedup "${flags[@]}" --filter exact input >/dev/null
   cp s before
   refused 1 dedup "${flags[@]}" --strict --forget back input
-  says back "record 2 lacks the key" "leave it out"
+  says "back: record 2: there is no /id in '{}'" "leave it out"
   cmp s before
 }
 

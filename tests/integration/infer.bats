@@ -97,7 +97,7 @@ errors() {
   run -1 --separate-stderr sluice dedup "${window[@]}" -k 1 --strict --cost-lost-field 2 \
     --stats none strict
   [[ $output == 'a 1 2' ]]
-  says 'strict: record 2 lacks the key, a cost or a prior'
+  says "strict: record 2: a cost or a prior cannot be read in 'b x 2'"
 }
 
 @test "a table of priors says what the field says" {

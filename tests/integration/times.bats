@@ -29,7 +29,8 @@ minutes=(--stats none --key 1 --window 10m)
     sluice dedup --stats none --key 1 --window "$window" --event-time 2 input >out
     holds out 'k 2026-01-01 10:00:00\n'
   done
-  printf '{"k":1,"t":"2026-01-01"}\n' | refused 2 dedup --stats none --json --key /k --window 1m --event-time /t
+  printf '{"k":1,"t":"2026-01-01"}\n' >events
+  refused 2 dedup --stats none --json --key /k --window 1m --event-time /t events
   says "/t, '2026-01-01', is a date"
   refused 2 compare --key 1 --window 10m --event-time 2 --filter exact input
   says "'2026-01-01', is a date"
