@@ -27,7 +27,7 @@ struct Flags {
   std::string stats = "text";
 };
 
-CompareWish wish_of(const Flags& flags, const CompareStream& stream) {
+CompareWish wish_of(const Flags& flags, CompareStream& stream) {
   CompareWish wish;
   if (!flags.window.empty()) wish.window = parse_window("--window", flags.window);
   stream.check(wish.window);

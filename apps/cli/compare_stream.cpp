@@ -36,7 +36,7 @@ Format format_of(const CompareStreamFlags& flags) {
                 : flags.json ? Format::Kind::json
                              : Format::Kind::lines;
   format.header = !flags.no_header;
-  set_delimiter(flags.delimiter, !flags.keys.empty(), format);
+  set_delimiter(flags.delimiter, !flags.keys.empty() || !flags.event_time.empty(), format);
   return format;
 }
 
@@ -51,8 +51,8 @@ std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::ui
     throw BadParameters(fmt::format(
         "--stream {} generates the records, so '{}' cannot be read too: give one of them",
         flags.shape, flags.files.front()));
-  if (flags.nul || flags.csv || flags.tsv || flags.json || flags.no_header || !flags.keys.empty() ||
-      !flags.delimiter.empty() || !flags.event_time.empty())
+  if (flags.nul || flags.csv || flags.tsv || flags.json || flags.no_header || flags.binary ||
+      !flags.keys.empty() || !flags.delimiter.empty() || !flags.event_time.empty())
     throw BadParameters(
         "--stream makes keys without records: --key, --event-time and the record formats, such as "
         "--json, need a FILE (--stats json prints the results as JSON)");
@@ -81,14 +81,18 @@ void add_stream_flags(Command& command, CompareStreamFlags& flags) {
   command.flag("--tsv", flags.tsv, "Like --csv, with tabs");
   command.flag("--json,--ndjson", flags.json, "One JSON value per line");
   command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
+  command.flag("--binary", flags.binary,
+               "Read the bytes of compressed files, archives and binary tables as records, instead "
+               "of refusing them");
   command.option("-k,--key", flags.keys,
                  "The fields that make two records the same, as in dedup [the whole record]",
                  "FIELD[,FIELD]");
   command.option("-d,--delimiter", flags.delimiter,
                  "Lines: the byte that separates fields [runs of blanks and tabs]", "CHAR");
   command.option("--event-time", flags.event_time,
-                 "With a time window: field with the time of the event, written like --key",
-                 "FIELD");
+                 "With a time window: field with the time of the event, written like --key; date "
+                 "and time may be two fields (2,3)",
+                 "FIELD[,FIELD]");
   command.option("--time-format", flags.time_format,
                  "Format of the times; auto tells numbers apart by their size [auto]",
                  "auto|s|ms|us|ns|iso8601");
@@ -113,12 +117,16 @@ CompareStream::CompareStream(const CompareStreamFlags& flags, int wake)
     SyntheticStream{*made_up_};  // refused now, or not at all
     return;
   }
-  if (flags.files.empty()) sources_.push_back(FileSource::open("-", wake));
-  for (const std::string& file : flags.files) sources_.push_back(FileSource::open(file, wake));
+  const Archives archives = flags.binary ? Archives::read : Archives::refuse_or_insist;
+  std::vector<std::string> files = flags.files;
+  if (files.empty()) files.push_back("-");
+  for (const std::string& file : files)
+    sources_.push_back(FileSource::open(file, wake, "input", archives));
 }
 
-void CompareStream::check(const std::optional<WindowSpec>& window) const {
+void CompareStream::check(const std::optional<WindowSpec>& window) {
   const bool by_time = window && window->by_time();
+  days_ = !window || holds_days(*window);
   if (by_time && !made_up_ && !event_time_)
     throw BadParameters(
         "--window: a window of time needs the records' times: give --event-time FIELD, or a count "
@@ -177,6 +185,7 @@ void CompareStream::read(Comparison& comparison, const std::function<bool()>& go
   options.keys = keys_;
   options.event_time = event_time_;
   options.time_format = time_format_;
+  options.days = days_;
   options.tap = [&](std::span<const Digest> digests, std::span<const Nanoseconds> times) {
     comparison.feed(digests, times);
   };

@@ -21,7 +21,7 @@ struct CompareStreamFlags {
   std::vector<std::string> files;
   std::string shape, records, distinct;  // --stream and its own
   std::string seed = "1";
-  bool nul = false, csv = false, tsv = false, json = false, no_header = false;
+  bool nul = false, csv = false, tsv = false, json = false, no_header = false, binary = false;
   std::vector<std::string> keys;
   std::string delimiter, event_time, time_format, rate;
 };
@@ -35,7 +35,7 @@ class CompareStream {
   CompareStream(const CompareStreamFlags& flags, int wake);
 
   // Throws BadParameters unless records have the times that the window needs.
-  void check(const std::optional<WindowSpec>& window) const;
+  void check(const std::optional<WindowSpec>& window);
 
   // Runs it to its end, or until `go_on` says no. Throws IoError, BadRecord and BadParameters.
   void run(Comparison& comparison, const std::function<bool()>& go_on);
@@ -70,6 +70,7 @@ class CompareStream {
   std::vector<std::string> keys_;
   std::optional<std::string> event_time_;
   TimeFormat time_format_ = TimeFormat::automatic;
+  bool days_ = true;  // a date without a time of day is a time
   std::optional<double> rate_;
   std::uint64_t unkeyed_ = 0;
 };

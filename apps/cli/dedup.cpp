@@ -31,6 +31,9 @@ void add_record_flags(Command& command, DedupFlags& flags) {
   command.flag(
       "--strict", flags.strict,
       "Stop at a record that is malformed or lacks the key, instead of passing it through");
+  command.flag("--binary", flags.binary,
+               "Read the bytes of compressed files, archives and binary tables as records, instead "
+               "of refusing them");
   command.option("--max-record", flags.max_record, "Stop at a record longer than this", "SIZE");
 }
 

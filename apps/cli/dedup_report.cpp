@@ -37,6 +37,16 @@ std::string count_row(std::string_view name, std::uint64_t count, std::uint64_t 
                      share(count, records), fate);
 }
 
+// Indented as the last column of the counts.
+std::string fault_rows(const std::vector<RecordFault>& faults) {
+  std::string rows;
+  for (const RecordFault& fault : faults)
+    rows += fmt::format("{:40}{}\n", "",
+                        printable(fmt::format("{}: record {}: {}", fault.source,
+                                              format_count(fault.record), fault.reason)));
+  return rows;
+}
+
 std::string filter_row(const DedupReport& report) {
   const FilterStats& filter = report.filter;
   const std::string name = printable(report.filter_name);
@@ -232,10 +242,11 @@ std::string as_text(const DedupReport& report) {
   text += count_row("duplicates", counts.duplicates, counts.records,
                     report.invert ? "let through" : "held back");
   if (counts.unkeyed > 0)
-    text += count_row(
-        "unkeyed", counts.unkeyed, counts.records,
-        fmt::format("{} ({} malformed, {} without the key)", others, format_count(counts.malformed),
-                    format_count(counts.unkeyed - counts.malformed)));
+    text += count_row("unkeyed", counts.unkeyed, counts.records,
+                      fmt::format("{} ({} malformed, {} without the key)", others,
+                                  format_count(counts.malformed),
+                                  format_count(counts.unkeyed - counts.malformed))) +
+            fault_rows(report.faults);
   if (counts.late > 0)
     text += count_row("late", counts.late, counts.records, "a window or more behind");
   text += forget_row(report);
@@ -269,6 +280,14 @@ std::string as_json(const DedupReport& report) {
       .field("memory_bytes", report.memory_bytes)
       .field("hash", name_of(report.hash))
       .field("simd", simd_level());
+  json.begin_list("faults");
+  for (const RecordFault& fault : report.faults)
+    json.begin()
+        .field("input", fault.source)
+        .field("record", fault.record)
+        .field("reason", fault.reason)
+        .end();
+  json.end_list();
   if (report.plan) add_plan(json, *report.plan);
   if (report.forget)
     json.begin("forget")

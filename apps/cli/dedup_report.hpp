@@ -38,6 +38,7 @@ double expected_wrong(std::uint64_t missing, double predicted_fpr);
 
 struct DedupReport {
   DedupCounts counts;
+  std::vector<RecordFault> faults;  // the first records without a key
   std::uint64_t bytes_out = 0;
   std::string filter_name;
   Settings settings;

@@ -32,7 +32,7 @@ Format format_of(const DedupFlags& flags) {
   format.header = !flags.no_header;
   const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
   if (flags.no_header && !table) throw BadParameters("--no-header needs --csv or --tsv");
-  set_delimiter(flags.delimiter, !flags.keys.empty(), format);
+  set_delimiter(flags.delimiter, !flags.keys.empty() || !flags.event_time.empty(), format);
   return format;
 }
 
@@ -248,6 +248,7 @@ DedupRequest understand(const DedupFlags& flags) {
   DedupRequest request;
   request.files = flags.files;
   if (request.files.empty()) request.files.push_back("-");
+  if (flags.binary) request.archives = Archives::read;
   request.options.format = format_of(flags);
   request.options.keys = flags.keys;
   request.options.strict = flags.strict;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "connectors/files/files.hpp"
 #include "sluice/audit/audit.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/settings.hpp"
@@ -23,7 +24,7 @@ struct DedupFlags {
   std::vector<std::string> keys;
   std::string delimiter;
   std::string max_record = "1GiB";
-  bool strict = false, invert = false;
+  bool strict = false, invert = false, binary = false;
   std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
   std::string output, duplicates, forget;
@@ -35,7 +36,7 @@ struct DedupFlags {
   // Windows: see dedup_window.hpp.
   std::string window, event_time, time_format, max_ahead, late, late_output, rate, slack, npws,
       growth;
-  bool refresh = false;
+  bool refresh = false, arrival_time = false;
   // Least cost: see dedup_infer.hpp.
   std::string cost_lost, cost_duplicate, cost_lost_field, cost_duplicate_field, prior_field,
       prior_table;
@@ -44,6 +45,7 @@ struct DedupFlags {
 
 struct DedupRequest {
   std::vector<std::string> files;  // at least one; "-" is standard input
+  Archives archives = Archives::refuse_or_insist;
   DedupOptions options;
   std::string filter;  // name and settings
   Wish wish;
@@ -58,6 +60,7 @@ struct DedupRequest {
   bool state_previous = false;
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
+  bool arrival_time = false;            // is meant for files, too
   std::optional<std::uint64_t> memory;  // --memory: of the whole process
   std::optional<Planning> plan;         // how it is spent, and why
   std::optional<double> rate;           // keys per second

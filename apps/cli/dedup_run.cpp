@@ -102,9 +102,11 @@ class Run {
   std::uint64_t last_checkpoint_records_ = 0;
 };
 
-std::vector<FileSource> open_all(const std::vector<std::string>& files, int wake) {
+std::vector<FileSource> open_all(const DedupRequest& request, int wake) {
   std::vector<FileSource> sources;
-  for (const std::string& file : files) sources.push_back(FileSource::open(file, wake));
+  for (const std::string& file : request.files)
+    sources.push_back(FileSource::open(file, wake, "input", request.archives));
+  check_arrival(request, sources);
   return sources;
 }
 
@@ -112,9 +114,9 @@ FileSink open_sink(const std::string& file) {
   return is_standard_output(file) ? FileSink::standard_output() : FileSink::open(file);
 }
 
-std::optional<FileSource> open_forget(const std::string& file, int wake) {
-  if (file.empty()) return std::nullopt;
-  return FileSource::open(file, wake, "--forget");
+std::optional<FileSource> open_forget(const DedupRequest& request, int wake) {
+  if (request.forget.empty()) return std::nullopt;
+  return FileSource::open(request.forget, wake, "--forget", request.archives);
 }
 
 // 0 if it is not known.
@@ -140,8 +142,8 @@ Judge make_judge(const DedupRequest& request, Snapshot state, std::optional<Prio
 
 Run::Run(const DedupRequest& request)
     : request_(request),
-      inputs_(open_all(request.files, signals_.wake_descriptor())),
-      to_forget_(open_forget(request.forget, signals_.wake_descriptor())),
+      inputs_(open_all(request, signals_.wake_descriptor())),
+      to_forget_(open_forget(request, signals_.wake_descriptor())),
       judge_(make_judge(request, checked_to_forget(request, load_or_make(request, state_file_)),
                         priors_, signals_.wake_descriptor())),
       passed_(open_sink(request.output)),
@@ -235,8 +237,10 @@ bool Run::forget() {
                             .expected_wrong = expected_wrong(missing, before.predicted_fpr)};
   if (counts.unkeyed > 0)
     warn("dedup",
-         fmt::format("--forget '{}': {} of {} had no key and took nothing back", to_forget_->name(),
-                     format_count(counts.unkeyed), counted(counts.records, "record")));
+         fmt::format("--forget '{}': {} of {} had no key and {} left out: record {}: {}",
+                     to_forget_->name(), format_count(counts.unkeyed),
+                     counted(counts.records, "record"), counts.unkeyed == 1 ? "was" : "were",
+                     format_count(taker.faults().front().record), taker.faults().front().reason));
   if (state_file_) save_state();
   return true;
 }
@@ -415,6 +419,7 @@ DedupReport Run::report() const {
   const FilterStats stats = judge_.filter().stats();
   const Window* window = judge_.filter().window();
   return {.counts = dedup_->counts(),
+          .faults = dedup_->faults(),
           .bytes_out = dedup_->bytes_out(),
           .filter_name = std::string(window == nullptr ? name_of(judge_.filter().kind())
                                                        : window->filter_name()),

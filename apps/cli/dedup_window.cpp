@@ -39,7 +39,9 @@ void check_combination(const DedupFlags& flags) {
         std::pair(&flags.rate, "--rate"), std::pair(&flags.slack, "--slack"),
         std::pair(&flags.npws, "--npws"), std::pair(&flags.growth, "--growth")})
     need(*value, flag, window, "--window");
-  if (flags.refresh && !window) throw BadParameters("--refresh needs --window");
+  for (const auto& [given, flag] :
+       {std::pair(flags.refresh, "--refresh"), std::pair(flags.arrival_time, "--arrival-time")})
+    if (given && !window) throw BadParameters(fmt::format("{} needs --window", flag));
   need(flags.time_format, "--time-format", !flags.event_time.empty(), "--event-time");
   need(flags.max_ahead, "--max-ahead", !flags.event_time.empty(),
        "--event-time and a --window of time");
@@ -63,6 +65,17 @@ void check_count_window(const DedupFlags& flags) {
                     flags.window));
 }
 
+void check_times(const DedupFlags& flags, const WindowSpec& window) {
+  need(flags.late, "--late", !flags.event_time.empty(),
+       "--event-time FIELD: by the time of arrival no record is late");
+  if (!flags.arrival_time) return;
+  if (!window.by_time())
+    throw BadParameters(fmt::format(
+        "--arrival-time needs a window of time: --window {} counts records", flags.window));
+  if (!flags.event_time.empty())
+    throw BadParameters("--arrival-time and --event-time exclude each other: give one of them");
+}
+
 // A share of the window, as --slack and --npws take it.
 std::optional<double> parse_window_share(const char* flag, const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -81,8 +94,12 @@ void add_window_flags(Command& command, DedupFlags& flags) {
   command.flag("--refresh", flags.refresh,
                "A repeat restarts its key's window [it runs from the last record let through]");
   command.option("--event-time", flags.event_time,
-                 "Field with the time of the event, written like --key [the time of arrival]",
-                 "FIELD");
+                 "Field with the time of the event, written like --key; date and time may be two "
+                 "fields (2,3) [the time of arrival]",
+                 "FIELD[,FIELD]");
+  command.flag("--arrival-time", flags.arrival_time,
+               "A time window over files goes by the time at which records are read; without this "
+               "flag, files need --event-time");
   command.option("--time-format", flags.time_format,
                  "Format of the times; auto tells numbers apart by their size [auto]",
                  "auto|s|ms|us|ns|iso8601");
@@ -115,6 +132,7 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   Window::Params window;
   window.spec = parse_window("--window", flags.window);
   if (!window.spec.by_time()) check_count_window(flags);
+  check_times(flags, window.spec);
   window.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered;
   // With a window, the filter that remembers keys exactly has another name.
   if (request.filter == "exact" || request.filter.starts_with("exact,"))
@@ -143,6 +161,8 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   else if (window.spec.by_time())
     window.max_ahead = window.spec.size;
   if (!flags.event_time.empty()) request.options.event_time = flags.event_time;
+  request.options.days = holds_days(window.spec);
+  request.arrival_time = flags.arrival_time;
   if (!flags.time_format.empty())
     request.options.time_format = parse_time_format("--time-format", flags.time_format);
   if (!flags.late.empty()) request.options.late = parse_late(flags.late);
@@ -150,6 +170,18 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   request.filter_given |= !(flags.rate.empty() && flags.slack.empty() && flags.npws.empty() &&
                             flags.growth.empty() && flags.max_ahead.empty());
   request.window = window;
+}
+
+void check_arrival(const DedupRequest& request, std::span<const FileSource> inputs) {
+  const bool by_arrival =
+      request.window && request.window->spec.by_time() && !request.options.event_time;
+  if (!by_arrival || request.arrival_time) return;
+  for (const FileSource& input : inputs)
+    if (input.regular())
+      throw BadParameters(fmt::format(
+          "--window: '{}' is a file, so all its records would arrive now: name the field with "
+          "their times (--event-time FIELD), or give --arrival-time if that is meant",
+          input.name()));
 }
 
 std::function<Nanoseconds()> arrival_clock(const Window* window) {

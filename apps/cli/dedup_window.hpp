@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "dedup_request.hpp"
 
@@ -14,6 +15,10 @@ void add_window_flags(Command& command, DedupFlags& flags);
 // Fills what `request` says of windows, times and late records. Throws BadParameters: each names
 // the flag and what would be right.
 void understand_window(const DedupFlags& flags, DedupRequest& request);
+
+// A time window by arrival over a file judges all of it as if it had come at once: refused unless
+// that is meant. Throws BadParameters.
+void check_arrival(const DedupRequest& request, std::span<const FileSource> inputs);
 
 // The window that the request asks for, made: refused when its filter cannot hold the slack asked
 // for.

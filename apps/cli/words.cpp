@@ -12,7 +12,8 @@ namespace {
 using namespace std::string_view_literals;
 
 // Fields whose flags have their names, with dashes.
-constexpr std::array kSame{"cost_duplicate_field"sv,
+constexpr std::array kSame{"binary"sv,
+                           "cost_duplicate_field"sv,
                            "cost_lost_field"sv,
                            "distinct"sv,
                            "duplicates"sv,

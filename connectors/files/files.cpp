@@ -8,12 +8,16 @@
 #include <cerrno>
 #include <utility>
 
+#include "connectors/files/archive.hpp"
+
 namespace sluice {
 namespace {
 
 // A pipe holds 64 KiB by default: a larger one means fewer switches between its two ends. The
 // system refuses this to unprivileged users over the limit, which does no harm.
 constexpr int kPipeBytes = 1 << 20;
+
+constexpr const char* kStandardInput = "standard input";
 
 // The longest wait for input: checkpoints of an idle stream are at most this late.
 constexpr int kWaitMilliseconds = 1000;
@@ -47,18 +51,23 @@ Descriptor::~Descriptor() {
   if (owned_ && number_ >= 0) ::close(number_);
 }
 
-FileSource FileSource::open(const std::string& path, int wake, const char* what) {
-  if (path == "-") return {Descriptor(STDIN_FILENO, false), "standard input", wake};
+FileSource FileSource::open(const std::string& path, int wake, const char* what,
+                            Archives archives) {
+  if (path == "-") return {Descriptor(STDIN_FILENO, false), kStandardInput, wake, archives};
   // O_NONBLOCK for the opening only: waiting here for the writer of a named pipe would miss a
   // request to stop. The first read waits instead.
   const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (number < 0) throw IoError(std::string("cannot open ") + what + " '" + path + "'", errno);
   fcntl(number, F_SETFL, fcntl(number, F_GETFL) & ~O_NONBLOCK);
-  return {Descriptor(number, true), path, wake};
+  return {Descriptor(number, true), path, wake, archives};
 }
 
-FileSource::FileSource(Descriptor descriptor, std::string name, int wake)
-    : descriptor_(std::move(descriptor)), name_(std::move(name)), wake_(wake) {
+FileSource::FileSource(Descriptor descriptor, std::string name, int wake, Archives archives)
+    : descriptor_(std::move(descriptor)),
+      name_(std::move(name)),
+      wake_(wake),
+      archives_(archives),
+      unseen_(archives != Archives::read) {
   struct stat status;
   if (fstat(descriptor_.number(), &status) != 0)
     throw IoError("cannot read input '" + name_ + "'", errno);
@@ -68,9 +77,36 @@ FileSource::FileSource(Descriptor descriptor, std::string name, int wake)
   if (regular_) posix_fadvise(descriptor_.number(), 0, 0, POSIX_FADV_SEQUENTIAL);
 #endif
   widen_if_pipe(descriptor_.number());
+  if (regular_ && std::exchange(unseen_, false)) look_at_start();
+}
+
+// Where reading will start, without moving there. What cannot be read is for the first read to say.
+void FileSource::look_at_start() const {
+  const off_t at = lseek(descriptor_.number(), 0, SEEK_CUR);
+  char bytes[kArchiveBytes];
+  const ssize_t got = ::pread(descriptor_.number(), bytes, sizeof bytes, at);
+  if (at >= 0 && got > 0) refuse_archive({bytes, static_cast<std::size_t>(got)});
+}
+
+void FileSource::refuse_archive(std::string_view first_bytes) const {
+  if (const Archive* archive = archive_of(first_bytes))
+    throw BadParameters(refusal_of(*archive, name_ == kStandardInput ? "" : name_,
+                                   archives_ == Archives::refuse_or_insist));
 }
 
 std::size_t FileSource::read(std::span<char> into) {
+  std::size_t got = read_some(into);
+  if (got == 0 || !std::exchange(unseen_, false)) return got;
+  while (got < into.size() && is_archive_start({into.data(), got})) {
+    const std::size_t more = read_some(into.subspan(got));
+    if (more == 0) break;
+    got += more;
+  }
+  refuse_archive({into.data(), got});
+  return got;
+}
+
+std::size_t FileSource::read_some(std::span<char> into) {
   for (;;) {
     if (!regular_) {
       // A read alone would miss a signal that came just before it, and would take a named pipe

@@ -39,12 +39,20 @@ struct FileIdentity {
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
+// What becomes of a file whose bytes are not records (archive.hpp).
+enum class Archives : std::uint8_t {
+  refuse,
+  refuse_or_insist,  // and the message names `binary`
+  read,
+};
+
 class FileSource final : public ByteSource {
  public:
-  // "-" is standard input. Throws IoError, also for a directory.
-  // `wake`: a descriptor that becomes readable when the run should stop, or -1; it ends a read that
-  // waits.
-  static FileSource open(const std::string& path, int wake, const char* what = "input");
+  // "-" is standard input. Throws IoError, also for a directory, and BadParameters for an archive.
+  // A pipe that turns out to be one is refused by the first read. `wake`: a descriptor that becomes
+  // readable when the run should stop, or -1; it ends a read that waits.
+  static FileSource open(const std::string& path, int wake, const char* what = "input",
+                         Archives archives = Archives::refuse);
 
   std::size_t read(std::span<char> into) override;
   bool would_wait() override;
@@ -52,16 +60,22 @@ class FileSource final : public ByteSource {
   const std::string& name() const override { return name_; }
 
   FileIdentity identity() const;
+  bool regular() const noexcept { return regular_; }
   // Bytes left in a regular file; 0 for anything else.
   std::uint64_t bytes_left() const;
 
  private:
-  FileSource(Descriptor descriptor, std::string name, int wake);
+  FileSource(Descriptor descriptor, std::string name, int wake, Archives archives);
+  std::size_t read_some(std::span<char> into);
+  void look_at_start() const;
+  void refuse_archive(std::string_view first_bytes) const;
 
   Descriptor descriptor_;
   std::string name_;
   int wake_;
   bool regular_ = false;
+  Archives archives_;
+  bool unseen_;  // nothing was read yet, and may be an archive
 };
 
 // The reader of our standard output has closed it, as in `| head`: the run ends, but this is no

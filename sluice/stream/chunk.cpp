@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sluice/base/error.hpp"
+#include "sluice/stream/csv.hpp"
 
 namespace sluice {
 namespace {
@@ -19,6 +20,31 @@ constexpr std::size_t kCopyBytes = kReadBytes;
 
 bool has_header(const Format& format) {
   return format.header && (format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv);
+}
+
+// A header keeps its byte order mark, and so does a line that is taken as a whole, for any bytes are
+// a line. Elsewhere the mark would be taken for a part of the first field.
+bool skips_mark(const DedupOptions& options) {
+  switch (options.format.kind) {
+    case Format::Kind::lines:
+    case Format::Kind::nul:
+      return !options.keys.empty() || options.event_time;
+    case Format::Kind::csv:
+    case Format::Kind::tsv:
+      return !options.format.header;
+    case Format::Kind::json:
+      break;
+  }
+  return true;
+}
+
+void skip_mark(std::vector<Record>& records) {
+  Record& first = records.front();
+  if (!first.text().starts_with(kByteOrderMark)) return;
+  first.data += kByteOrderMark.size();
+  first.body -= kByteOrderMark.size();
+  first.whole -= kByteOrderMark.size();
+  if (first.whole == 0) records.erase(records.begin());
 }
 
 // What is measured is all but the last byte of the terminator: that much of a record can be in the
@@ -62,20 +88,23 @@ void Chunk::clear() {
   records.clear();
   header = Header::none;
   parts.clear();
+  faults.clear();
   judged = 0;
   too_long = false;
   error = nullptr;
 }
 
-ChunkReader::ChunkReader(const Format& format, std::uint64_t most_record_bytes)
-    : splitter_(make_splitter(format)),
-      most_record_bytes_(most_record_bytes),
-      has_header_(has_header(format)) {}
+ChunkReader::ChunkReader(const DedupOptions& options)
+    : splitter_(make_splitter(options.format)),
+      most_record_bytes_(options.most_record_bytes),
+      has_header_(has_header(options.format)),
+      skips_mark_(skips_mark(options)) {}
 
 void ChunkReader::start(ByteSource& source) {
   source_ = &source;
   splitter_->reset();
   header_due_ = has_header_;
+  mark_due_ = skips_mark_;
   held_ = 0;
   placed_ = has_records_ = false;
 }
@@ -115,6 +144,10 @@ void ChunkReader::cut(Chunk& chunk, bool last) {
   has_records_ = chunk.records.size() == kChunkRecords;
   chunk.too_long = sound < chunk.records.size();
   chunk.records.resize(sound);
+  if (mark_due_ && sound > 0) {
+    skip_mark(chunk.records);
+    mark_due_ = false;
+  }
   if (header_due_ && sound > 0) {
     chunk.header = Chunk::Header::again;  // unless the caller knows better
     header_due_ = false;
@@ -136,8 +169,9 @@ ChunkKeys::ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool dig
       extractor_(naming("`key`", [&] { return make_key_extractor(options.format, options.keys); })),
       keys_(kBatchRecords) {
   if (options.event_time)
-    naming("`event_time`",
-           [&] { event_times_.emplace(options.format, *options.event_time, options.time_format); });
+    naming("`event_time`", [&] {
+      event_times_.emplace(options.format, *options.event_time, options.time_format, options.days);
+    });
 }
 
 void ChunkKeys::set_header(const Record& header, const std::string& source) {
@@ -176,6 +210,7 @@ void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count)
     }
   }
   if (digests_) hasher_.digest(keys.first(keyed), std::span(chunk.digests).subspan(begin, keyed));
+  if (keyed < count) explain(chunk, begin, count);
   if (keyed == count && merges_ && !chunk.parts.empty()) {
     Chunk::Part& before = chunk.parts.back();
     if (before.keyed == before.count && before.count + count <= kJudgeRecords) {
@@ -184,6 +219,16 @@ void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count)
     }
   }
   chunk.parts.push_back({begin, count, keyed});
+}
+
+// After the digests: the keys are lost.
+void ChunkKeys::explain(Chunk& chunk, std::size_t begin, std::size_t count) {
+  for (std::size_t i = begin; i < begin + count && chunk.faults.size() < kMostFaults; ++i) {
+    if (chunk.status[i] == KeyStatus::keyed) continue;
+    std::string reason = extractor_->why_not(chunk.records[i]);
+    if (reason.empty() && event_times_) reason = event_times_->why_not(chunk.records[i]);
+    chunk.faults.push_back({i, std::move(reason)});
+  }
 }
 
 }  // namespace sluice

@@ -56,6 +56,11 @@ struct Chunk {
     std::size_t keyed;                     // their digests and times start at `begin`, without gaps
     std::size_t duplicates = 0, late = 0;  // when it is judged
   };
+  // A record without a key, and why.
+  struct Fault {
+    std::size_t record;  // in `records`
+    std::string reason;
+  };
   // The first header of the run is written, those of other inputs are not.
   enum class Header : std::uint8_t { none, first, again };
 
@@ -68,6 +73,7 @@ struct Chunk {
   std::vector<Part> parts;  // without the header
   std::size_t judged = 0;   // of the parts, from the front
   std::vector<KeyStatus> status;
+  std::vector<Fault> faults;  // the first kMostFaults
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
   // The verdict on each record. Records without a key count as distinct.
@@ -81,7 +87,7 @@ struct Chunk {
 
 class ChunkReader {
  public:
-  ChunkReader(const Format& format, std::uint64_t most_record_bytes);
+  explicit ChunkReader(const DedupOptions& options);
 
   void start(ByteSource& source);
   ByteSource& source() const noexcept { return *source_; }
@@ -104,9 +110,11 @@ class ChunkReader {
   std::unique_ptr<Splitter> splitter_;
   std::uint64_t most_record_bytes_;
   bool has_header_;
+  bool skips_mark_;
   ByteSource* source_ = nullptr;
   bool header_due_ = false;
-  ReadBuffer carry_;  // what is held between chunks
+  bool mark_due_ = false;  // the next record may have a byte order mark before it
+  ReadBuffer carry_;       // what is held between chunks
   std::size_t held_ = 0;
   bool placed_ = false;  // the held bytes are already at the front of a chunk
   bool has_records_ = false;
@@ -124,6 +132,7 @@ class ChunkKeys {
 
  private:
   void prepare_part(Chunk& chunk, std::size_t begin, std::size_t count);
+  void explain(Chunk& chunk, std::size_t begin, std::size_t count);
 
   const Hasher& hasher_;
   bool digests_;

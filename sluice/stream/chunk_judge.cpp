@@ -7,8 +7,17 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/stream/format_keys.hpp"
 
 namespace sluice {
+namespace {
+
+std::string reason_of(const Chunk& chunk, std::size_t record, const std::string& otherwise) {
+  const auto found = std::ranges::find(chunk.faults, record, &Chunk::Fault::record);
+  return found == chunk.faults.end() ? otherwise : found->reason;
+}
+
+}  // namespace
 
 ChunkJudge::ChunkJudge(const DedupOptions& options, Judge& judge)
     : options_(options), judge_(judge), act_(act_for()) {
@@ -49,18 +58,37 @@ void ChunkJudge::judge(Chunk& chunk) noexcept {
   }
 }
 
+// If the first record that has a time has only a date, that is how the stream is: no record could be
+// judged by it. Nothing has been held back before.
+void ChunkJudge::look_for_time(const Chunk& chunk, const Chunk::Part& part) {
+  const auto status = std::span(chunk.status).subspan(part.begin, part.count);
+  const auto first = std::ranges::find_if(status, [](KeyStatus each) {
+    return each == KeyStatus::keyed || each == KeyStatus::day_only;
+  });
+  timed_ = first != status.end();
+  if (!timed_ || *first == KeyStatus::keyed) return;
+  const auto at = static_cast<std::size_t>(first - status.begin());
+  throw BadParameters(
+      fmt::format("{}: record {}: {}, and `window` is shorter than a day: if the time is in "
+                  "another field, name "
+                  "both, as in `event_time` 2,3; otherwise give a window of 24h or more",
+                  source_, format_count(source_records_ + at + 1),
+                  reason_of(chunk, part.begin + at, "its time is a date without a time of day")));
+}
+
 // Strict: what stands before a record without its key is judged, then the run ends.
 void ChunkJudge::judge_part(Chunk& chunk, Chunk::Part& part) {
+  if (!timed_ && options_.event_time) look_for_time(chunk, part);
   const auto status = std::span(chunk.status).subspan(part.begin, part.count);
   std::size_t sound = part.keyed;
   if (infer_)
     sound = infer_->extract(std::span(chunk.records).subspan(part.begin, part.count),
                             options_.strict, status);
-  std::optional<KeyStatus> bad;
+  bool bad = false;
   if (sound < part.count && options_.strict) {
     const auto first =
         std::ranges::find_if(status, [](KeyStatus each) { return each != KeyStatus::keyed; });
-    bad = *first;
+    bad = true;
     // All of those before it have a key: theirs are the first digests.
     part.count = part.keyed = static_cast<std::size_t>(first - status.begin());
   }
@@ -72,7 +100,7 @@ void ChunkJudge::judge_part(Chunk& chunk, Chunk::Part& part) {
   if (unjudged != nullptr) shorten(chunk, part, judged);
   count(chunk, part);
   if (unjudged != nullptr) refuse_key(*unjudged);
-  if (bad) refuse(*bad);
+  if (bad) refuse(chunk, part.begin + part.count);
 }
 
 std::size_t ChunkJudge::judge_keys(const Judge::Batch& batch) {
@@ -133,7 +161,10 @@ void ChunkJudge::count(Chunk& chunk, Chunk::Part& part) {
   counts_.distinct += part.keyed - part.duplicates - part.late;
   counts_.records += part.count;
   counts_.unkeyed += part.count - part.keyed;
-  if (part.keyed < part.count) spread(chunk, part);
+  if (part.keyed < part.count) {
+    spread(chunk, part);
+    keep_faults(chunk, part);
+  }
   if (infer_ && infer_->writes_posterior()) keep_posteriors(chunk, part);
   source_records_ += part.count;
   ++chunk.judged;
@@ -152,7 +183,7 @@ void ChunkJudge::spread(Chunk& chunk, const Chunk::Part& part) {
     if (has_key) --next;
     verdicts[i] = has_key ? verdicts[next] : Verdict::distinct;
     late[i] = has_key && late[next];
-    counts_.malformed += status[i] == KeyStatus::malformed;
+    counts_.malformed += !has_key && status[i] != KeyStatus::missing;
   }
 }
 
@@ -162,15 +193,19 @@ void ChunkJudge::keep_posteriors(Chunk& chunk, const Chunk::Part& part) {
                     chunk.posteriors.begin() + static_cast<std::ptrdiff_t>(part.begin));
 }
 
-void ChunkJudge::refuse(KeyStatus status) const {
-  const bool fields = infer_ && infer_->reads_fields();
-  const char* lacks = fields && options_.event_time ? "lacks the key, the time, a cost or a prior"
-                      : fields                      ? "lacks the key, a cost or a prior"
-                      : options_.event_time         ? "lacks the key or the time"
-                                                    : "lacks the key";
-  throw BadRecord(fmt::format("{}: record {} {}: mend it, or run without `strict` to {}", source_,
-                              format_count(source_records_ + 1),
-                              status == KeyStatus::malformed ? "is malformed" : lacks,
+void ChunkJudge::keep_faults(const Chunk& chunk, const Chunk::Part& part) {
+  for (const Chunk::Fault& fault : chunk.faults)
+    if (faults_.size() < kMostFaults && fault.record >= part.begin &&
+        fault.record < part.begin + part.count)
+      faults_.push_back({source_, source_records_ + fault.record - part.begin + 1, fault.reason});
+}
+
+// The record comes after those that are counted.
+void ChunkJudge::refuse(const Chunk& chunk, std::size_t record) const {
+  const std::string lacks =
+      "a cost or a prior cannot be read in " + quoted(chunk.records[record].text());
+  throw BadRecord(fmt::format("{}: record {}: {}: mend it, or run without `strict` to {}", source_,
+                              format_count(source_records_ + 1), reason_of(chunk, record, lacks),
                               options_.forget ? "leave it out" : "pass it through"));
 }
 

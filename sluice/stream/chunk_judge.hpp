@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sluice/judge/judge.hpp"
 #include "sluice/stream/chunk.hpp"
@@ -28,6 +29,7 @@ class ChunkJudge {
   bool writes_alone() const noexcept { return infer_.has_value(); }
 
   DedupCounts& counts() noexcept { return counts_; }
+  const std::vector<RecordFault>& faults() const noexcept { return faults_; }
   // Null without options.infer.
   RecordInference* inference() noexcept { return infer_ ? &*infer_ : nullptr; }
 
@@ -39,13 +41,15 @@ class ChunkJudge {
   Act act_for() const;
   void judge_part(Chunk& chunk, Chunk::Part& part);
   std::size_t judge_keys(const Judge::Batch& batch);
+  void look_for_time(const Chunk& chunk, const Chunk::Part& part);
   Judge::Batch batch_of(Chunk& chunk, const Chunk::Part& part);
   static void shorten(const Chunk& chunk, Chunk::Part& part, std::size_t keys);
   void count(Chunk& chunk, Chunk::Part& part);
   void spread(Chunk& chunk, const Chunk::Part& part);
   void keep_posteriors(Chunk& chunk, const Chunk::Part& part);
+  void keep_faults(const Chunk& chunk, const Chunk::Part& part);
   [[noreturn]] void refuse_key(const Digest& digest) const;
-  [[noreturn]] void refuse(KeyStatus status) const;
+  [[noreturn]] void refuse(const Chunk& chunk, std::size_t record) const;
   [[noreturn]] void refuse_long() const;
 
   DedupOptions options_;
@@ -53,6 +57,8 @@ class ChunkJudge {
   Act act_;
   std::optional<RecordInference> infer_;
   DedupCounts counts_;
+  std::vector<RecordFault> faults_;
+  bool timed_ = false;  // a record had a time
   std::string source_;
   std::uint64_t source_records_ = 0;  // of the present source, judged
 };

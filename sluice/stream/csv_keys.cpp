@@ -1,7 +1,10 @@
 // Keys of csv and tsv records: chosen columns, or all of them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sluice/base/error.hpp"
+#include "sluice/base/near_miss.hpp"
 #include "sluice/stream/csv.hpp"
 #include "sluice/stream/format_keys.hpp"
 #include "sluice/stream/key_form.hpp"
@@ -57,6 +60,26 @@ class CsvKeys final : public KeyExtractor {
     }
     buffer_.place(keys);
     return keyed;
+  }
+
+  std::size_t parts() const override { return std::max<std::size_t>(columns_.size(), 1); }
+
+  std::string name() const override {
+    if (columns_.empty()) return "the record";
+    std::string names;
+    for (const std::size_t column : columns_)
+      names += (names.empty() ? "" : ", ") + name_of(column);
+    return fmt::format("column{} {}", columns_.size() == 1 ? "" : "s", names);
+  }
+
+  std::string why_not(const Record& record) override {
+    std::vector<CsvField> fields;
+    if (!split_fields(record.text(), delimiter_, kMostFields, fields))
+      return fmt::format("a quote is not closed before a delimiter in {}", quoted(record.text()));
+    for (const std::size_t column : columns_)
+      if (column >= fields.size())
+        return fmt::format("there is no column {} in {}", name_of(column), quoted(record.text()));
+    return "";
   }
 
  private:
@@ -122,6 +145,10 @@ class CsvKeys final : public KeyExtractor {
     fields_.resize(highest_ + 1);
   }
 
+  std::string name_of(std::size_t column) const {
+    return column < names_.size() ? quoted(names_[column]) : fmt::format("{}", column + 1);
+  }
+
   std::optional<std::size_t> find_name(std::string_view name) const {
     const auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) return {};
@@ -142,6 +169,8 @@ class CsvKeys final : public KeyExtractor {
       if (i > 0) message += ", ";
       message += "'" + names_[i] + "'";
     }
+    if (const auto meant = near_miss(part, names_))
+      message += fmt::format(": did you mean '{}'?", *meant);
     throw BadKey(message);
   }
 

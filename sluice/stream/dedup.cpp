@@ -47,7 +47,7 @@ struct Dedup::Parts {
       : own{.number = 0,
             .chunk = {},
             .keys = {options, by.hasher(), asks_for_digests(options, by)}},
-        reader(options.format, options.most_record_bytes),
+        reader(options),
         judge(options, by),
         writer(options, judge.inference(), passed, held, late) {
     // Without digests there is too little to do for two.
@@ -300,6 +300,10 @@ void Dedup::flush() {
 
 const DedupCounts& Dedup::counts() const noexcept {
   return parts_->judge.counts();
+}
+
+const std::vector<RecordFault>& Dedup::faults() const noexcept {
+  return parts_->judge.faults();
 }
 
 std::uint64_t Dedup::bytes_out() const noexcept {

@@ -40,6 +40,8 @@ class Dedup {
   void flush();
 
   const DedupCounts& counts() const noexcept;
+  // The first records without a key.
+  const std::vector<RecordFault>& faults() const noexcept;
   std::uint64_t bytes_out() const noexcept;
   // Empty without options.infer.
   const RecordInference* inference() const noexcept;

@@ -30,8 +30,11 @@ struct DedupOptions {
   bool strict = false;            // a record without its key is an error
   bool invert = false;            // duplicates are passed on, the rest is held back
   std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
-  std::optional<std::string> event_time = {};  // the field with the time, written like --key
+  std::optional<std::string> event_time = {};  // the fields with the time, written like --key
   TimeFormat time_format = TimeFormat::automatic;
+  // A date without a time of day is a time. Not so in a window shorter than a day: there, such a
+  // record has no key, and if it is the first with a time, the run is refused.
+  bool days = true;
   LatePolicy late = LatePolicy::pass;
   // The time of arrival of a batch, for a time window without event time.
   std::function<Nanoseconds()> clock = {};
@@ -50,6 +53,17 @@ struct DedupOptions {
   // every record counts as distinct.
   std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
 };
+
+// A record without a key or a time, and why. The reason quotes the record: escape it.
+struct RecordFault {
+  std::string source;
+  std::uint64_t record = 0;  // from 1, in its source
+  std::string reason;        // "field 3, 'soon', is not a time"
+  friend bool operator==(const RecordFault&, const RecordFault&) = default;
+};
+
+// So many are kept, the first of a run.
+inline constexpr std::size_t kMostFaults = 3;
 
 struct DedupCounts {
   std::uint64_t records = 0;  // = distinct + duplicates + unkeyed + late

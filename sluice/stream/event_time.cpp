@@ -2,19 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
 #include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/stream/format_keys.hpp"
 #include "sluice/stream/json_key.hpp"
+#include "sluice/stream/key_form.hpp"
 
 namespace sluice {
 namespace {
 
 constexpr Nanoseconds kFarthest = (Nanoseconds{1} << 62) - 1;
 constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kDay = 86'400 * kSecond;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -119,24 +123,50 @@ int days_in_month(int year, int month) {
   return kDays[static_cast<std::size_t>(month - 1)] + (leap && month == 2);
 }
 
-// hh:mm[:ss[.fraction]], in nanoseconds.
-std::optional<Nanoseconds> take_clock(std::string_view& text) {
+// The years in which a leap second ended June or December. There are 27 of them up to 2026.
+constexpr std::array kLeapJunes = {1972, 1981, 1982, 1983, 1985, 1992,
+                                   1993, 1994, 1997, 2012, 2015};
+constexpr std::array kLeapDecembers = {1972, 1973, 1974, 1975, 1976, 1977, 1978, 1979,
+                                       1987, 1989, 1990, 1995, 1998, 2005, 2008, 2016};
+
+// Whether the second before this one, in UTC, was a leap second.
+bool follows_leap_second(Nanoseconds second) {
+  const auto begins = [second](int year, int month) {
+    return days_from_date(year, month, 1) * kDay == second;
+  };
+  return std::ranges::any_of(kLeapJunes, [&](int year) { return begins(year, 7); }) ||
+         std::ranges::any_of(kLeapDecembers, [&](int year) { return begins(year + 1, 1); });
+}
+
+struct ClockTime {
+  Nanoseconds whole = 0;     // seconds since midnight, in nanoseconds; a leap second is the first
+                             // of the next minute
+  Nanoseconds fraction = 0;  // of a second
+  bool leap = false;
+};
+
+// hh:mm[:ss[.fraction]] or hhmm[ss[.fraction]]. 24:00:00 is the end of the day.
+std::optional<ClockTime> take_clock(std::string_view& text) {
   const auto hour = take_number(text, 2, 2);
-  if (!hour || *hour > 23 || !take(text, ':')) return std::nullopt;
+  if (!hour || *hour > 24) return std::nullopt;
+  const bool colons = take(text, ':');
   const auto minute = take_number(text, 2, 2);
   if (!minute || *minute > 59) return std::nullopt;
-  Nanoseconds time = (*hour * 60 + *minute) * 60 * kSecond;
-  if (!take(text, ':')) return time;
-  const auto second = take_number(text, 2, 2);
-  // A leap second is the first of the next minute.
-  if (!second || *second > 60) return std::nullopt;
-  time += *second * kSecond;
-  if (!take(text, '.') && !take(text, ',')) return time;
-  Nanoseconds unit = kSecond / 10;
-  if (text.empty() || !is_digit(text.front())) return std::nullopt;
-  for (; !text.empty() && is_digit(text.front()); text.remove_prefix(1), unit /= 10)
-    time += (text.front() - '0') * unit;
-  return time;
+  ClockTime clock{.whole = (*hour * 60 + *minute) * 60 * kSecond};
+  if (colons ? take(text, ':') : !text.empty() && is_digit(text.front())) {
+    const auto second = take_number(text, 2, 2);
+    if (!second || *second > 60) return std::nullopt;
+    clock.whole += *second * kSecond;
+    clock.leap = *second == 60;
+    if (take(text, '.') || take(text, ',')) {
+      if (text.empty() || !is_digit(text.front())) return std::nullopt;
+      Nanoseconds unit = kSecond / 10;
+      for (; !text.empty() && is_digit(text.front()); text.remove_prefix(1), unit /= 10)
+        clock.fraction += (text.front() - '0') * unit;
+    }
+  }
+  if (*hour == 24 && clock.whole + clock.fraction > kDay) return std::nullopt;
+  return clock;
 }
 
 // Z, +hh, +hhmm, +hh:mm, or nothing: how far ahead of UTC.
@@ -153,22 +183,29 @@ std::optional<Nanoseconds> take_offset(std::string_view& text) {
   return west ? -offset : offset;
 }
 
-std::optional<Nanoseconds> parse_iso8601(std::string_view text) {
+// yyyy-mm-dd or yyyymmdd, in nanoseconds.
+std::optional<Nanoseconds> take_date(std::string_view& text) {
   const auto year = take_number(text, 4, 4);
-  if (!year || !take(text, '-')) return std::nullopt;
+  if (!year || *year < 1825 || *year > 2115) return std::nullopt;
+  const bool dashes = take(text, '-');
   const auto month = take_number(text, 2, 2);
-  if (!month || *month < 1 || *month > 12 || !take(text, '-')) return std::nullopt;
+  if (!month || *month < 1 || *month > 12 || take(text, '-') != dashes) return std::nullopt;
   const auto day = take_number(text, 2, 2);
   if (!day || *day < 1 || *day > days_in_month(*year, *month)) return std::nullopt;
-  if (*year < 1825 || *year > 2115) return std::nullopt;
-  Nanoseconds time = days_from_date(*year, *month, *day) * 86'400 * kSecond;
-  if (text.empty()) return time;
+  return days_from_date(*year, *month, *day) * kDay;
+}
+
+std::optional<Nanoseconds> parse_iso8601(std::string_view text) {
+  const auto date = take_date(text);
+  if (!date || text.empty()) return date;
   if (!take(text, 'T') && !take(text, 't') && !take(text, ' ')) return std::nullopt;
   const auto clock = take_clock(text);
   if (!clock) return std::nullopt;
   const auto offset = take_offset(text);
   if (!offset || !text.empty()) return std::nullopt;
-  return time + *clock - *offset;
+  const Nanoseconds second = *date + clock->whole - *offset;
+  if (clock->leap && !follows_leap_second(second)) return std::nullopt;
+  return second + clock->fraction;
 }
 
 }  // namespace
@@ -194,10 +231,19 @@ std::optional<Nanoseconds> parse_time(std::string_view text, TimeFormat format) 
   return parse_iso8601(text);
 }
 
-EventTimes::EventTimes(const Format& format, const std::string& field, TimeFormat time_format)
+bool is_day(std::string_view time, TimeFormat format) {
+  constexpr std::string_view kLong = "yyyy-mm-dd", kShort = "yyyymmdd";
+  return time.size() == kLong.size()
+             ? time[4] == '-' && time[7] == '-'
+             : time.size() == kShort.size() && format == TimeFormat::iso8601;
+}
+
+EventTimes::EventTimes(const Format& format, const std::string& fields, TimeFormat time_format,
+                       bool days)
     : json_(format.kind == Format::Kind::json),
       time_format_(time_format),
-      fields_(make_key_extractor(format, std::span(&field, 1))),
+      days_(days),
+      fields_(make_key_extractor(format, std::span(&fields, 1))),
       texts_(kBatchRecords),
       found_(kBatchRecords) {}
 
@@ -205,19 +251,56 @@ std::size_t EventTimes::extract(std::span<const Record> records, std::span<Nanos
                                 std::span<KeyStatus> status) {
   const std::size_t count = records.size();
   fields_->extract(records, std::span(texts_).first(count), std::span(found_).first(count));
+  const std::size_t parts = fields_->parts();
   std::size_t keyed = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    std::optional<Nanoseconds> time;
-    if (found_[i] == KeyStatus::keyed) {
-      const auto text = json_ ? json_scalar_text(texts_[i]) : std::optional(texts_[i]);
-      if (text) time = parse_time(*text, time_format_);
-    }
-    times[i] = time.value_or(0);
-    if (!time && status[i] == KeyStatus::keyed)
-      status[i] = found_[i] == KeyStatus::keyed ? KeyStatus::malformed : found_[i];
+    times[i] = 0;
+    if (found_[i] == KeyStatus::keyed) found_[i] = read(texts_[i], parts, times[i]);
+    if (status[i] == KeyStatus::keyed) status[i] = found_[i];
     keyed += status[i] == KeyStatus::keyed;
   }
   return keyed;
+}
+
+KeyStatus EventTimes::read(std::string_view form, std::size_t parts, Nanoseconds& time) {
+  const auto text = text_of(form, parts);
+  const auto parsed = text ? parse_time(*text, time_format_) : std::nullopt;
+  if (!parsed) return KeyStatus::malformed;
+  if (!days_ && is_day(*text, time_format_)) return KeyStatus::day_only;
+  time = *parsed;
+  return KeyStatus::keyed;
+}
+
+// What the form of a key says, as text. Several fields are joined by a blank. A number in JSON has
+// lost its spelling, so it cannot be a date or a part of one.
+std::optional<std::string_view> EventTimes::text_of(std::string_view form, std::size_t parts) {
+  if (parts == 1) {
+    if (!json_) return form;
+    if (form.starts_with('d') && time_format_ == TimeFormat::iso8601) return std::nullopt;
+    return json_scalar_text(form);
+  }
+  joined_.clear();
+  for (std::size_t part = 0; part < parts; ++part) {
+    if (json_ && !form.starts_with('s')) return std::nullopt;
+    if (json_) form.remove_prefix(1);
+    if (part > 0) joined_ += ' ';
+    joined_ += take_part(form);
+  }
+  return joined_;
+}
+
+std::string EventTimes::why_not(const Record& record) {
+  std::string why = fields_->why_not(record);
+  if (!why.empty()) return why;
+  Nanoseconds time = 0;
+  fields_->extract({&record, 1}, std::span(texts_).first(1), std::span(found_).first(1));
+  const KeyStatus status = read(texts_[0], fields_->parts(), time);
+  const auto text = text_of(texts_[0], fields_->parts());
+  if (status == KeyStatus::keyed) return "";
+  if (!text) return fmt::format("{} is not a time in {}", fields_->name(), quoted(record.text()));
+  return fmt::format("{}, {}, {} {}", fields_->name(), quoted(*text),
+                     fields_->parts() == 1 ? "is" : "are",
+                     status == KeyStatus::day_only ? "a date without a time of day" : "not a time");
 }
 
 }  // namespace sluice

@@ -1,9 +1,9 @@
 // When an event happened, read from its record.
 //
 // Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970, perhaps with decimals;
-// the unit is told by their size unless it is given. Texts are ISO 8601 dates and times. By hand,
-// because the compilers we build with do not have std::chrono::parse, and strptime knows no
-// fractions, offsets or errors.
+// the unit is told by their size unless it is given. Texts are ISO 8601 dates and times, which may
+// span fields. By hand, because the compilers we build with do not have std::chrono::parse, and
+// strptime knows no fractions, offsets or errors.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,10 @@ enum class TimeFormat : std::uint8_t {
   milliseconds,
   microseconds,
   nanoseconds,
-  iso8601,  // 2026-11-15T10:50:00.123Z, +01:00 for Z, a blank for T; 2026-11-15; without offset:
-            // UTC
+  // 2026-11-15T10:50:00.123Z, with +01:00 for Z, or a blank for T; without an offset: UTC;
+  // 20261115T105000Z; 2026-11-15, and 20261115 unless it may be a number. 24:00:00 is the end of a
+  // day, and a second is 60 only where a leap second was inserted.
+  iso8601,
 };
 
 // "auto", "s", "ms", "us", "ns", "iso8601". Throws BadParameters naming `flag`.
@@ -34,10 +36,14 @@ TimeFormat parse_time_format(std::string_view flag, std::string_view text);
 // Empty if `text` is not such a time, or is outside the years 1824 to 2116.
 std::optional<Nanoseconds> parse_time(std::string_view text, TimeFormat format);
 
+// Whether a text that parse_time can read is a date without a time of day.
+bool is_day(std::string_view time, TimeFormat format);
+
 class EventTimes {
  public:
-  // `field` is written as one --key. Throws BadParameters.
-  EventTimes(const Format& format, const std::string& field, TimeFormat time_format);
+  // `fields` are written as one --key; their texts are joined by a blank. `days`: a date without a
+  // time of day is a time, too. Throws BadParameters.
+  EventTimes(const Format& format, const std::string& fields, TimeFormat time_format, bool days);
 
   void set_header(const Record& header) { fields_->set_header(header); }
 
@@ -46,11 +52,18 @@ class EventTimes {
   // are keyed.
   std::size_t extract(std::span<const Record> records, std::span<Nanoseconds> times,
                       std::span<KeyStatus> status);
+  // As in KeyExtractor: "field 3, 'soon', is not a time".
+  std::string why_not(const Record& record);
 
  private:
+  KeyStatus read(std::string_view form, std::size_t parts, Nanoseconds& time);
+  std::optional<std::string_view> text_of(std::string_view form, std::size_t parts);
+
   bool json_;
   TimeFormat time_format_;
+  bool days_;
   std::unique_ptr<KeyExtractor> fields_;
+  std::string joined_;
   std::vector<std::string_view> texts_;
   std::vector<KeyStatus> found_;
 };

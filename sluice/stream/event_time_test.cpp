@@ -1,5 +1,6 @@
 #include "sluice/stream/event_time.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sluice/base/error.hpp"
@@ -42,6 +43,58 @@ TEST(EventTime, Iso8601) {
   EXPECT_EQ(parse_time("1969-12-31T23:59:59Z", TimeFormat::iso8601), -kSecond);
 }
 
+TEST(EventTime, BasicIso8601) {
+  const Nanoseconds time = 1'700'000'000 * kSecond;
+  for (const char* text : {"20231114T221320Z", "20231114T221320", "20231114 221320",
+                           "20231114T231320+0100", "20231114T22:13:20Z", "2023-11-14T221320Z"})
+    EXPECT_EQ(parse_time(text, TimeFormat::automatic), time) << text;
+  EXPECT_EQ(parse_time("20231114T221320.5Z", TimeFormat::iso8601), time + kSecond / 2);
+  EXPECT_EQ(parse_time("20231114T2213Z", TimeFormat::iso8601), time - 20 * kSecond);
+  // Eight digits alone may be a number of seconds.
+  EXPECT_EQ(parse_time("20000301", TimeFormat::automatic), 20'000'301 * kSecond);
+  EXPECT_EQ(parse_time("20000301", TimeFormat::iso8601), 11'017 * 86'400 * kSecond);
+  for (const char* text : {"2023-1114T221320Z", "202311-14T221320Z", "20231114T22:1320Z",
+                           "20231114T2213:20Z", "20231114T221", "20231114T22132Z"})
+    EXPECT_EQ(parse_time(text, TimeFormat::automatic), std::nullopt) << text;
+}
+
+TEST(EventTime, TheEndOfADayIsTheNext) {
+  const auto next = parse_time("2024-03-01T00:00:00Z", TimeFormat::iso8601);
+  for (const char* text : {"2024-02-29T24:00:00Z", "2024-02-29T24:00", "20240229T240000Z",
+                           "2024-02-29T24:00:00.000Z", "2024-02-29T14:00:00-10:00"})
+    EXPECT_EQ(parse_time(text, TimeFormat::automatic), next) << text;
+  for (const char* text : {"2024-02-29T24:00:01Z", "2024-02-29T24:01:00Z", "2024-02-29T24:00:00.1Z",
+                           "2024-02-29T25:00:00Z", "2016-12-31T24:00:60Z"})
+    EXPECT_EQ(parse_time(text, TimeFormat::automatic), std::nullopt) << text;
+}
+
+TEST(EventTime, SecondSixtyIsOnlyWhereALeapSecondWas) {
+  EXPECT_EQ(parse_time("2016-12-31T23:59:60Z", TimeFormat::iso8601), 1'483'228'800 * kSecond);
+  EXPECT_EQ(parse_time("2016-12-31T23:59:60.5Z", TimeFormat::iso8601),
+            1'483'228'800 * kSecond + kSecond / 2);
+  // The same second elsewhere.
+  for (const char* text : {"2017-01-01T00:59:60+01:00", "2016-12-31T18:59:60-0500"})
+    EXPECT_EQ(parse_time(text, TimeFormat::iso8601), 1'483'228'800 * kSecond) << text;
+  for (const char* text : {"2016-12-31T23:59:61Z", "2016-12-31T22:59:60Z", "2016-12-30T23:59:60Z",
+                           "2017-12-31T23:59:60Z", "2016-06-30T23:59:60Z", "2015-12-31T23:59:60Z",
+                           "2016-12-31T23:59:60+01:00", "1971-12-31T23:59:60Z"})
+    EXPECT_EQ(parse_time(text, TimeFormat::iso8601), std::nullopt) << text;
+  int seconds = 0;
+  for (int year = 1960; year <= 2115; ++year)
+    for (const char* end : {"06-30", "12-31", "03-31", "09-30"})
+      seconds +=
+          parse_time(fmt::format("{}-{}T23:59:60Z", year, end), TimeFormat::iso8601).has_value();
+  EXPECT_EQ(seconds, 27);
+}
+
+TEST(EventTime, ADayIsToldFromATime) {
+  EXPECT_TRUE(is_day("2026-01-01", TimeFormat::automatic));
+  EXPECT_TRUE(is_day("20260101", TimeFormat::iso8601));
+  for (const char* text :
+       {"20260101", "2026-01-01T10:00", "1700000000", "-170000000", "1.5e-10000"})
+    EXPECT_FALSE(is_day(text, TimeFormat::automatic)) << text;
+}
+
 TEST(EventTime, WhatIsNoneIsRefused) {
   for (const char* text :
        {"", "now", "12:00", "2023-13-01", "2023-02-29", "2023-1-1", "1e99", "1.2.3", "5 ",
@@ -51,8 +104,9 @@ TEST(EventTime, WhatIsNoneIsRefused) {
 }
 
 std::vector<std::optional<Nanoseconds>> times_of(const Format& format, const std::string& field,
-                                                 const std::vector<std::string>& texts) {
-  EventTimes event_times(format, field, TimeFormat::automatic);
+                                                 const std::vector<std::string>& texts,
+                                                 TimeFormat time_format = TimeFormat::automatic) {
+  EventTimes event_times(format, field, time_format, true);
   // Records must be readable past their end.
   std::vector<std::string> padded;
   std::vector<Record> records;
@@ -81,6 +135,48 @@ TEST(EventTime, FromRecordsOfEveryFormat) {
   EXPECT_EQ(times_of({.kind = Format::Kind::csv, .header = false}, "1",
                      {"\"2023-11-14 22:13:20\",x", "nonsense,x"}),
             (Times{time, std::nullopt}));
+}
+
+TEST(EventTime, MaySpanFields) {
+  using Times = std::vector<std::optional<Nanoseconds>>;
+  const Nanoseconds time = 1'700'000'000 * kSecond;
+  EXPECT_EQ(times_of({.kind = Format::Kind::lines}, "2,3",
+                     {"a 2023-11-14   22:13:20 b", "a 2023-11-14", "a 22:13:20 2023-11-14"}),
+            (Times{time, std::nullopt, std::nullopt}));
+  EXPECT_EQ(times_of({.kind = Format::Kind::lines}, "3,2", {"a 22:13:20 2023-11-14"}),
+            (Times{time}));
+  EXPECT_EQ(times_of({.kind = Format::Kind::csv, .header = false}, "1,3",
+                     {"\"2023-11-14\",x,22:13:20Z", "20231114,x,\"221320\"", "2023-11-14,x,"}),
+            (Times{time, time, std::nullopt}));
+  // Numbers have lost their spelling: 0930 is no JSON, and 20231110 would be 2023111e1.
+  EXPECT_EQ(times_of({.kind = Format::Kind::json}, "/d,/t",
+                     {R"({"t":"22:13:20","d":"2023-11-14"})", R"({"t":"22:13:20","d":20231114})",
+                      R"({"t":"22:13:20"})", R"({"t":"22:13:20","d":["2023-11-14"]})"}),
+            (Times{time, std::nullopt, std::nullopt, std::nullopt}));
+  EXPECT_EQ(times_of({.kind = Format::Kind::json}, "/t",
+                     {R"({"t":20231114})", R"({"t":"20231114"})"}, TimeFormat::iso8601),
+            (Times{std::nullopt, time - (22 * 3600 + 13 * 60 + 20) * kSecond}));
+}
+
+TEST(EventTime, SaysWhyThereIsNone) {
+  const auto why = [](const Format& format, const std::string& field, const std::string& text) {
+    EventTimes event_times(format, field, TimeFormat::automatic, false);
+    const std::string padded = text + std::string(kPaddingBytes, ' ');
+    return event_times.why_not({padded.data(), text.size(), text.size()});
+  };
+  const Format lines{.kind = Format::Kind::lines}, json{.kind = Format::Kind::json};
+  EXPECT_EQ(why(lines, "2", "a 10/Oct/2000"), "field 2, '10/Oct/2000', is not a time");
+  EXPECT_EQ(why(lines, "2", "a 2026-01-01"),
+            "field 2, '2026-01-01', is a date without a time of day");
+  EXPECT_EQ(why(lines, "2,3", "a b c"), "fields 2,3, 'b c', are not a time");
+  EXPECT_EQ(why(lines, "2", "a"), "there is no field 2 in 'a'");
+  EXPECT_EQ(why(lines, "2", "a 2026-01-01T10:00"), "");
+  EXPECT_EQ(why({.kind = Format::Kind::csv, .header = false}, "2", "a,soon"),
+            "column 2, 'soon', is not a time");
+  EXPECT_EQ(why(json, "/t", R"({"t":"soon"})"), "/t, 'soon', is not a time");
+  EXPECT_EQ(why(json, "/t", R"({"t":null})"), R"(/t is not a time in '{"t":null}')");
+  EXPECT_EQ(why(json, "/t", "{}"), "there is no /t in '{}'");
+  EXPECT_EQ(why(json, "/t", "{"), "'{' is not JSON");
 }
 
 }  // namespace

@@ -29,4 +29,8 @@ std::string part_of_key(std::string_view key, std::string_view part);
 
 std::vector<std::string_view> split_at_commas(std::string_view text);
 
+// The beginning of a text that may be long, in quotes, for messages: 'GET /index…'. Whoever shows it
+// must escape control characters.
+std::string quoted(std::string_view text);
+
 }  // namespace sluice

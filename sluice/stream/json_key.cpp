@@ -68,6 +68,7 @@ JsonPointer parse_pointer(std::string_view text) {
       pointer.tokens.back() += text[at] == '0' ? '~' : '/';
     }
   }
+  pointer.text = text;
   return pointer;
 }
 
@@ -146,9 +147,7 @@ std::optional<std::string_view> json_scalar_text(std::string_view form) {
   if (kind == 'd') return form.substr(1, form.size() - 2);
   if (kind != 's') return std::nullopt;
   form.remove_prefix(1);
-  while (!form.empty() && (form.front() & 0x80) != 0) form.remove_prefix(1);
-  if (!form.empty()) form.remove_prefix(1);
-  return form;
+  return take_part(form);
 }
 
 }  // namespace sluice

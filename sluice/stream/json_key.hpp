@@ -43,6 +43,7 @@ std::optional<std::string_view> json_scalar_text(std::string_view form);
 // A JSON Pointer (RFC 6901), its tokens unescaped.
 struct JsonPointer {
   std::vector<std::string> tokens;
+  std::string text = {};  // as it was written
 };
 
 // One value of --key: pointers separated by a comma that is followed by '/', so that a pointer may

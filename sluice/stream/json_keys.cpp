@@ -113,6 +113,22 @@ class JsonKeys final : public KeyExtractor {
     return keyed;
   }
 
+  std::size_t parts() const override { return pointers_.size(); }
+
+  std::string name() const override {
+    std::string names;
+    for (const JsonPointer& pointer : pointers_) names += (names.empty() ? "" : ",") + pointer.text;
+    return names.empty() ? "the value" : names;
+  }
+
+  std::string why_not(const Record& record) override {
+    if (!tree_.parse(record.text())) return quoted(record.text()) + " is not JSON";
+    for (const JsonPointer& pointer : pointers_)
+      if (!find_json(tree_.root(), pointer))
+        return "there is no " + pointer.text + " in " + quoted(record.text());
+    return "";
+  }
+
  private:
   // Nothing: only a full parser knows.
   std::optional<KeyStatus> glance(std::string_view text, std::size_t record) {

@@ -35,6 +35,15 @@ std::optional<std::size_t> parse_field_number(std::string_view text) {
   return number - 1;
 }
 
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMostBytes = 60;
+  if (text.size() <= kMostBytes) return fmt::format("'{}'", text);
+  std::size_t end = kMostBytes;
+  // Not within a UTF-8 character, which has at most three more bytes.
+  while (end > kMostBytes - 3 && (text[end] & 0xC0) == 0x80) --end;
+  return fmt::format("'{}…'", text.substr(0, end));
+}
+
 std::vector<std::string_view> split_at_commas(std::string_view text) {
   std::vector<std::string_view> parts;
   while (true) {

@@ -13,7 +13,12 @@
 
 namespace sluice {
 
-enum class KeyStatus : std::uint8_t { keyed, missing, malformed };
+enum class KeyStatus : std::uint8_t {
+  keyed,
+  missing,
+  malformed,
+  day_only,  // its time is a date, where a time of day is needed
+};
 
 // Takes the keys out of a batch of records.
 class KeyExtractor {
@@ -27,6 +32,14 @@ class KeyExtractor {
   // csv, tsv with a header: resolves column names. Throws BadKey when a key names no column,
   // with the columns there are. Other formats ignore it.
   virtual void set_header(const Record& /*header*/) {}
+
+  // How many fields make a key: the form of more than one has their lengths (key_form.hpp).
+  virtual std::size_t parts() const = 0;
+  // For messages: "field 3", "columns 'date', 'time'", "/user,/ad".
+  virtual std::string name() const = 0;
+  // Why the record has no key, as part of a sentence; empty if it has one. Slow. Keys that
+  // extract() gave are lost.
+  virtual std::string why_not(const Record& record) = 0;
 };
 
 // An impossible key. The message begins with the key, so that the caller can put the name of the

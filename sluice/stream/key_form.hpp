@@ -32,6 +32,20 @@ inline void append_part(std::string_view part, std::string& out) {
   out += part;
 }
 
+// Takes the first part off `form`, which append_part made.
+inline std::string_view take_part(std::string_view& form) {
+  std::size_t length = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const auto byte = static_cast<unsigned char>(form.front());
+    form.remove_prefix(1);
+    length |= static_cast<std::size_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) break;
+  }
+  const std::string_view part = form.substr(0, length);
+  form.remove_prefix(length);
+  return part;
+}
+
 // The same to a place with room for most_part_bytes bytes; returns where it ends. `part` must be in
 // a record, so that the padding after it may be read: then all short copies have the same length.
 inline constexpr std::size_t kShortPart = 32;

@@ -1,4 +1,6 @@
 // Keys of lines and nul records: the body, or some of its fields.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sluice/base/error.hpp"
@@ -22,6 +24,9 @@ class WholeRecordKeys final : public KeyExtractor {
     std::fill(status.begin(), status.end(), KeyStatus::keyed);
     return records.size();
   }
+  std::size_t parts() const override { return 1; }
+  std::string name() const override { return "the record"; }
+  std::string why_not(const Record&) override { return ""; }
 };
 
 class FieldKeys final : public KeyExtractor {
@@ -38,7 +43,7 @@ class FieldKeys final : public KeyExtractor {
     for (std::size_t i = 0; i < records.size(); ++i) {
       keys[i] = {};
       const std::string_view text = records[i].text();
-      const bool all = delimiter_ == 0 ? find_between_blanks(text) : find_delimited(text);
+      const bool all = find(text) == found_.size();
       status[i] = all ? KeyStatus::keyed : KeyStatus::missing;
       if (!all) continue;
       ++keyed;
@@ -53,28 +58,49 @@ class FieldKeys final : public KeyExtractor {
     return keyed;
   }
 
+  std::size_t parts() const override { return wanted_.size(); }
+
+  std::string name() const override {
+    std::string numbers;
+    for (const std::size_t field : wanted_)
+      numbers += fmt::format("{}{}", numbers.empty() ? "" : ",", field + 1);
+    return fmt::format("field{} {}", wanted_.size() == 1 ? "" : "s", numbers);
+  }
+
+  std::string why_not(const Record& record) override {
+    const std::size_t found = find(record.text());
+    for (const std::size_t field : wanted_)
+      if (field >= found)
+        return fmt::format("there is no field {} in {}", field + 1, quoted(record.text()));
+    return "";
+  }
+
  private:
-  // Both fill `found_`; false when the record has fewer fields.
-  bool find_delimited(std::string_view text) {
+  // Fills `found_` and returns how many fields there are, up to its size.
+  std::size_t find(std::string_view text) {
+    return delimiter_ == 0 ? find_between_blanks(text) : find_delimited(text);
+  }
+
+  std::size_t find_delimited(std::string_view text) {
     std::size_t at = 0;
     for (std::size_t i = 0; i < found_.size(); ++i) {
-      if (at == kNone) return false;
+      if (at == kNone) return i;
       const std::size_t end = text.find(delimiter_, at);
       found_[i] = text.substr(at, end == kNone ? kNone : end - at);
       at = end == kNone ? kNone : end + 1;
     }
-    return true;
+    return found_.size();
   }
 
-  bool find_between_blanks(std::string_view text) {
+  std::size_t find_between_blanks(std::string_view text) {
     auto at = text.begin();
-    for (std::string_view& field : found_) {
+    for (std::size_t i = 0; i < found_.size(); ++i) {
       const auto begin = std::find_if_not(at, text.end(), is_blank);
-      if (begin == text.end()) return false;
+      if (begin == text.end()) return i;
       at = std::find_if(begin, text.end(), is_blank);
-      field = {begin, at};
+      found_[i] = {begin, at};
     }
-    return true;
+    return found_.size();
   }
 
   char delimiter_;

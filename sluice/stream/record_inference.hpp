@@ -69,7 +69,6 @@ class RecordInference {
   }
 
   // Whether records have costs or priors of their own.
-  bool reads_fields() const noexcept { return lost_ || duplicate_ || prior_; }
   bool writes_posterior() const noexcept { return options_.posterior; }
   // The text to write for a record or header; valid until the next call. A `malformed` record is
   // written unchanged.

@@ -152,15 +152,18 @@ TEST(RecordInference, StrictEndsAtARecordThatLacksOne) {
   const Outcome outcome =
       run(options, "{\"k\":1,\"c\":2}\n{\"k\":2,\"c\":null}\n{\"k\":3,\"c\":1}\n");
   EXPECT_EQ(outcome.passed, "{\"k\":1,\"c\":2}\n");
-  EXPECT_EQ(outcome.error,
-            "input: record 2 lacks the key, a cost or a prior: mend it, or run without `strict` to "
-            "pass it through");
+  EXPECT_EQ(
+      outcome.error,
+      "input: record 2: a cost or a prior cannot be read in '{\"k\":2,\"c\":null}': mend it, or "
+      "run without `strict` to pass it through");
   // The first of all, with nothing in front of it to write.
   DedupOptions lines = with(Format::Kind::lines, {"1"}, {.prior_field = "2", .posterior = true});
   lines.strict = true;
   const Outcome none = run(lines, "bad\nx .1\n");
   EXPECT_EQ(none.passed, "");
-  EXPECT_NE(none.error.find("record 1 lacks"), std::string::npos) << none.error;
+  EXPECT_NE(none.error.find("record 1: a cost or a prior cannot be read in 'bad'"),
+            std::string::npos)
+      << none.error;
 }
 
 TEST(RecordInference, AFieldIsOne) {

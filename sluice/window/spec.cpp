@@ -28,6 +28,10 @@ WindowSpec parse_window(std::string_view flag, std::string_view text) {
   return {WindowSpec::Kind::time, nanoseconds};
 }
 
+bool holds_days(const WindowSpec& window) noexcept {
+  return !window.by_time() || window.size >= kDay;
+}
+
 std::string in_words(std::uint64_t nanoseconds) {
   struct Unit {
     std::uint64_t nanoseconds;

@@ -26,6 +26,9 @@ struct WindowSpec {
 // time.
 inline constexpr std::uint64_t kLongestWindow = std::uint64_t{1} << 61;
 
+// Whether a date without a time of day is fine enough for this window.
+bool holds_days(const WindowSpec& window) noexcept;
+
 // "1M", "10m", "day", "hour". Throws BadParameters naming `flag`.
 WindowSpec parse_window(std::string_view flag, std::string_view text);
 

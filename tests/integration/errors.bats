@@ -154,7 +154,8 @@ load helper
   holds late 'precious\n'
   [ ! -e new ]
   # A run that had nothing to write empties them all the same.
-  printf '' | gives '' -o result --duplicates again --window 1h --late mark --late-output late
+  printf '' | gives '' -o result --duplicates again --window 1h --event-time 1 --late mark \
+    --late-output late
   holds result ''
   holds again ''
   holds late ''

@@ -6,7 +6,7 @@ load helper
   printf '%s\n' a b c d >input
   printf '%s\n' b d x >back
   for flags in '' '--filter exact' '--filter counting,keys=1k' '--filter dynamic,forget=yes,keys=100' \
-    '--window 100' '--window 100 --filter exact' '--window 1h'; do
+    '--window 100' '--window 100 --filter exact' '--window 1h --arrival-time'; do
     rm -f s s.previous
     # shellcheck disable=SC2086  # several words
     sluice dedup $flags --stats none --state s input >/dev/null
@@ -101,7 +101,7 @@ load helper
   sluice dedup "${flags[@]}" --filter exact input >/dev/null
   cp s before
   refused 1 dedup "${flags[@]}" --strict --forget back input
-  says back "record 2 lacks the key" "leave it out"
+  says "back: record 2: there is no /id in '{}'" "leave it out"
   cmp s before
 }
 

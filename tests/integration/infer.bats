@@ -97,7 +97,7 @@ errors() {
   run -1 --separate-stderr sluice dedup "${window[@]}" -k 1 --strict --cost-lost-field 2 \
     --stats none strict
   [[ $output == 'a 1 2' ]]
-  says 'strict: record 2 lacks the key, a cost or a prior'
+  says "strict: record 2: a cost or a prior cannot be read in 'b x 2'"
 }
 
 @test "a table of priors says what the field says" {
@@ -234,7 +234,7 @@ errors() {
 
 @test "windows of time by arrival, and sets, are inferred from, too" {
   uniform 30000 >input
-  sluice dedup --window 1h --filter timing,fpr=0.3 --rate 9k/h --seed 1 -k 1 --cost-lost 30 \
+  sluice dedup --window 1h --arrival-time --filter timing,fpr=0.3 --rate 9k/h --seed 1 -k 1 --cost-lost 30 \
     --stats json input 2>err >out
   [[ $(stat_of '.inference.inferred > 1000 and .inference.priors == "learnt"') == true ]]
   for layout in classic blocked; do
@@ -292,7 +292,7 @@ errors() {
   says '--cost-lost-field' 'one'
   refuse --window 10 --filter apbf --cost-lost 1
   says "'apbf'" cohort timing
-  refuse --window day --cost-lost 1
+  refuse --window day --arrival-time --cost-lost 1
   says 'every hour or day'
   refuse --cost-lost 1
   says "'growing'" bloom --expect --window

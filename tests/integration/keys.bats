@@ -67,7 +67,11 @@ load helper
 @test "an unknown column is refused with the columns there are" {
   printf 'id,name\n1,a\n' >table.csv
   refused 2 dedup --stats none --csv --key nme table.csv
-  says nme "'id', 'name'"
+  says "'nme' is no column; the columns are 'id', 'name': did you mean 'name'?"
+  refused 2 dedup --stats none --csv --key ID table.csv
+  says "did you mean 'id'?"
+  refused 2 dedup --stats none --csv --key price table.csv
+  [[ $stderr != *"did you mean"* ]]
   refused 2 dedup --stats none --csv --key 3 table.csv
   says "'3'" "'id', 'name'"
 }
@@ -111,11 +115,11 @@ load helper
   printf 'a 1\nb 1\nc\nd 2\n' >input
   run -1 --separate-stderr sluice dedup "${quiet[@]}" --strict --key 2 input
   [ "$output" = "a 1" ]
-  says input "record 3" "lacks the key" --strict
+  says "input: record 3: there is no field 2 in 'c': mend it, or run without --strict"
   printf '{"k":1}\n{"k":\n' >input
   run -1 --separate-stderr sluice dedup "${quiet[@]}" --strict --json --key /k input
   [ "$output" = '{"k":1}' ]
-  says input "record 2" malformed
+  says "input: record 2: '{\"k\":' is not JSON"
 }
 
 @test "when no record has the key, a warning says so" {

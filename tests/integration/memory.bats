@@ -94,7 +94,7 @@ within_budget() {
 
 @test "a state made for a window under a budget serves the same flags" {
   lines_of 1000 >input
-  for flags in "--window 100k" "--window 10m --rate 1k/s" "--expect 10k"; do
+  for flags in "--window 100k" "--window 10m --rate 1k/s --arrival-time" "--expect 10k"; do
     rm -f s*
     # shellcheck disable=SC2086  # a flag and its value
     sluice dedup --stats none --memory 16MiB $flags --state s input >out

@@ -31,7 +31,7 @@ planned() {
     # shellcheck disable=SC2086  # flags and their values
     sluice plan --json $flags >plan.json
     # shellcheck disable=SC2086
-    sluice dedup --stats json $flags input >out 2>err
+    sluice dedup --stats json $flags <(cat input) >out 2>err
     chosen=$(jq -r '.chosen | split(",")[0]' plan.json)
     [ "$(stat_of .filter.name)" = "$chosen" ]
     # The very filter: all its parameters but the error that it was asked for.

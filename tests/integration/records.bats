@@ -134,6 +134,54 @@ load helper
   holds out 'first\nsecond\nthi'
 }
 
+@test "compressed files, archives and tables are refused by their first bytes" {
+  lines_of 100 >plain
+  gzip --keep plain
+  printf '\x28\xb5\x2f\xfd\x04rest' >plain.zst
+  printf '\xfd7zXZ\0\0\4' >plain.xz
+  printf 'BZh91AY&SY' >plain.bz2
+  printf '\x04\x22\x4d\x18' >plain.lz4
+  printf 'PK\3\4\x14' >plain.zip
+  printf '7z\xbc\xaf\x27\x1c' >plain.7z
+  printf 'PAR1\x15\4' >plain.parquet
+  printf 'Obj\1\4' >plain.avro
+  printf 'SQLite format 3\0' >plain.sqlite
+  for file in plain.*; do
+    refused 2 dedup --stats none "$file" -o result
+    says "'$file' is" "not records" --binary
+    refused 2 dedup --stats none <"$file"
+    says "standard input is"
+    # From a pipe, also in single bytes: dd reads and writes them so.
+    refused 2 dedup --stats none <(dd if="$file" bs=1 count=20 status=none)
+    refused 2 dedup --stats none plain "$file" -o result
+    refused 2 dedup --stats none --forget "$file" plain
+    refused 2 compare "$file"
+    refused 2 repro --input "$file" --only fig5a koloniari
+    [ ! -e result ]
+    # Insisted upon, all is read, from a file and from a pipe.
+    sluice dedup --stats none --binary --filter none "$file" | cmp "$file" -
+    sluice dedup --stats none --binary --filter none <(cat "$file") | cmp "$file" -
+  done
+  refused 2 dedup plain.gz
+  says "gzip" "zcat 'plain.gz' | sluice"
+  refused 2 dedup plain.parquet
+  says "Parquet" "convert it"
+  # What only begins like one is read, to the last byte.
+  for text in 'P' 'PK' 'PAR1,x\n' 'BZh9\n' '7z\n' 'SQLite\n' '\x1f\n'; do
+    printf '%b' "$text" | gives "$text"
+    printf '%b' "$text" | dd bs=1 status=none | gives "$text"
+  done
+}
+
+@test "a byte order mark before JSON and before fields is skipped" {
+  printf '\xef\xbb\xbf{"k":1}\n{"k":1}\n' >one
+  printf '\xef\xbb\xbf{"k":2}\n{"k":1}\n' >two
+  gives '{"k":1}\n{"k":2}\n' --json --key /k --strict one two
+  printf '\xef\xbb\xbfa 1\na 2\n' | gives 'a 1\n' --key 1
+  # Lines may hold any bytes.
+  printf '\xef\xbb\xbfa\na\n' | gives '\xef\xbb\xbfa\na\n'
+}
+
 @test "closed standard streams are errors, not accidents" {
   printf 'a\n' >input
   run -1 --separate-stderr bash -c '"$SLUICE" dedup --stats none <&-'

@@ -83,7 +83,7 @@ same_code() {
   lines_of 100k >input
   { cat input && echo only && cat input; } >bad
   same_code 1 --key 2 -d , --strict bad
-  grep -q 'record 100,001 lacks the key' err.2
+  grep -q "record 100,001: there is no field 2 in 'only'" err.2
   { cat input && head -c 3000 /dev/zero | tr '\0' x && echo && cat input; } >long
   same_code 1 --max-record 2KiB long
   grep -q 'record 100,001 is longer' err.2

@@ -229,7 +229,7 @@ by_time=(--key 1 --event-time 2)
   [ "$(wc -l <out)" -eq 3 ]
   [ "$(stat_of '[.distinct,.duplicates,.unkeyed,.malformed]|join(" ")')" = "1 1 2 1" ]
   run -1 --separate-stderr sluice dedup --stats none --strict --json --key /k --event-time /t --window 10s input
-  says "record 2" "lacks the key or the time"
+  says "record 2: there is no /t in '{\"k\":1}'"
   printf '{"k":1}\n' | sluice dedup --stats none --json --key /k --event-time /t --window 10s 2>err >out
   grep -q -e --event-time err
 }
@@ -334,10 +334,18 @@ by_time=(--key 1 --event-time 2)
   says --late-output
   refused 2 dedup input --window 1m --late-output x
   says --late-output "--late mark"
+  refused 2 dedup input --window 1m --late drop
+  says --late --event-time
+  refused 2 dedup input --arrival-time
+  says --arrival-time --window
+  refused 2 dedup input --window 1k --arrival-time
+  says --arrival-time "window of time"
+  refused 2 dedup input --window 1m --arrival-time --event-time 1
+  says --arrival-time --event-time
   refused 2 dedup input --window 1m --rate 1k/s --expect 10
   says --rate --expect
   for filter in bloom none; do
-    refused 2 dedup input --window 1m --filter "$filter"
+    refused 2 dedup input --window 1m --arrival-time --filter "$filter"
     says "'$filter'"
   done
 }
@@ -345,7 +353,7 @@ by_time=(--key 1 --event-time 2)
 @test "values that are none are refused, with what would be right" {
   echo a >input
   for value in 0 0s 10min soon -5 1.5 "10 m" 99999999d; do refused 2 dedup input "--window=$value"; done
-  refused 2 dedup input --window 1m --late never
+  refused 2 dedup input --window 1m --event-time 1 --late never
   says pass drop mark
   refused 2 dedup input --window 1m --growth fast
   says density cardinality
@@ -439,7 +447,7 @@ by_time=(--key 1 --event-time 2)
     says "'s'"
   done
   refused 2 dedup --key 1 --state s input
-  refused 2 dedup --key 1 --window 10m --state s input
+  refused 2 dedup --key 1 --window 10m --arrival-time --state s input
   says event-time
   refused 2 dedup "${by_time[@]}" --window 10m --state s --slack 2% input
   says generations
@@ -449,7 +457,7 @@ by_time=(--key 1 --event-time 2)
   sha256sum --quiet --check before
   # And one without a window for a run with one.
   sluice dedup "${quiet[@]}" --key 1 --state n input >out
-  refused 2 dedup --key 1 --window 10m --state n input
+  refused 2 dedup --key 1 --window 10m --arrival-time --state n input
 }
 
 @test "--stats json has a window, and only where there is one" {

@@ -70,7 +70,8 @@ _sluice() {
     case $command in
       dedup)
         _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
-          --strict --max-record -w --window --refresh --event-time --time-format --max-ahead --late
+          --strict --binary --max-record -w --window --refresh --event-time --arrival-time
+          --time-format --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
           --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
@@ -80,7 +81,7 @@ _sluice() {
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
           --distinct --seed -0 --null --csv --tsv --json --ndjson --no-header -k --key -d
-          --delimiter --event-time --time-format --rate --stats --plot $common" ;;
+          --delimiter --binary --event-time --time-format --rate --stats --plot $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
           --npws --lines --json $common" ;;

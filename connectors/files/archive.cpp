@@ -1,0 +1,76 @@
+#include "connectors/files/archive.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace sluice {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr char kAnyByte = '?';
+
+// Signatures are as long as it takes to be no text: those of bzip2, Parquet and others begin with
+// letters.
+constexpr std::array kArchives{
+    Archive{"\x1f\x8b\x08"sv, "is compressed with gzip", "zcat"},
+    Archive{"\x28\xb5\x2f\xfd"sv, "is compressed with zstd", "zstdcat"},
+    Archive{"\xfd\x37zXZ\0"sv, "is compressed with xz", "xzcat"},
+    Archive{"BZh?1AY&SY"sv, "is compressed with bzip2", "bzcat"},
+    Archive{"\x04\x22\x4d\x18"sv, "is compressed with lz4", "lz4cat"},
+    Archive{"LZIP\x01"sv, "is compressed with lzip", "lzip -dc"},
+    Archive{"\x1f\x9d"sv, "is compressed with compress", "zcat"},
+    Archive{"PK\x03\x04"sv, "is a zip archive", "unzip -p"},
+    Archive{"PK\x05\x06"sv, "is an empty zip archive", "unzip -p"},
+    Archive{"7z\xbc\xaf\x27\x1c"sv, "is a 7z archive", "7z x -so"},
+    Archive{"Rar!\x1a\x07"sv, "is a rar archive", "unrar p -inul"},
+    Archive{"PAR1\x15"sv, "is a Parquet file", ""},
+    Archive{"Obj\x01"sv, "is an Avro file", ""},
+    Archive{"ARROW1\0"sv, "is an Arrow file", ""},
+    Archive{"\x89HDF\r"sv, "is an HDF5 file", ""},
+    Archive{"SQLite format 3\0"sv, "is an SQLite database", ""},
+};
+
+// Its mark comes after the name of the first member.
+constexpr Archive kTar{"ustar"sv, "is a tar archive", "tar -xOf"};
+constexpr std::size_t kTarMark = 257;
+
+bool agree(std::string_view bytes, std::string_view signature) {
+  const std::size_t count = std::min(bytes.size(), signature.size());
+  for (std::size_t i = 0; i < count; ++i)
+    if (signature[i] != kAnyByte && signature[i] != bytes[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+const Archive* archive_of(std::string_view first_bytes) noexcept {
+  for (const Archive& archive : kArchives)
+    if (first_bytes.size() >= archive.signature.size() && agree(first_bytes, archive.signature))
+      return &archive;
+  const bool tar =
+      first_bytes.size() > kTarMark && first_bytes.substr(kTarMark).starts_with(kTar.signature);
+  return tar ? &kTar : nullptr;
+}
+
+bool is_archive_start(std::string_view first_bytes) noexcept {
+  if (first_bytes.find_first_of("\n\0"sv) != std::string_view::npos) return false;
+  return std::ranges::any_of(kArchives, [first_bytes](const Archive& archive) {
+    return first_bytes.size() < archive.signature.size() && agree(first_bytes, archive.signature);
+  });
+}
+
+std::string refusal_of(const Archive& archive, const std::string& file, bool insist) {
+  const std::string remedy =
+      archive.command.empty()
+          ? "convert it to CSV or JSON lines first"
+          : fmt::format("unpack it on the way, as in {} {} | sluice ...", archive.command,
+                        file.empty() ? "FILE" : "'" + file + "'");
+  return fmt::format("{} {}, and its bytes are not records: {}{}",
+                     file.empty() ? "standard input" : "'" + file + "'", archive.is, remedy,
+                     insist ? ", or give `binary` to read them as they are" : "");
+}
+
+}  // namespace sluice

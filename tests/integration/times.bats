@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# Times of events as people write them: in one field or two, without a time of day, or not at all.
+load helper
+
+minutes=(--stats none --key 1 --window 10m)
+
+@test "a date and a time in two fields, in every format" {
+  printf 'k 2026-01-01 10:00:00\nk 2026-01-01 10:05:00\nk 2026-01-01 23:00:00\n' >lines
+  sluice dedup "${minutes[@]}" --event-time 2,3 lines >out
+  holds out 'k 2026-01-01 10:00:00\nk 2026-01-01 23:00:00\n'
+  { echo id,date,time && tr ' ' , <lines; } >table.csv
+  sluice dedup --stats none --csv --key id --window 10m --event-time date,time table.csv >out
+  holds out 'id,date,time\nk,2026-01-01,10:00:00\nk,2026-01-01,23:00:00\n'
+  sluice dedup --stats none -d , --event-time 2,3 --window 10m <(sed 1d table.csv) >out
+  holds out 'k,2026-01-01,10:00:00\nk,2026-01-01,10:05:00\nk,2026-01-01,23:00:00\n'
+  sed -E 's/(.*) (.*) (.*)/{"t":"\3","d":"\2","k":"\1"}/' lines >events
+  sluice dedup --stats none --json --key /k --window 10m --event-time /d,/t events >out
+  holds out '{"t":"10:00:00","d":"2026-01-01","k":"k"}\n{"t":"23:00:00","d":"2026-01-01","k":"k"}\n'
+}
+
+@test "a stream of dates is refused in a window shorter than a day, before anything is written" {
+  printf 'k 2026-01-01 10:00:00\nk 2026-01-01 23:00:00\n' >input
+  for window in 10m hour 23h; do
+    refused 2 dedup --stats none --key 1 --window "$window" --event-time 2 input -o result
+    says "input: record 1: field 2, '2026-01-01', is a date" --window "--event-time 2,3" 24h
+    [ ! -e result ]
+  done
+  for window in 24h 7d day; do
+    sluice dedup --stats none --key 1 --window "$window" --event-time 2 input >out
+    holds out 'k 2026-01-01 10:00:00\n'
+  done
+  printf '{"k":1,"t":"2026-01-01"}\n' >events
+  refused 2 dedup --stats none --json --key /k --window 1m --event-time /t events
+  says "/t, '2026-01-01', is a date"
+  refused 2 compare --key 1 --window 10m --event-time 2 --filter exact input
+  says "'2026-01-01', is a date"
+}
+
+@test "among times a date is malformed: passed through, counted and quoted; --strict stops" {
+  printf 'k 2026-01-01T10:00\nk 2026-01-01\nk 2026-01-01T10:01\n' >input
+  sluice dedup --stats json --key 1 --window 10m --event-time 2 input >out 2>err
+  holds out 'k 2026-01-01T10:00\nk 2026-01-01\n'
+  [ "$(stat_of '[.duplicates,.malformed,.faults[0].record]|join(" ")')" = "1 1 2" ]
+  run -1 --separate-stderr sluice dedup "${minutes[@]}" --strict --event-time 2 input
+  [ "$output" = "k 2026-01-01T10:00" ]
+  says "record 2: field 2, '2026-01-01', is a date"
+}
+
+@test "a time window by arrival over a file is refused unless it is meant" {
+  printf 'a\nb\na\n' >input
+  for window in 10m 7d hour day; do
+    refused 2 dedup --window "$window" input
+    says "'input' is a file" --event-time --arrival-time
+    refused 2 dedup --window "$window" <input
+    says "'standard input' is a file"
+    sluice dedup --stats none --window "$window" --arrival-time input >out
+    holds out 'a\nb\n'
+    # On a pipe it is stated.
+    sluice dedup --window "$window" <(cat input) >out 2>err
+    holds out 'a\nb\n'
+    grep -q "window: the .* by arrival" err
+  done
+  # One file among pipes is enough.
+  refused 2 dedup --window 10m <(cat input) input
+  sluice dedup --stats none --window 100 input >out
+  holds out 'a\nb\n'
+}
+
+@test "an unreadable time is quoted, safely for a terminal, and bounded" {
+  { printf 'k 10/Oct/2000:13:55:36\nk \033[31mred\nk ' && head -c 500 /dev/zero | tr '\0' x && echo; } >input
+  sluice dedup --key 1 --window 10m --event-time 2 input >out 2>err
+  cmp input out
+  grep -q "input: record 1: field 2, '10/Oct/2000:13:55:36', is not a time" err
+  grep -qF "record 2: field 2, '\\x1b[31mred', is not a time" err
+  grep -qE "record 3: field 2, 'x{60}…', is not a time" err
+  run ! grep -q $'\033' err
+  sluice dedup --stats json --key 1 --window 10m --event-time 2 input >out 2>err
+  [ "$(stat_of '.faults | map(.input + " " + (.record | tostring)) | join(" ")')" = "input 1 input 2 input 3" ]
+  [ "$(stat_of '.faults[1].reason')" = $'field 2, \'\033[31mred\', is not a time' ]
+  run -1 --separate-stderr sluice dedup "${minutes[@]}" --strict --event-time 2 input
+  says "input: record 1: field 2, '10/Oct/2000:13:55:36', is not a time"
+}
+
+@test "no faults, an empty list; and one record is one record" {
+  echo a | sluice dedup --stats json >out 2>err
+  [ "$(stat_of .faults)" = "[]" ]
+  echo a | sluice dedup >out 2>err
+  grep -q '^sluice dedup: 1 record, ' err
+}
