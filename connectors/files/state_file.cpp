@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "connectors/files/files.hpp"
-
 namespace sluice {
 namespace {
 
@@ -202,6 +200,13 @@ Snapshot load_snapshot_file(const fs::path& file, MemoryResource& memory,
 
 StateFile::StateFile(const fs::path& file) : given_(file), target_(link_target(file)) {
   lock();
+  try {
+    first_ = lock_itself();
+  } catch (...) {
+    ::unlink(beside(".lock").c_str());
+    ::close(lock_);
+    throw;
+  }
 }
 
 StateFile::~StateFile() {
@@ -236,6 +241,23 @@ void StateFile::lock() {
       return;
     }
   }
+}
+
+// Empty if there is no file yet, or if it cannot be locked: FILE.lock is then all there is.
+Descriptor StateFile::lock_itself() const {
+  Descriptor opened = open_file(target_, O_RDONLY | O_NONBLOCK);
+  struct stat found;
+  if (!opened || ::fstat(opened.number(), &found) != 0 || !S_ISREG(found.st_mode))
+    return {-1, false};
+  while (::flock(opened.number(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return {-1, false};
+    throw StateBusy("state file " + quoted(given_) +
+                        " is in use by another run of sluice, which knows it by another name: wait "
+                        "for it to end, or give this run a state file of its own",
+                    target_);
+  }
+  return opened;
 }
 
 fs::path StateFile::beside(const char* suffix) const {
@@ -291,8 +313,9 @@ Snapshot StateFile::load_previous(const Understands& understands) {
   return loaded;
 }
 
-void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels) {
-  save([&](Encoder& to) { write_snapshot(hasher, filter, labels, to); });
+void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
+                     const Sections& sections) {
+  save([&](Encoder& to) { write_snapshot(hasher, filter, labels, to, sections); });
 }
 
 void StateFile::replace(const Write& write) {
@@ -306,8 +329,9 @@ void StateFile::save(const Write& write) {
   if (::stat(target_.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
     throw StateRefused(quoted(given_) + " is " + type_of(found.st_mode) +
                        ", which is not replaced: write to another file");
+  Descriptor saved(-1, false);
   try {
-    write_temporary(write);
+    saved = write_temporary(write);
     install_temporary();
   } catch (...) {
     ::unlink(beside(".tmp").c_str());
@@ -316,9 +340,11 @@ void StateFile::save(const Write& write) {
   }
   sync_directory(target_.parent_path());
   keep_previous_ = false;
+  latest_ = std::move(saved);
 }
 
-void StateFile::write_temporary(const Write& write) const {
+// Returns the file, locked: it keeps its lock when it is renamed.
+Descriptor StateFile::write_temporary(const Write& write) const {
   const fs::path path = beside(".tmp");
   // Leftovers of a run that was killed: we hold the lock, so no other run is writing them.
   remove_if_there(path);
@@ -329,7 +355,8 @@ void StateFile::write_temporary(const Write& write) const {
   write(to);
   to.flush();
   if (::fsync(file.number()) != 0) fail("sync", path);
-  if (::close(file.release()) != 0 && errno != EINTR) fail("close", path);
+  ::flock(file.number(), LOCK_EX | LOCK_NB);
+  return file;
 }
 
 void StateFile::install_temporary() const {

@@ -72,10 +72,11 @@ ChunkReader::ChunkReader(const Format& format, std::uint64_t most_record_bytes)
       most_record_bytes_(most_record_bytes),
       has_header_(has_header(format)) {}
 
-void ChunkReader::start(ByteSource& source) {
+void ChunkReader::start(ByteSource& source, std::uint64_t offset) {
   source_ = &source;
-  splitter_->reset();
-  header_due_ = has_header_;
+  splitter_->reset(offset == 0);
+  header_due_ = has_header_ && offset == 0;
+  cut_to_ = offset;
   held_ = 0;
   placed_ = has_records_ = false;
 }
@@ -120,6 +121,7 @@ void ChunkReader::cut(Chunk& chunk, bool last) {
     header_due_ = false;
   }
   placed_ = false;
+  chunk.end = cut_to_ += used;
   held_ -= used;
   if (used == 0) {
     std::swap(chunk.buffer, carry_);
