@@ -88,15 +88,19 @@ void keep_tail(const FileSink& sink, std::uint64_t end) {
 
 }  // namespace
 
-Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSource>& inputs,
-               const Hasher& hasher)
+Resume::Resume(const DedupRequest& request, Positions known, std::optional<UnfinishedRun> ended,
+               std::vector<FileSource>& inputs, const Hasher& hasher)
     : request_(request),
       known_(std::move(known)),
       inputs_(inputs),
       hasher_(hasher),
       ends_(inputs.size()) {
   for (const FileSource& input : inputs) base_.push_back(input.offset());
-  if (request.abandon || !known_.run) return;
+  if (request.abandon) return;
+  if (!known_.run) {
+    if (ended && has_done(*ended)) first_ = inputs.size();
+    return;
+  }
   const UnfinishedRun& run = *known_.run;
   // A run that has judged nothing may be replaced by another. One that reads pipes, too: nobody
   // knows what they would still bring.
@@ -104,7 +108,7 @@ Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSou
       (run.current == 0 && run.records == 0) ||
       std::none_of(run.inputs.begin() + static_cast<std::ptrdiff_t>(run.current), run.inputs.end(),
                    [](const InputPosition& input) { return input.regular; });
-  if (may_be_replaced && !same_inputs()) return;
+  if (may_be_replaced && !same_inputs(run)) return;
   check_same();
   for (std::size_t i = 0; i <= run.current; ++i) {
     check_read(i);
@@ -115,11 +119,19 @@ Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSou
 }
 
 // By their file names: a disk may be mounted elsewhere. What was read of them is compared later.
-bool Resume::same_inputs() const {
-  return std::ranges::equal(known_.run->inputs, request_.files,
+bool Resume::same_inputs(const UnfinishedRun& run) const {
+  return std::ranges::equal(run.inputs, request_.files,
                             [](const InputPosition& known, const std::string& given) {
                               return file_name(known.name) == file_name(given);
                             });
+}
+
+bool Resume::has_done(const UnfinishedRun& run) const {
+  if (!same_inputs(run) || run.shape != request_.shape) return false;
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (!inputs_[i].regular() || !run.inputs[i].end.matches(inputs_[i].descriptor(), hasher_))
+      return false;
+  return true;
 }
 
 void Resume::check_same() const {
@@ -129,7 +141,7 @@ void Resume::check_same() const {
       "--state '{}' holds an unfinished run, which has read '{}' "
       "up to byte {}",
       request_.state, current.name, format_count(current.end.offset));
-  if (!same_inputs()) {
+  if (!same_inputs(run)) {
     std::string names;
     for (const InputPosition& input : run.inputs) {
       if (names.size() > 200) {
@@ -273,10 +285,9 @@ void Resume::refuse_output(const Output& output, const OutputPosition& known) co
 }
 
 void Resume::keep_tails() const {
-  for (const Output& output : outputs_) {
-    const std::uint64_t end = output.sink->offset();
-    if (output.cuts && output.sink->size() > end) keep_tail(*output.sink, end);
-  }
+  for (const Output& output : outputs_)
+    if (output.cuts && output.sink->size() > output.sink->offset())
+      keep_tail(*output.sink, output.sink->offset());
 }
 
 void Resume::check_joined() const {
@@ -315,7 +326,16 @@ Positions Resume::at(std::size_t current, const SourcePosition& position, bool f
     roles.emplace_back(output.role, std::move(path));
   }
   if (current >= inputs_.size()) return now;
-  UnfinishedRun& run = now.run.emplace();
+  UnfinishedRun& run = now.run.emplace(run_at(current, position));
+  for (const auto& [role, path] : roles)
+    run.outputs[static_cast<std::size_t>(role)] = static_cast<std::uint8_t>(
+        std::ranges::find(now.outputs, path, &OutputPosition::path) - now.outputs.begin());
+  if (forgot) run.forgot = request_.forget;
+  return now;
+}
+
+UnfinishedRun Resume::run_at(std::size_t current, const SourcePosition& position) const {
+  UnfinishedRun run;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     run.inputs.push_back({request_.files[i], inputs_[i].regular(),
                           i < current    ? ends_[i]
@@ -323,12 +343,13 @@ Positions Resume::at(std::size_t current, const SourcePosition& position, bool f
                                          : FileEnd{base_[i], 0, {}}});
   run.current = current;
   run.records = position.records;
-  for (const auto& [role, path] : roles)
-    run.outputs[static_cast<std::size_t>(role)] = static_cast<std::uint8_t>(
-        std::ranges::find(now.outputs, path, &OutputPosition::path) - now.outputs.begin());
-  if (forgot) run.forgot = request_.forget;
   run.shape = request_.shape;
-  return now;
+  return run;
+}
+
+std::optional<UnfinishedRun> Resume::ended() const {
+  if (!std::ranges::all_of(inputs_, &FileSource::regular)) return std::nullopt;
+  return run_at(inputs_.size(), {});
 }
 
 }  // namespace sluice::cli

@@ -19,9 +19,10 @@ namespace sluice::cli {
 class Resume {
  public:
   // `known` comes from the state. Inputs that the unfinished run has read are compared with what it
-  // read. Throws BadParameters when this run cannot continue it.
-  Resume(const DedupRequest& request, Positions known, std::vector<FileSource>& inputs,
-         const Hasher& hasher);
+  // read. `ended` is a run that was killed when all was done. Throws BadParameters when this run
+  // cannot continue it.
+  Resume(const DedupRequest& request, Positions known, std::optional<UnfinishedRun> ended,
+         std::vector<FileSource>& inputs, const Hasher& hasher);
 
   // Called for each output, before anything is written: one that the state knows is continued, and
   // what was written after its last checkpoint is removed. Throws BadParameters when it is not what
@@ -34,6 +35,8 @@ class Resume {
 
   // Whether it continues, and with which input. The input stands where it is to be read on.
   bool continues() const noexcept { return continues_; }
+  // Whether the last run had done all that this one is asked to do.
+  bool has_ended() const noexcept { return first_ == inputs_.size(); }
   std::size_t first_input() const noexcept { return first_; }
   SourcePosition position_in(std::size_t input) const;
   // Whether the keys of --forget were taken back before.
@@ -48,6 +51,9 @@ class Resume {
   // What the state is to record: `current` input is judged up to `at`; finished if that is past the
   // last one.
   Positions at(std::size_t current, const SourcePosition& position, bool forgot) const;
+  // That all inputs are read, for the next run if this one is killed before it ends. Empty if there
+  // is a pipe among them.
+  std::optional<UnfinishedRun> ended() const;
 
  private:
   struct Output {
@@ -56,7 +62,9 @@ class Resume {
     bool cuts = false;  // removes what this run may not write again
   };
 
-  bool same_inputs() const;
+  bool same_inputs(const UnfinishedRun& run) const;
+  bool has_done(const UnfinishedRun& run) const;
+  UnfinishedRun run_at(std::size_t current, const SourcePosition& position) const;
   void check_same() const;
   void check_read(std::size_t input) const;
   const OutputPosition* find(const FileSink& sink, const std::string& path) const;
@@ -73,7 +81,7 @@ class Resume {
   std::vector<std::uint64_t> base_;  // where each input stood at first
   std::vector<FileEnd> ends_;        // of the inputs that are done
   std::vector<Output> outputs_;
-  bool continues_ = false;
+  bool continues_ = false;  // an unfinished run
   std::size_t first_ = 0;
 };
 

@@ -65,6 +65,7 @@ class Run {
 
  private:
   void say_reading() const;
+  void say_continued() const;
   void flush_what_goes() noexcept;
   bool forget();
   bool read(std::size_t input);
@@ -99,7 +100,8 @@ class Run {
   std::optional<ForgetReport> forgotten_;
   Clock::time_point start_ = Clock::now();
   bool begun_ = false;
-  std::size_t input_ = 0;  // the one that is being read; past the last one: all are done
+  bool only_begun_ = false;  // the state holds what it held before, and where the run begins
+  std::size_t input_ = 0;    // the one that is being read; past the last one: all are done
   bool reading_ = false;
   bool warned_ = false;
   bool running_ = true;
@@ -147,7 +149,8 @@ Run::Run(const DedupRequest& request)
                         priors_, known_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
-      resume_(request, known_, inputs_, judge_.hasher()),
+      resume_(request, known_, state_file_ ? run_in(state_file_->note()) : std::nullopt, inputs_,
+              judge_.hasher()),
       progress_(bytes_in_all(inputs_)) {
   if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
@@ -171,10 +174,10 @@ Run::Run(const DedupRequest& request)
 
 int Run::execute() {
   if (request_.stats == DedupRequest::Stats::text) say_reading();
-  if (continued_ && request_.stats != DedupRequest::Stats::none)
-    note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
+  if (request_.stats != DedupRequest::Stats::none) say_continued();
   try {
-    if (to_forget_ && !resume_.has_forgotten() && !forget()) return 128 + signals_.received();
+    const bool forgets = to_forget_ && !resume_.has_forgotten() && !resume_.has_ended();
+    if (forgets && !forget()) return 128 + signals_.received();
     while (input_ < inputs_.size() && signals_.received() == 0 && read(input_)) ++input_;
   } catch (const BadRecord&) {
     // The records before the bad one are judged and written.
@@ -208,6 +211,16 @@ void Run::say_reading() const {
                               format_count(stats.capacity)));
 }
 
+void Run::say_continued() const {
+  if (continued_)
+    note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
+  if (resume_.has_ended())
+    note(
+        "dedup",
+        "the last run was killed when it had read all of these inputs and saved its state: nothing "
+        "is left to do");
+}
+
 void Run::flush_what_goes() noexcept {
   try {
     dedup_->flush();
@@ -238,7 +251,10 @@ bool Run::read(std::size_t number) {
 void Run::begin() {
   if (std::exchange(begun_, true) || !state_file_) return;
   resume_.keep_tails();
-  if (!resume_.continues()) save_state();
+  if (!state_file_->note().empty()) state_file_->leave_note({});
+  if (resume_.continues()) return;
+  save_state();
+  only_begun_ = true;
 }
 
 // Takes back all keys, or none if it is stopped or fails on the way: the state is saved after the
@@ -282,11 +298,23 @@ bool Run::is_over() const {
 }
 
 void Run::save_state() {
-  const Positions now = resume_.at(!running_ && is_over() ? inputs_.size() : input_,
+  const bool over = !running_ && is_over();
+  // Until this run has ended, nobody knows that all is done: killed now, the same command again must
+  // not deliver it again.
+  if (const auto ended = over ? resume_.ended() : std::nullopt)
+    state_file_->leave_note(note_of(*ended));
+  const Positions now = resume_.at(over ? inputs_.size() : input_,
                                    reading_ ? dedup_->position() : resume_.position_in(input_),
                                    forgotten_.has_value() || resume_.has_forgotten());
-  state_file_->save(judge_.hasher(), judge_.filter(), labels_of(request_.options),
-                    sections_of(now));
+  const auto write = [&](Encoder& to) {
+    write_snapshot(judge_.hasher(), judge_.filter(), labels_of(request_.options), to,
+                   sections_of(now));
+  };
+  // The previous state is the one before the run, not what it was when the run began to read.
+  if (std::exchange(only_begun_, false))
+    state_file_->replace(write);
+  else
+    state_file_->save(write);
 }
 
 bool Run::between() {
@@ -349,7 +377,9 @@ void Run::checkpoint() {
 
 void Run::finish() {
   running_ = false;
-  if (state_file_) {
+  if (resume_.has_ended()) {
+    resume_.keep_tails();
+  } else if (state_file_) {
     begin();
     checkpoint();
   } else {

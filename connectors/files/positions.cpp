@@ -10,6 +10,7 @@
 #include <span>
 
 #include "connectors/files/files.hpp"
+#include "connectors/files/state_file.hpp"
 #include "sluice/base/codec.hpp"
 #include "sluice/base/error.hpp"
 
@@ -117,7 +118,7 @@ std::vector<OutputPosition> decode_outputs(Decoder& from) {
   return outputs;
 }
 
-Section encode_run(const UnfinishedRun& run) {
+std::vector<std::byte> encode_run(const UnfinishedRun& run) {
   BytesEncoder to;
   to.u8(kVersion);
   to.varint(run.inputs.size());
@@ -131,7 +132,7 @@ Section encode_run(const UnfinishedRun& run) {
   for (const auto& output : run.outputs) to.u8(output.value_or(kNoOutput));
   encode(run.forgot, to);
   encode(run.shape, to);
-  return {std::string(kInputs), true, to.take()};
+  return to.take();
 }
 
 UnfinishedRun decode_run(Decoder& from, std::size_t outputs) {
@@ -148,7 +149,7 @@ UnfinishedRun decode_run(Decoder& from, std::size_t outputs) {
   }
   run.current = from.varint();
   run.records = from.varint();
-  refuse_if(run.current >= count);
+  refuse_if(run.current > count);
   for (std::size_t role = 0; role < kOutputRoles; ++role) {
     const std::uint8_t output = from.u8();
     if (output == kNoOutput) continue;
@@ -162,8 +163,8 @@ UnfinishedRun decode_run(Decoder& from, std::size_t outputs) {
 }
 
 template <class Decode>
-auto decode_section(const Section& section, Decode decode) {
-  BytesDecoder from(section.bytes);
+auto decode_all(std::span<const std::byte> bytes, Decode decode) {
+  BytesDecoder from(bytes);
   refuse_if(from.u8() != kVersion);
   auto result = decode(from);
   refuse_if(from.remaining() != 0);
@@ -209,8 +210,34 @@ bool is_positions(std::string_view section_name) {
 Sections sections_of(const Positions& positions) {
   Sections sections;
   if (!positions.outputs.empty()) sections.push_back(encode_outputs(positions.outputs));
-  if (positions.run) sections.push_back(encode_run(*positions.run));
+  if (positions.run) sections.push_back({std::string(kInputs), true, encode_run(*positions.run)});
   return sections;
+}
+
+std::vector<std::byte> note_of(const UnfinishedRun& run) {
+  return encode_run(run);
+}
+
+std::optional<UnfinishedRun> run_in(std::span<const std::byte> note) {
+  if (note.empty()) return std::nullopt;
+  try {
+    UnfinishedRun run = decode_all(note, [](Decoder& from) { return decode_run(from, 0); });
+    if (run.current == run.inputs.size()) return run;
+  } catch (const CorruptSnapshot&) {
+    // Cut off, or not ours.
+  }
+  return std::nullopt;
+}
+
+Snapshot load_state(const std::filesystem::path& file) {
+  Snapshot state = load_snapshot_file(file, default_memory(), is_positions);
+  try {
+    positions_in(state.sections);
+  } catch (const CorruptSnapshot& error) {
+    throw CorruptSnapshot(
+        fmt::format("state file '{}' is refused: {}", file.string(), error.what()));
+  }
+  return state;
 }
 
 Positions positions_in(const Sections& sections) {
@@ -219,10 +246,12 @@ Positions positions_in(const Sections& sections) {
     return std::ranges::find(sections, name, &Section::name);
   };
   if (const auto found = with_name(kOutputs); found != sections.end())
-    positions.outputs = decode_section(*found, decode_outputs);
-  if (const auto found = with_name(kInputs); found != sections.end())
-    positions.run = decode_section(
-        *found, [&](Decoder& from) { return decode_run(from, positions.outputs.size()); });
+    positions.outputs = decode_all(found->bytes, decode_outputs);
+  if (const auto found = with_name(kInputs); found != sections.end()) {
+    positions.run = decode_all(
+        found->bytes, [&](Decoder& from) { return decode_run(from, positions.outputs.size()); });
+    refuse_if(positions.run->current == positions.run->inputs.size());
+  }
   return positions;
 }
 

@@ -8,13 +8,16 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sluice/hash/hasher.hpp"
 #include "sluice/snapshot/sections.hpp"
+#include "sluice/snapshot/snapshot.hpp"
 
 namespace sluice {
 
@@ -83,5 +86,15 @@ bool is_positions(std::string_view section_name);
 Sections sections_of(const Positions& positions);
 // Throws CorruptSnapshot.
 Positions positions_in(const Sections& sections);
+
+// A run whose inputs are all read leaves this in its state's lock (StateFile::leave_note) while it
+// saves the state and ends: `current` is past the last input. A run that is killed just then has
+// finished, but nobody was told.
+std::vector<std::byte> note_of(const UnfinishedRun& run);
+// None if it is no such note.
+std::optional<UnfinishedRun> run_in(std::span<const std::byte> note);
+
+// load_snapshot_file with these sections, which are then known to be sound.
+Snapshot load_state(const std::filesystem::path& file);
 
 }  // namespace sluice

@@ -10,8 +10,10 @@
 // replaces it.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,8 +81,15 @@ class StateFile {
   void save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
             const Sections& sections = {});
   void save(const Write& write);
-  // The same for a file that is not a state: the previous one is not kept.
+  // The same, but the file that it replaces does not become the previous one: FILE is not a state,
+  // or one of no interest.
   void replace(const Write& write);
+
+  // A note in FILE.lock, durable when this returns. It goes with the lock at the end of the run, so
+  // only a run that was killed or cut off leaves one to the next.
+  void leave_note(std::span<const std::byte> note);
+  // What the last run left; empty: nothing, as it should be.
+  const std::vector<std::byte>& note() const noexcept { return note_; }
 
   std::filesystem::path previous() const;
 
@@ -96,6 +105,7 @@ class StateFile {
   std::filesystem::path given_;   // the name that the user gave
   std::filesystem::path target_;  // the file itself, links followed
   int lock_ = -1;
+  std::vector<std::byte> note_;
   Descriptor first_{-1, false};   // the state that was there at first
   Descriptor latest_{-1, false};  // the last that was saved
   bool keep_previous_ = false;
