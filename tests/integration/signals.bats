@@ -28,6 +28,23 @@ interrupted() {
   interrupted TERM 143
 }
 
+@test "SIGHUP does the same and exits 129; under nohup it is ignored" {
+  interrupted HUP 129
+  rm -f feed out s s.*
+  mkfifo feed
+  nohup "$SLUICE" dedup --stats none --expect 1k --state s feed >out 2>err 3>&- &
+  pid=$!
+  started+=("$pid")
+  exec 7>feed
+  echo a >&7
+  eventually holds out 'a\n' >/dev/null
+  kill -HUP "$pid"
+  echo b >&7
+  exec 7>&-
+  ends_with 0
+  holds out 'a\nb\n'
+}
+
 @test "SIGINT before a named pipe has a writer" {
   mkfifo feed
   start dedup --stats json --state s --expect 1k feed
