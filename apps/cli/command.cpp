@@ -71,6 +71,8 @@ int guarded(std::string_view command, const std::function<int()>& body) {
   // If the reader leaves early (`| head`), writing must fail with an error code, not kill us with a
   // signal.
   std::signal(SIGPIPE, SIG_IGN);
+  // So must writing past the limit on a file's size.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int exit_code = body();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_stdout_failed();

@@ -86,6 +86,8 @@ void add_output_flags(Command& command, DedupFlags& flags) {
                  "30s|1M");
   command.flag("--state-previous", flags.state_previous,
                "Load FILE.previous, the state before the last save; refused if FILE is intact");
+  command.flag("--abandon", flags.abandon,
+               "Give up the state's unfinished run: keep its keys, and begin a new run");
   command.option("--audit", flags.audit,
                  "Measure the filter's errors: remember one key in N exactly, and report in the "
                  "statistics how often the filter was wrong about these",

@@ -205,6 +205,14 @@ std::string in_short(const Audit::Report& audit) {
 
 }  // namespace
 
+std::string describe(const ContinuedReport& continued) {
+  if (!continued.offset)
+    return fmt::format("'{}' from what it brings now", printable(continued.input));
+  return fmt::format("'{}' from byte {} of {} ({:.1f} %)", printable(continued.input),
+                     format_count(*continued.offset), format_count(continued.size),
+                     share(*continued.offset, continued.size));
+}
+
 double expected_wrong(std::uint64_t missing, double predicted_fpr) {
   return static_cast<double>(missing) * loss_odds(predicted_fpr);
 }
@@ -237,6 +245,7 @@ std::string as_text(const DedupReport& report) {
       report.interrupted ? ", interrupted"
       : report.running   ? ", still running"
                          : "");
+  if (report.continued) text += fmt::format("  continued   {}\n", describe(*report.continued));
   const char* others = report.invert ? "held back" : "let through";
   text += count_row("distinct", counts.distinct, counts.records, others);
   text += count_row("duplicates", counts.duplicates, counts.records,
@@ -288,6 +297,12 @@ std::string as_json(const DedupReport& report) {
         .field("reason", fault.reason)
         .end();
   json.end_list();
+  if (report.continued) {
+    json.begin("continued").field("input", report.continued->input);
+    if (report.continued->offset)
+      json.field("offset", *report.continued->offset).field("size", report.continued->size);
+    json.end();
+  }
   if (report.plan) add_plan(json, *report.plan);
   if (report.forget)
     json.begin("forget")

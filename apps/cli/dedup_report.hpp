@@ -36,6 +36,16 @@ struct ForgetReport {
 // Of `missing` keys that were not there: how many more were, by chance, found and taken back.
 double expected_wrong(std::uint64_t missing, double predicted_fpr);
 
+// Where a run continued an unfinished one.
+struct ContinuedReport {
+  std::string input;
+  std::optional<std::uint64_t> offset = {};  // none: a pipe
+  std::uint64_t size = 0;                    // of the input
+};
+
+// "'in.csv' from byte 4,096 of 8,192 (50.0 %)"
+std::string describe(const ContinuedReport& continued);
+
 struct DedupReport {
   DedupCounts counts;
   std::vector<RecordFault> faults;  // the first records without a key
@@ -52,6 +62,7 @@ struct DedupReport {
   bool interrupted = false;
   bool running = false;  // asked for by SIGUSR1, not the end
   bool invert = false;
+  std::optional<ContinuedReport> continued = {};
   std::optional<WindowReport> window = {};
   std::optional<ForgetReport> forget = {};
   std::optional<Planning> plan = {};

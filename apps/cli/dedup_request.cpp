@@ -63,6 +63,8 @@ unsigned threads_of(const std::string& text) {
 void understand_state(const DedupFlags& flags, DedupRequest& request) {
   if (flags.state.empty() && flags.state_previous)
     throw BadParameters("--state-previous needs --state FILE");
+  if (flags.state.empty() && flags.abandon)
+    throw BadParameters("--abandon gives up the unfinished run of a state: it needs --state FILE");
   if (flags.state.empty() && !flags.checkpoint_every.empty())
     throw BadParameters("--checkpoint-every needs --state FILE: without one nothing is saved");
   if (!flags.state.empty() && request.filter.substr(0, request.filter.find(',')) == "none")
@@ -70,6 +72,27 @@ void understand_state(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.checkpoint_every.empty())
     request.checkpoint_every =
         parse_duration_or_count("--checkpoint-every", flags.checkpoint_every);
+}
+
+// An unfinished run can be continued only with the same: its outputs would be of two kinds.
+std::string shape_of(const DedupFlags& flags) {
+  std::string shape;
+  const auto add = [&shape](std::string_view flag, std::string_view value = {}) {
+    shape +=
+        fmt::format("{}{}{}{}", shape.empty() ? "" : " ", flag, value.empty() ? "" : " ", value);
+  };
+  if (flags.invert) add("--invert");
+  if (flags.learn_priors) add("--learn-priors");
+  if (flags.posterior) add("--posterior");
+  for (const auto& [flag, value] :
+       {std::pair("--late", &flags.late), std::pair("--cost-lost", &flags.cost_lost),
+        std::pair("--cost-duplicate", &flags.cost_duplicate),
+        std::pair("--cost-lost-field", &flags.cost_lost_field),
+        std::pair("--cost-duplicate-field", &flags.cost_duplicate_field),
+        std::pair("--prior-field", &flags.prior_field),
+        std::pair("--prior-table", &flags.prior_table)})
+    if (!value->empty()) add(flag, *value);
+  return shape;
 }
 
 // The audit takes a share of --memory, too.
@@ -276,6 +299,8 @@ DedupRequest understand(const DedupFlags& flags) {
         "--forget - and the input are both standard input: name a file for one of them");
   request.state = flags.state;
   request.state_previous = flags.state_previous;
+  request.abandon = flags.abandon;
+  request.shape = shape_of(flags);
   request.stats = stats_of(flags.stats);
   request.options.threads = threads_of(flags.threads);
   understand_window(flags, request);

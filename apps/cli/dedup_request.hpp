@@ -29,7 +29,7 @@ struct DedupFlags {
   bool untrusted_keys = false;
   std::string output, duplicates, forget;
   std::string state, checkpoint_every;
-  bool state_previous = false;
+  bool state_previous = false, abandon = false;
   std::string stats = "text";
   std::string threads;
   std::string audit, audit_memory, audit_ghosts;
@@ -58,6 +58,8 @@ struct DedupRequest {
   std::string late_output;
   std::string forget;  // keys to take back first; "-" is standard input
   bool state_previous = false;
+  bool abandon = false;  // the state's unfinished run, if there is one
+  std::string shape;     // the flags that decide what goes to which output, as text
   std::optional<DurationOrCount> checkpoint_every;
   std::optional<Window::Params> window;
   bool arrival_time = false;            // is meant for files, too

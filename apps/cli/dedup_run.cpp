@@ -17,6 +17,7 @@
 #include "connectors/files/state_file.hpp"
 #include "dedup_infer.hpp"
 #include "dedup_report.hpp"
+#include "dedup_resume.hpp"
 #include "dedup_state.hpp"
 #include "dedup_window.hpp"
 #include "signals.hpp"
@@ -64,14 +65,18 @@ class Run {
 
  private:
   void say_reading() const;
+  void say_continued() const;
   void flush_what_goes() noexcept;
   bool forget();
+  bool read(std::size_t input);
+  void begin();
   bool between();
   void look_at_error();
   void look_at_memory();
   void look_at_peak() const;
   bool checkpoint_due() const;
   void checkpoint();
+  bool is_over() const;
   void save_state();
   void finish();
   void ask_ghosts();
@@ -84,15 +89,22 @@ class Run {
   std::vector<FileSource> inputs_;
   std::optional<FileSource> to_forget_;
   std::optional<StateFile> state_file_;
+  Positions known_;
   std::optional<PriorTable> priors_;
   Judge judge_;
   FileSink passed_;
   std::optional<FileSink> held_;
   std::optional<FileSink> late_;
+  Resume resume_;
   std::optional<Dedup> dedup_;
   Progress progress_;
+  std::optional<ContinuedReport> continued_;
   std::optional<ForgetReport> forgotten_;
   Clock::time_point start_ = Clock::now();
+  bool begun_ = false;
+  bool only_begun_ = false;  // the state holds what it held before, and where the run begins
+  std::size_t input_ = 0;    // the one that is being read; past the last one: all are done
+  bool reading_ = false;
   bool warned_ = false;
   bool warned_early_ = false;
   bool running_ = true;
@@ -129,9 +141,11 @@ std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
   return bytes;
 }
 
-// Called before an output is opened. Fills `priors` if the request names a table.
+// Called before an output is opened. Fills `priors` if the request names a table, and `known` with
+// what the state says of files.
 Judge make_judge(const DedupRequest& request, Snapshot state, std::optional<PriorTable>& priors,
-                 int wake) {
+                 Positions& known, int wake) {
+  known = positions_of(request, state.sections);
   check_can_infer(request, state.filter);
   priors = load_priors(request, state.hasher, wake);
   JudgeOptions options{.audit = request.audit};
@@ -145,8 +159,10 @@ Run::Run(const DedupRequest& request)
       inputs_(open_all(request, signals_.wake_descriptor())),
       to_forget_(open_forget(request, signals_.wake_descriptor())),
       judge_(make_judge(request, checked_to_forget(request, load_or_make(request, state_file_)),
-                        priors_, signals_.wake_descriptor())),
+                        priors_, known_, signals_.wake_descriptor())),
       passed_(open_sink(request.output)),
+      resume_(request, known_, state_file_ ? run_in(state_file_->note()) : std::nullopt, inputs_,
+              judge_.hasher()),
       progress_(bytes_in_all(inputs_), writes_standard_output(request)) {
   if (!request.duplicates.empty()) held_.emplace(open_sink(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(open_sink(request.late_output));
@@ -160,17 +176,23 @@ Run::Run(const DedupRequest& request)
   DedupOptions options = request.options;
   options.clock = arrival_clock(judge_.window());
   options.forget_early = judge_.window() != nullptr && judge_.window()->params().memory;
+  options.passed_before = resume_.join(OutputRole::passed, passed_);
+  if (held_) options.held_before = resume_.join(OutputRole::duplicates, *held_);
+  if (late_) options.late_before = resume_.join(OutputRole::late, *late_);
+  resume_.check_joined();
+  options.before_first = [this] { begin(); };
+  input_ = resume_.first_input();
+  continued_ = resume_.continued();
   dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
 }
 
 int Run::execute() {
   if (request_.stats == DedupRequest::Stats::text) say_reading();
+  if (request_.stats != DedupRequest::Stats::none) say_continued();
   try {
-    if (to_forget_ && !forget()) return 128 + signals_.received();
-    for (FileSource& input : inputs_) {
-      if (signals_.received() != 0) break;
-      dedup_->run(input, [this] { return between(); });
-    }
+    const bool forgets = to_forget_ && !resume_.has_forgotten() && !resume_.has_ended();
+    if (forgets && !forget()) return 128 + signals_.received();
+    while (input_ < inputs_.size() && signals_.received() == 0 && read(input_)) ++input_;
   } catch (const BadRecord&) {
     // The records before the bad one are judged and written.
     dedup_->flush();
@@ -202,12 +224,50 @@ void Run::say_reading() const {
                               format_count(stats.capacity)));
 }
 
+void Run::say_continued() const {
+  if (continued_)
+    note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
+  if (resume_.has_ended())
+    note(
+        "dedup",
+        "the last run was killed when it had read all of these inputs and saved its state: nothing "
+        "is left to do");
+}
+
 void Run::flush_what_goes() noexcept {
   try {
     dedup_->flush();
   } catch (const Error&) {
     // The first failure is the one to report.
   }
+}
+
+// Returns whether it was read to its end.
+bool Run::read(std::size_t number) {
+  FileSource& input = inputs_[number];
+  const SourcePosition from = resume_.position_in(number);
+  if (from.offset > 0) {
+    dedup_->read_header(input);
+    resume_.seek();
+  }
+  reading_ = true;
+  if (!dedup_->run(
+          input, [this] { return between(); }, from))
+    return false;
+  reading_ = false;
+  if (state_file_) resume_.done_with(number, dedup_->position());
+  return true;
+}
+
+// Called before anything is judged or written. A state that is to tell what was written before a
+// crash must know where the outputs began.
+void Run::begin() {
+  if (std::exchange(begun_, true) || !state_file_) return;
+  resume_.keep_tails();
+  if (!state_file_->note().empty()) state_file_->leave_note({});
+  if (resume_.continues()) return;
+  save_state();
+  only_begun_ = true;
 }
 
 // Takes back all keys, or none if it is stopped or fails on the way: the state is saved after the
@@ -241,12 +301,35 @@ bool Run::forget() {
                      to_forget_->name(), format_count(counts.unkeyed),
                      counted(counts.records, "record"), counts.unkeyed == 1 ? "was" : "were",
                      format_count(taker.faults().front().record), taker.faults().front().reason));
-  if (state_file_) save_state();
+  begin();
+  if (state_file_ && resume_.continues()) save_state();
   return true;
 }
 
+// Nobody knows what a pipe would have brought: a run that was told to stop there is over.
+bool Run::is_over() const {
+  return input_ == inputs_.size() ||
+         (signals_.received() != 0 && input_ + 1 == inputs_.size() && !inputs_[input_].regular());
+}
+
 void Run::save_state() {
-  state_file_->save(judge_.hasher(), judge_.filter(), labels_of(request_.options));
+  const bool over = !running_ && is_over();
+  // Until this run has ended, nobody knows that all is done: killed now, the same command again must
+  // not deliver it again.
+  if (const auto ended = over ? resume_.ended() : std::nullopt)
+    state_file_->leave_note(note_of(*ended));
+  const Positions now = resume_.at(over ? inputs_.size() : input_,
+                                   reading_ ? dedup_->position() : resume_.position_in(input_),
+                                   forgotten_.has_value() || resume_.has_forgotten());
+  const auto write = [&](Encoder& to) {
+    write_snapshot(judge_.hasher(), judge_.filter(), labels_of(request_.options), to,
+                   sections_of(now));
+  };
+  // The previous state is the one before the run, not what it was when the run began to read.
+  if (std::exchange(only_begun_, false))
+    state_file_->replace(write);
+  else
+    state_file_->save(write);
 }
 
 bool Run::between() {
@@ -322,7 +405,7 @@ bool Run::checkpoint_due() const {
 // Outputs are written first: a state must never hold a key whose record was not written.
 void Run::checkpoint() {
   dedup_->flush();
-  if (!request_.output.empty()) passed_.sync();
+  passed_.sync();
   if (held_) held_->sync();
   if (late_) late_->sync();
   save_state();
@@ -331,7 +414,11 @@ void Run::checkpoint() {
 }
 
 void Run::finish() {
-  if (state_file_) {
+  running_ = false;
+  if (resume_.has_ended()) {
+    resume_.keep_tails();
+  } else if (state_file_) {
+    begin();
     checkpoint();
   } else {
     dedup_->flush();
@@ -341,7 +428,6 @@ void Run::finish() {
   if (late_) late_->finish();
   look_at_error();
   look_at_memory();
-  running_ = false;
   progress_.clear();
   const DedupCounts& counts = dedup_->counts();
   if (counts.unfinished_bytes > 0)
@@ -434,6 +520,7 @@ DedupReport Run::report() const {
           .interrupted = signals_.received() != 0,
           .running = running_,
           .invert = request_.options.invert,
+          .continued = continued_,
           .window = report_of(judge_.window()),
           .forget = forgotten_,
           .plan = request_.plan,

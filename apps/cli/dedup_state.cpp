@@ -143,9 +143,19 @@ Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& fil
     check_can_be_kept(request, state);
     return state;
   }
-  Snapshot state = request.state_previous ? file->load_previous() : file->load();
+  Snapshot state =
+      request.state_previous ? file->load_previous(is_positions) : file->load(is_positions);
   check_agreement(request, state);
   return state;
+}
+
+Positions positions_of(const DedupRequest& request, const Sections& sections) {
+  try {
+    return positions_in(sections);
+  } catch (const CorruptSnapshot& error) {
+    throw CorruptSnapshot(
+        fmt::format("state file '{}' is refused: {}", request.state, error.what()));
+  }
 }
 
 Snapshot checked_to_forget(const DedupRequest& request, Snapshot state) {

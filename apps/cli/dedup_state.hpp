@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "connectors/files/positions.hpp"
 #include "connectors/files/state_file.hpp"
 #include "dedup_request.hpp"
 #include "sluice/snapshot/snapshot.hpp"
@@ -13,6 +14,9 @@ namespace sluice::cli {
 // works only with the same record format, key, hash and filter. Throws BadParameters, naming what
 // differs.
 Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file);
+
+// What the state says of files. Throws CorruptSnapshot, naming the state.
+Positions positions_of(const DedupRequest& request, const Sections& sections);
 
 // Called before anything is read or changed: throws BadParameters when --forget is given and the
 // filter cannot forget.

@@ -9,6 +9,7 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
+#include "connectors/files/positions.hpp"
 #include "connectors/files/state_file.hpp"
 #include "dedup_report.hpp"
 #include "json_writer.hpp"
@@ -19,6 +20,42 @@
 
 namespace sluice::cli {
 namespace {
+
+template <class Row>
+void print_positions(const Positions& positions, const Row& row) {
+  for (const OutputPosition& output : positions.outputs)
+    row("output", fmt::format("{}: {} bytes",
+                              output.path.empty() ? "standard output"
+                                                  : fmt::format("'{}'", printable(output.path)),
+                              format_count(output.end.offset)));
+  if (!positions.run) return;
+  const UnfinishedRun& run = *positions.run;
+  const InputPosition& current = run.inputs[run.current];
+  row("unfinished",
+      fmt::format(
+          "input {} of {}, '{}', is read {}; run the same command again to continue",
+          format_count(run.current + 1), format_count(run.inputs.size()), printable(current.name),
+          current.regular ? fmt::format("up to byte {} (record {})",
+                                        format_count(current.end.offset), format_count(run.records))
+                          : "from a pipe"));
+}
+
+void add_positions(JsonWriter& json, const Positions& positions) {
+  json.begin_list("outputs");
+  for (const OutputPosition& output : positions.outputs)
+    json.begin().field("path", output.path).field("bytes", output.end.offset).end();
+  json.end_list();
+  if (!positions.run) return;
+  const UnfinishedRun& run = *positions.run;
+  json.begin("unfinished").begin_list("inputs");
+  for (const InputPosition& input : run.inputs)
+    json.begin()
+        .field("name", input.name)
+        .field("file", input.regular)
+        .field("offset", input.end.offset)
+        .end();
+  json.end_list().field("current", run.current).field("records", run.records).end();
+}
 
 void print_text(const std::string& file, const Snapshot& snapshot) {
   const FilterStats stats = snapshot.filter.stats();
@@ -43,6 +80,7 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   row("predicted fpr", format_probability(stats.predicted_fpr));
   row("hash", fmt::format("{}, with its own secret", name_of(snapshot.hasher.kind())));
   for (const auto& [name, value] : snapshot.labels) row(printable(name), printable(value));
+  print_positions(positions_in(snapshot.sections), row);
 }
 
 void print_json(const std::string& file, const Snapshot& snapshot) {
@@ -73,7 +111,9 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
   for (const auto& [name, value] : settings.pairs()) json.field(name, value);
   json.end();
   // A name may occur several times (several keys), so labels are an array, not an object.
-  json.pairs("labels", snapshot.labels).end();
+  json.pairs("labels", snapshot.labels);
+  add_positions(json, positions_in(snapshot.sections));
+  json.end();
   fmt::print("{}\n", json.text());
 }
 
@@ -89,7 +129,7 @@ void add_inspect(Command& app) {
   command.positional("file", flags->file, "A state file or any other snapshot", "FILE");
   command.flag("--json", flags->json, "One JSON object");
   command.run([flags] {
-    const Snapshot snapshot = load_snapshot_file(flags->file);
+    const Snapshot snapshot = load_state(flags->file);
     flags->json ? print_json(flags->file, snapshot) : print_text(flags->file, snapshot);
     return kDone;
   });

@@ -9,6 +9,7 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
+#include "connectors/files/positions.hpp"
 #include "connectors/files/state_file.hpp"
 #include "json_writer.hpp"
 #include "places.hpp"
@@ -106,19 +107,39 @@ void print_json(const std::vector<Input>& inputs, const std::string& output,
   fmt::print("{}\n", json.text());
 }
 
+// An unfinished run would lose its place.
+Snapshot load_finished(const std::string& file) {
+  Snapshot state = load_state(file);
+  if (positions_in(state.sections).run)
+    throw BadParameters(fmt::format(
+        "'{}' holds an unfinished run: finish it first, by running its command again, or give it "
+        "up with `sluice dedup --abandon`",
+        file));
+  return state;
+}
+
+// The merged state has delivered to the outputs of all. Standard output is of one run.
+void take_outputs(Positions& merged, const Snapshot& state) {
+  for (OutputPosition& output : positions_in(state.sections).outputs)
+    if (!output.path.empty()) merged.set_output(std::move(output));
+}
+
 // Only two filters are in memory at any time, however many files there are.
 int merge(const std::vector<std::string>& files, const std::string& output, bool json) {
   check_output_apart(output, files);
   std::vector<Input> inputs;
-  Snapshot merged = load_snapshot_file(files.front());
+  Snapshot merged = load_finished(files.front());
+  Positions positions;
+  take_outputs(positions, merged);
   inputs.push_back({files.front(), merged.filter.stats()});
   for (std::size_t i = 1; i < files.size(); ++i) {
-    const Snapshot next = load_snapshot_file(files[i]);
+    const Snapshot next = load_finished(files[i]);
     check_alike(files.front(), merged, files[i], next);
     inputs.push_back({files[i], next.filter.stats()});
     merge_into(files.front(), merged, files[i], next);
+    take_outputs(positions, next);
   }
-  StateFile(output).save(merged.hasher, merged.filter, merged.labels);
+  StateFile(output).save(merged.hasher, merged.filter, merged.labels, sections_of(positions));
   const FilterStats stats = merged.filter.stats();
   if (stats.over_target)
     warn("merge",

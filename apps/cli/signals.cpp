@@ -39,6 +39,10 @@ StopSignals::StopSignals() {
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // Ignored when we start: nohup, or a shell whose jobs are to survive it.
+  struct sigaction hang_up = {};
+  if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
   action.sa_handler = on_question;
   action.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &action, nullptr);

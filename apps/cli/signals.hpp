@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as a request to stop: the run drains and saves, then ends with 128 + the
+// SIGINT, SIGTERM and SIGHUP as a request to stop: the run drains and saves, then ends with 128 + the
 // signal. SIGUSR1 as a question: how is it going?
 #pragma once
 
@@ -6,7 +6,8 @@ namespace sluice::cli {
 
 class StopSignals {
  public:
-  // From here on the signals are caught; a second one of the first two ends the process at once.
+  // From here on the signals are caught; a second one of the first three ends the process at once.
+  // SIGHUP stays ignored under nohup.
   StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

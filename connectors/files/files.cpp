@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include "connectors/files/archive.hpp"
 
 namespace sluice {
 namespace {
+
+namespace fs = std::filesystem;
 
 // A pipe holds 64 KiB by default: a larger one means fewer switches between its two ends. The
 // system refuses this to unprivileged users over the limit, which does no harm.
@@ -149,6 +152,16 @@ std::uint64_t FileSource::bytes_left() const {
   return at < status.st_size ? static_cast<std::uint64_t>(status.st_size - at) : 0;
 }
 
+std::uint64_t FileSource::offset() const {
+  const off_t at = lseek(descriptor_.number(), 0, SEEK_CUR);
+  return at < 0 ? 0 : static_cast<std::uint64_t>(at);
+}
+
+void FileSource::seek(std::uint64_t offset) {
+  if (lseek(descriptor_.number(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    throw IoError("cannot continue in input '" + name_ + "'", errno);
+}
+
 FileSink FileSink::open(const std::string& path) {
   int number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (number >= 0) return {Descriptor(number, true), path, Before::no_file};
@@ -169,7 +182,9 @@ FileSink::FileSink(Descriptor descriptor, std::string name, Before before)
 FileSink::FileSink(FileSink&& other) noexcept
     : descriptor_(std::move(other.descriptor_)),
       name_(std::move(other.name_)),
-      before_(std::exchange(other.before_, Before::nothing)) {}
+      before_(std::exchange(other.before_, Before::nothing)),
+      keep_(other.keep_),
+      unsynced_name_(other.unsynced_name_) {}
 
 FileSink::~FileSink() {
   if (before_ == Before::no_file) ::unlink(name_.c_str());
@@ -177,9 +192,40 @@ FileSink::~FileSink() {
 
 void FileSink::finish() {
   // Devices and pipes cannot be truncated and need not be.
-  if (std::exchange(before_, Before::nothing) == Before::contents && identity().regular &&
-      ftruncate(descriptor_.number(), 0) != 0)
-    throw IoError("cannot empty output '" + name_ + "'", errno);
+  if (std::exchange(before_, Before::nothing) != Before::contents || !identity().regular) return;
+  if (ftruncate(descriptor_.number(), static_cast<off_t>(keep_)) != 0)
+    throw IoError(
+        "cannot " + std::string(keep_ == 0 ? "empty" : "shorten") + " output '" + name_ + "'",
+        errno);
+  if (lseek(descriptor_.number(), static_cast<off_t>(keep_), SEEK_SET) < 0)
+    throw IoError("cannot continue output '" + name_ + "'", errno);
+}
+
+void FileSink::continue_at(std::uint64_t offset) {
+  if (before_ != Before::no_file) before_ = Before::contents;
+  keep_ = offset;
+}
+
+std::uint64_t FileSink::offset() const {
+  if (before_ != Before::nothing) return keep_;
+  // Before its first write, a file that is appended to has no offset.
+  const bool appends = (fcntl(descriptor_.number(), F_GETFL) & O_APPEND) != 0;
+  const off_t at = lseek(descriptor_.number(), 0, appends ? SEEK_END : SEEK_CUR);
+  if (at < 0) throw IoError("cannot tell where output '" + name_ + "' ends", errno);
+  return static_cast<std::uint64_t>(at);
+}
+
+std::string FileSink::path() const {
+  std::error_code error;
+  const fs::path link = "/proc/self/fd/" + std::to_string(descriptor_.number());
+  const fs::path found = fs::read_symlink(link, error);
+  if (!error || descriptor_.number() == STDOUT_FILENO) return found.string();
+  return fs::weakly_canonical(name_, error).string();
+}
+
+std::uint64_t FileSink::size() const {
+  struct stat status;
+  return fstat(descriptor_.number(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 void FileSink::write(std::string_view bytes) {
@@ -194,6 +240,9 @@ void FileSink::write(std::string_view bytes) {
         continue;
       }
       const std::string what = "cannot write to '" + name_ + "'";
+      if (errno == EFBIG)
+        throw IoError(what + ", which is as long as this process may make a file (ulimit -f)",
+                      errno);
       if (errno == EPIPE && descriptor_.number() == STDOUT_FILENO) throw OutputClosed(what, errno);
       throw IoError(what, errno);
     }
@@ -205,6 +254,12 @@ void FileSink::sync() {
   finish();
   if (fsync(descriptor_.number()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
     throw IoError("cannot sync '" + name_ + "' to the disk", errno);
+  if (!std::exchange(unsynced_name_, false) || !identity().regular) return;
+  const std::string directory = fs::path(path()).parent_path().string();
+  const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
+  // A directory that may be written to but not read cannot be synced.
+  if (opened && fsync(opened.number()) != 0 && errno != EINVAL && errno != ENOTSUP)
+    throw IoError("cannot sync the directory of '" + name_ + "' to the disk", errno);
 }
 
 FileIdentity FileSink::identity() const {

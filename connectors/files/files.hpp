@@ -63,6 +63,11 @@ class FileSource final : public ByteSource {
   bool regular() const noexcept { return regular_; }
   // Bytes left in a regular file; 0 for anything else.
   std::uint64_t bytes_left() const;
+  bool regular() const noexcept { return regular_; }
+  // Of a regular file: the offset of the next byte. seek throws IoError.
+  std::uint64_t offset() const;
+  void seek(std::uint64_t offset);
+  int descriptor() const noexcept { return descriptor_.number(); }
 
  private:
   FileSource(Descriptor descriptor, std::string name, int wake, Archives archives);
@@ -87,7 +92,7 @@ class OutputClosed : public IoError {
 
 // A run may still be refused after its outputs are opened. So the old contents of a file stay until
 // the first write, sync or finish, and a file that was created without any of these is removed
-// again.
+// again. A sink may also continue a file: then its first bytes stay.
 class FileSink final : public ByteSink {
  public:
   // Creates the file if there is none. Throws IoError.
@@ -98,13 +103,25 @@ class FileSink final : public ByteSink {
 
   // Throws IoError; OutputClosed if it is standard output and its reader has closed it.
   void write(std::string_view bytes) override;
-  // The bytes are on the disk when this returns. For pipes and terminals it does nothing.
+  // The bytes are on the disk when this returns, and so is the name of the file. For pipes and
+  // terminals it does nothing.
   void sync();
   // Afterwards the file holds exactly what was written, even if that is nothing.
   void finish();
 
   const std::string& name() const { return name_; }
   FileIdentity identity() const;
+  int descriptor() const noexcept { return descriptor_.number(); }
+
+  // Continues a regular file after its first `offset` bytes; what follows them is removed when it
+  // is written to.
+  void continue_at(std::uint64_t offset);
+  // Of a regular file: where the next byte goes. Throws IoError.
+  std::uint64_t offset() const;
+  // Where the file is, links followed; may be empty for standard output.
+  std::string path() const;
+  // Its size now, with what may yet be removed.
+  std::uint64_t size() const;
 
  private:
   enum class Before { nothing, contents, no_file };
@@ -112,7 +129,9 @@ class FileSink final : public ByteSink {
 
   Descriptor descriptor_;
   std::string name_;
-  Before before_;  // old contents still to be removed
+  Before before_;              // old contents still to be removed
+  std::uint64_t keep_ = 0;     // bytes of the old contents that stay
+  bool unsynced_name_ = true;  // somebody may have created the file just now
 };
 
 }  // namespace sluice

@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "connectors/files/files.hpp"
-
 namespace sluice {
 namespace {
 
@@ -37,6 +35,9 @@ std::string quoted(const fs::path& path) {
 Descriptor open_file(const fs::path& path, int flags, mode_t mode = 0) {
   return {::open(path.c_str(), flags | O_CLOEXEC, mode), true};
 }
+
+// A few million names of inputs.
+constexpr std::uint64_t kMostNote = std::uint64_t{1} << 28;
 
 // Large enough that small fields cost no calls; chunks of the payload go out in one piece.
 constexpr std::size_t kBufferBytes = 64 * 1024;
@@ -149,6 +150,15 @@ void sync_directory(const fs::path& directory) {
     fail("sync the state's directory", directory);
 }
 
+// A note that cannot be read is none.
+std::vector<std::byte> read_note(int file, std::uint64_t size) {
+  if (size > kMostNote) return {};
+  std::vector<std::byte> note(size);
+  const ssize_t got = ::pread(file, note.data(), note.size(), 0);
+  if (got < 0 || static_cast<std::uint64_t>(got) != size) return {};
+  return note;
+}
+
 }  // namespace
 
 fs::path link_target(fs::path path) {
@@ -202,6 +212,13 @@ Snapshot load_snapshot_file(const fs::path& file, MemoryResource& memory,
 
 StateFile::StateFile(const fs::path& file) : given_(file), target_(link_target(file)) {
   lock();
+  try {
+    first_ = lock_itself();
+  } catch (...) {
+    ::unlink(beside(".lock").c_str());
+    ::close(lock_);
+    throw;
+  }
 }
 
 StateFile::~StateFile() {
@@ -233,9 +250,27 @@ void StateFile::lock() {
     if (::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
         ours.st_dev == there.st_dev) {
       lock_ = opened.release();
+      note_ = read_note(lock_, static_cast<std::uint64_t>(ours.st_size));
       return;
     }
   }
+}
+
+// Empty if there is no file yet, or if it cannot be locked: FILE.lock is then all there is.
+Descriptor StateFile::lock_itself() const {
+  Descriptor opened = open_file(target_, O_RDONLY | O_NONBLOCK);
+  struct stat found;
+  if (!opened || ::fstat(opened.number(), &found) != 0 || !S_ISREG(found.st_mode))
+    return {-1, false};
+  while (::flock(opened.number(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return {-1, false};
+    throw StateBusy("state file " + quoted(given_) +
+                        " is in use by another run of sluice, which knows it by another name: wait "
+                        "for it to end, or give this run a state file of its own",
+                    target_);
+  }
+  return opened;
 }
 
 fs::path StateFile::beside(const char* suffix) const {
@@ -291,8 +326,18 @@ Snapshot StateFile::load_previous(const Understands& understands) {
   return loaded;
 }
 
-void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels) {
-  save([&](Encoder& to) { write_snapshot(hasher, filter, labels, to); });
+void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
+                     const Sections& sections) {
+  save([&](Encoder& to) { write_snapshot(hasher, filter, labels, to, sections); });
+}
+
+void StateFile::leave_note(std::span<const std::byte> note) {
+  const fs::path path = beside(".lock");
+  if (::ftruncate(lock_, 0) != 0 || ::lseek(lock_, 0, SEEK_SET) != 0) fail("write to", path);
+  FileEncoder to(lock_, path);
+  to.bytes(note);
+  to.flush();
+  if (::fsync(lock_) != 0) fail("sync", path);
 }
 
 void StateFile::replace(const Write& write) {
@@ -306,8 +351,9 @@ void StateFile::save(const Write& write) {
   if (::stat(target_.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
     throw StateRefused(quoted(given_) + " is " + type_of(found.st_mode) +
                        ", which is not replaced: write to another file");
+  Descriptor saved(-1, false);
   try {
-    write_temporary(write);
+    saved = write_temporary(write);
     install_temporary();
   } catch (...) {
     ::unlink(beside(".tmp").c_str());
@@ -316,9 +362,11 @@ void StateFile::save(const Write& write) {
   }
   sync_directory(target_.parent_path());
   keep_previous_ = false;
+  latest_ = std::move(saved);
 }
 
-void StateFile::write_temporary(const Write& write) const {
+// Returns the file, locked: it keeps its lock when it is renamed.
+Descriptor StateFile::write_temporary(const Write& write) const {
   const fs::path path = beside(".tmp");
   // Leftovers of a run that was killed: we hold the lock, so no other run is writing them.
   remove_if_there(path);
@@ -329,7 +377,8 @@ void StateFile::write_temporary(const Write& write) const {
   write(to);
   to.flush();
   if (::fsync(file.number()) != 0) fail("sync", path);
-  if (::close(file.release()) != 0 && errno != EINTR) fail("close", path);
+  ::flock(file.number(), LOCK_EX | LOCK_NB);
+  return file;
 }
 
 void StateFile::install_temporary() const {

@@ -5,15 +5,20 @@
 // state holds its hash's secret, so its files are readable by their owner only (0600).
 //
 // A run owns its state through a lock on FILE.lock, which ends with the run in any case. If FILE is
-// a symbolic link, all of this happens beside the file that it points to.
+// a symbolic link, all of this happens beside the file that it points to. A hard link has another
+// FILE.lock, so the file itself is locked too: the one that was there at first, and each one that
+// replaces it.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "connectors/files/files.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 
@@ -73,24 +78,36 @@ class StateFile {
 
   // Throws IoError with the file and the step that failed; FILE and FILE.previous are then still
   // intact, and nothing else is left behind.
-  void save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels);
+  void save(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
+            const Sections& sections = {});
   void save(const Write& write);
-  // The same for a file that is not a state: the previous one is not kept.
+  // The same, but the file that it replaces does not become the previous one: FILE is not a state,
+  // or one of no interest.
   void replace(const Write& write);
+
+  // A note in FILE.lock, durable when this returns. It goes with the lock at the end of the run, so
+  // only a run that was killed or cut off leaves one to the next.
+  void leave_note(std::span<const std::byte> note);
+  // What the last run left; empty: nothing, as it should be.
+  const std::vector<std::byte>& note() const noexcept { return note_; }
 
   std::filesystem::path previous() const;
 
  private:
   bool is_whole() const;
   std::filesystem::path beside(const char* suffix) const;
-  void write_temporary(const Write& write) const;
+  Descriptor write_temporary(const Write& write) const;
   void install_temporary() const;
   void install_without_links() const;
   void lock();
+  Descriptor lock_itself() const;
 
   std::filesystem::path given_;   // the name that the user gave
   std::filesystem::path target_;  // the file itself, links followed
   int lock_ = -1;
+  std::vector<std::byte> note_;
+  Descriptor first_{-1, false};   // the state that was there at first
+  Descriptor latest_{-1, false};  // the last that was saved
   bool keep_previous_ = false;
 };
 

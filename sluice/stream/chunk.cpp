@@ -100,11 +100,12 @@ ChunkReader::ChunkReader(const DedupOptions& options)
       has_header_(has_header(options.format)),
       skips_mark_(skips_mark(options)) {}
 
-void ChunkReader::start(ByteSource& source) {
+void ChunkReader::start(ByteSource& source, std::uint64_t offset) {
   source_ = &source;
-  splitter_->reset();
-  header_due_ = has_header_;
-  mark_due_ = skips_mark_;
+  splitter_->reset(offset == 0);
+  header_due_ = has_header_ && offset == 0;
+  mark_due_ = skips_mark_ && offset == 0;
+  cut_to_ = offset;
   held_ = 0;
   placed_ = has_records_ = false;
 }
@@ -153,6 +154,7 @@ void ChunkReader::cut(Chunk& chunk, bool last) {
     header_due_ = false;
   }
   placed_ = false;
+  chunk.end = cut_to_ += used;
   held_ -= used;
   if (used == 0) {
     std::swap(chunk.buffer, carry_);

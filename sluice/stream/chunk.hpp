@@ -68,6 +68,7 @@ struct Chunk {
 
   ReadBuffer buffer;
   std::size_t bytes_read = 0;
+  std::uint64_t end = 0;        // offset in the source where its last record ends
   std::vector<Record> records;  // with a header, that is the first
   Header header = Header::none;
   std::vector<Part> parts;  // without the header
@@ -89,7 +90,9 @@ class ChunkReader {
  public:
   explicit ChunkReader(const DedupOptions& options);
 
-  void start(ByteSource& source);
+  // Begins at this offset, where the source stands and a record begins.
+  void start(ByteSource& source, std::uint64_t offset);
+  bool expects_header() const noexcept { return has_header_; }
   ByteSource& source() const noexcept { return *source_; }
 
   // Bytes that were read and belong to no chunk yet.
@@ -112,6 +115,7 @@ class ChunkReader {
   bool has_header_;
   bool skips_mark_;
   ByteSource* source_ = nullptr;
+  std::uint64_t cut_to_ = 0;  // offset in the source
   bool header_due_ = false;
   bool mark_due_ = false;  // the next record may have a byte order mark before it
   ReadBuffer carry_;       // what is held between chunks

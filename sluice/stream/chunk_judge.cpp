@@ -41,9 +41,10 @@ ChunkJudge::Act ChunkJudge::act_for() const {
   return [&judge = judge_](const Judge::Batch& batch) { return judge.judge(batch); };
 }
 
-void ChunkJudge::start(const std::string& source) {
+void ChunkJudge::start(const std::string& source, const SourcePosition& from) {
   source_ = source;
-  source_records_ = 0;
+  source_records_ = from.records;
+  position_ = from;
 }
 
 void ChunkJudge::judge(Chunk& chunk) noexcept {
@@ -53,6 +54,7 @@ void ChunkJudge::judge(Chunk& chunk) noexcept {
       infer_->set_header(chunk.records.front(), source_);
     for (Chunk::Part& part : chunk.parts) judge_part(chunk, part);
     if (chunk.too_long && !chunk.error) refuse_long();
+    if (!chunk.error) position_ = {chunk.end, source_records_};
   } catch (...) {
     chunk.error = std::current_exception();
   }

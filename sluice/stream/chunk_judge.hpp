@@ -20,8 +20,8 @@ class ChunkJudge {
   // `judge` must outlive this. Throws BadParameters.
   ChunkJudge(const DedupOptions& options, Judge& judge);
 
-  // A new source begins; its name is for messages.
-  void start(const std::string& source);
+  // A new source begins, or is continued; its name is for messages.
+  void start(const std::string& source, const SourcePosition& from);
   // Judges the chunk's records. An error that ends the run, here or after the chunk's last record,
   // is stored in the chunk.
   void judge(Chunk& chunk) noexcept;
@@ -30,6 +30,8 @@ class ChunkJudge {
 
   DedupCounts& counts() noexcept { return counts_; }
   const std::vector<RecordFault>& faults() const noexcept { return faults_; }
+  // Where in the source the last judged chunk ends.
+  const SourcePosition& position() const noexcept { return position_; }
   // Null without options.infer.
   RecordInference* inference() noexcept { return infer_ ? &*infer_ : nullptr; }
 
@@ -61,6 +63,7 @@ class ChunkJudge {
   bool timed_ = false;  // a record had a time
   std::string source_;
   std::uint64_t source_records_ = 0;  // of the present source, judged
+  SourcePosition position_;
 };
 
 }  // namespace sluice

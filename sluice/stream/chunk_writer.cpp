@@ -17,9 +17,14 @@ ChunkWriter::ChunkWriter(const DedupOptions& options, RecordInference* inference
     : posteriors_(inference != nullptr && inference->writes_posterior() ? inference : nullptr),
       invert_(options.invert),
       late_policy_(options.late),
-      passed_(options.forget ? nullptr : &passed, terminator_of(options.format)),
-      held_(held, terminator_of(options.format)),
-      late_(late, terminator_of(options.format)) {}
+      passed_(options.forget ? nullptr : &passed, terminator_of(options.format),
+              options.passed_before.open_end),
+      held_(held, terminator_of(options.format), options.held_before.open_end),
+      late_(late, terminator_of(options.format), options.late_before.open_end) {
+  if (!options.passed_before.header) without_header_.push_back(&passed_);
+  if (!options.held_before.header) without_header_.push_back(&held_);
+  if (!options.late_before.header) without_header_.push_back(&late_);
+}
 
 void ChunkWriter::write(const Chunk& chunk, unsigned worker) {
   for (Outlet* outlet : {&passed_, &held_, &late_}) outlet->use_buffer(worker);
@@ -32,9 +37,7 @@ void ChunkWriter::write(const Chunk& chunk, unsigned worker) {
 
 void ChunkWriter::write_header(const Record& header) {
   const Record out = posteriors_ != nullptr ? posteriors_->with_name(header) : header;
-  passed_.write(out);
-  held_.write(out);
-  late_.write(out);
+  for (Outlet* outlet : without_header_) outlet->write(out);
 }
 
 template <class Keep>

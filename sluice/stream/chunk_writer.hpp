@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "sluice/stream/chunk.hpp"
 #include "sluice/stream/dedup_options.hpp"
@@ -38,6 +39,7 @@ class ChunkWriter {
   Outlet passed_;
   Outlet held_;
   Outlet late_;
+  std::vector<Outlet*> without_header_;
   std::atomic<std::uint64_t> bytes_out_{0};
 };
 

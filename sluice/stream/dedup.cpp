@@ -49,7 +49,8 @@ struct Dedup::Parts {
             .keys = {options, by.hasher(), asks_for_digests(options, by)}},
         reader(options),
         judge(options, by),
-        writer(options, judge.inference(), passed, held, late) {
+        writer(options, judge.inference(), passed, held, late),
+        before_first(options.before_first) {
     // Without digests there is too little to do for two.
     if (options.threads > 1 && asks_for_digests(options, by))
       helper.emplace(Worker{.number = 1, .chunk = {}, .keys = {options, by.hasher(), true}});
@@ -60,8 +61,9 @@ struct Dedup::Parts {
   ChunkReader reader;
   ChunkJudge judge;
   ChunkWriter writer;
-  std::optional<std::string> header;  // of the first source that has one
-  Passage* passage = nullptr;         // that is under way
+  std::optional<std::string> header;   // of the first source that has one
+  Passage* passage = nullptr;          // that is under way
+  std::function<void()> before_first;  // empty when it has been called
 };
 
 // One source's path through.
@@ -72,11 +74,26 @@ class Dedup::Passage {
   }
   ~Passage() { parts_.passage = nullptr; }
 
-  void run() {
+  bool run() {
     work(parts_.own, false);
     if (helper_.joinable()) helper_.join();
     turns_.rethrow();
     if (turns_.stopped()) parts_.judge.counts().unfinished_bytes = parts_.reader.held();
+    return at_end_ && !turns_.stopped();
+  }
+
+  void read_header() {
+    Chunk& chunk = parts_.own.chunk;
+    chunk.clear();
+    while (chunk.records.empty() && !chunk.too_long) {
+      at_end_ = parts_.reader.read(chunk) == 0;
+      cut(chunk);
+      if (at_end_) break;
+    }
+    chunk.bytes_read = 0;  // they are counted when they are judged
+    parts_.judge.judge(chunk);
+    if (!chunk.error && !chunk.records.empty()) chunk.records.resize(1);
+    parts_.writer.write(chunk, parts_.own.number);
   }
 
   // Writes all that is judged to the sinks. Only for the thread that has the turn to judge.
@@ -111,6 +128,8 @@ class Dedup::Passage {
     if (!keep_reading_turn) turns_.end_reading();
     prepare(worker);
     if (!alone && !begin_judging(ticket)) return;
+    if (parts_.before_first && !(chunk.error && chunk.parts.empty()))
+      std::exchange(parts_.before_first, nullptr)();
     parts_.judge.judge(chunk);
     unwritten_ = &worker;
     if (chunk.error || parts_.judge.writes_alone()) settle();
@@ -285,10 +304,22 @@ Dedup::Dedup(const DedupOptions& options, Judge& judge, ByteSink& passed, ByteSi
 
 Dedup::~Dedup() = default;
 
-void Dedup::run(ByteSource& source, const std::function<bool()>& between) {
-  parts_->reader.start(source);
-  parts_->judge.start(source.name());
-  Passage(*parts_, between).run();
+bool Dedup::run(ByteSource& source, const std::function<bool()>& between,
+                const SourcePosition& from) {
+  parts_->reader.start(source, from.offset);
+  parts_->judge.start(source.name(), from);
+  return Passage(*parts_, between).run();
+}
+
+void Dedup::read_header(ByteSource& source) {
+  if (!parts_->reader.expects_header()) return;
+  parts_->reader.start(source, 0);
+  parts_->judge.start(source.name(), {});
+  Passage(*parts_, nullptr).read_header();
+}
+
+const SourcePosition& Dedup::position() const noexcept {
+  return parts_->judge.position();
 }
 
 void Dedup::flush() {

@@ -29,12 +29,24 @@ class Dedup {
   // Runs one source to its end. `between` is called between chunks: all records up to that point
   // are judged, but perhaps not written, and no later ones. When it returns false the run stops:
   // what has been read is judged, and nothing more is read. Throws BadRecord and IoError. Call it
-  // again for the next source.
+  // again for the next source. Returns whether the source was read to its end.
+  //
+  // A run that continues gives the position up to which the source was judged before; the source
+  // stands at its offset. If the format has a header, read_header comes first.
   //
   // With two threads the source, the sinks, the judge and `between` are each used by one thread at
   // a time, but not always by the caller's; after the return, by none. While `between` runs, a sink
   // may be written to until flush() has returned, and the judge is not used.
-  void run(ByteSource& source, const std::function<bool()>& between);
+  bool run(ByteSource& source, const std::function<bool()>& between,
+           const SourcePosition& from = {});
+
+  // Takes the columns from the source's header, and writes it to the sinks that do not have it.
+  // Reads the source from its front, and further than the header.
+  void read_header(ByteSource& source);
+
+  // How far the present source is judged. Call it from `between`, or between runs: after flush(),
+  // what is judged is written too.
+  const SourcePosition& position() const noexcept;
 
   // Writes everything judged so far to the sinks. Call it between runs, or from `between`.
   void flush();

@@ -24,6 +24,19 @@ enum class LatePolicy : std::uint8_t {
   mark,  // written to its own sink
 };
 
+// What a sink holds before the run: nothing, or what earlier runs wrote to it.
+struct SinkBefore {
+  bool header = false;    // it has one, which is not written again
+  bool open_end = false;  // its last record has no terminator
+};
+
+// How far a source is judged.
+struct SourcePosition {
+  std::uint64_t offset = 0;   // of the first byte that is not
+  std::uint64_t records = 0;  // before it
+  friend bool operator==(const SourcePosition&, const SourcePosition&) = default;
+};
+
 struct DedupOptions {
   Format format;
   std::vector<std::string> keys;  // as for make_key_extractor
@@ -52,6 +65,9 @@ struct DedupOptions {
   // Takes the keys, and with event time their times, in place of the judge: nothing is judged, and
   // every record counts as distinct.
   std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
+  SinkBefore passed_before = {}, held_before = {}, late_before = {};
+  // Called once, before the first record is judged and before anything is written.
+  std::function<void()> before_first = {};
 };
 
 // A record without a key or a time, and why. The reason quotes the record: escape it.

@@ -4,9 +4,10 @@
 
 namespace sluice {
 
-Outlet::Outlet(ByteSink* sink, char terminator)
+Outlet::Outlet(ByteSink* sink, char terminator, bool open_end)
     : sink_(sink),
       terminator_(terminator),
+      open_end_(open_end),
       buffer_(sink == nullptr ? nullptr : new char[kBufferBytes]) {}
 
 void Outlet::write_run(std::string_view run, bool open_end) {

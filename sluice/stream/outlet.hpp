@@ -17,8 +17,8 @@ namespace sluice {
 class Outlet {
  public:
   // `terminator` is what ends a record of this format: '\n' or '\0'. `sink` must outlive the
-  // outlet.
-  Outlet(ByteSink* sink, char terminator);
+  // outlet. `open_end`: the sink ends with a record that has none.
+  Outlet(ByteSink* sink, char terminator, bool open_end = false);
 
   void write(const Record& record) {
     write_run({record.data, record.whole}, record.body == record.whole);
@@ -59,7 +59,7 @@ class Outlet {
 
   ByteSink* sink_;
   char terminator_;
-  bool open_end_ = false;
+  bool open_end_;
   std::uint64_t bytes_ = 0;  // handed over for writing, flushed or not
   std::size_t filled_ = 0;
   std::unique_ptr<char[]> buffer_;

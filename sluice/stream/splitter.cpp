@@ -49,7 +49,7 @@ class LineSplitter final : public Splitter {
     return start;
   }
 
-  void reset() override { seen_ = 0; }
+  void reset(bool) override { seen_ = 0; }
 
  private:
   char terminator_;
@@ -93,9 +93,9 @@ class CsvSplitter final : public Splitter {
     return start;
   }
 
-  void reset() override {
+  void reset(bool at_front) override {
     seen_ = 0;
-    first_ = true;
+    first_ = at_front;
     forget_record();
   }
 

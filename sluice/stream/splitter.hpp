@@ -21,8 +21,8 @@ class Splitter {
   // twice. `last`: nothing follows, so what is left is a record even without its terminator.
   virtual std::size_t split(std::string_view bytes, bool last, std::size_t most,
                             std::vector<Record>& out) = 0;
-  // Forgets any unfinished record: a new input begins.
-  virtual void reset() = 0;
+  // Forgets any unfinished record: a new input begins, at its front or at a later record.
+  virtual void reset(bool at_front) = 0;
 };
 
 std::unique_ptr<Splitter> make_splitter(const Format& format);

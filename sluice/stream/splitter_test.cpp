@@ -147,7 +147,7 @@ TEST_P(EveryFormat, ResetForgetsTheUnfinishedRecord) {
   const auto splitter = make_splitter({.kind = GetParam()});
   std::vector<Record> records;
   EXPECT_EQ(splitter->split("\"unfinished", false, 9, records), 0u);
-  splitter->reset();
+  splitter->reset(true);
   const std::string_view next("a\n\0", 3);
   splitter->split(next, true, 9, records);
   ASSERT_FALSE(records.empty());

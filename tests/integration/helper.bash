@@ -27,7 +27,12 @@ setup() {
 teardown() {
   local pid
   for pid in "${started[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
-  if mountpoint --quiet "$BATS_TEST_TMPDIR/small"; then umount "$BATS_TEST_TMPDIR/small"; fi
+  cd / || return
+  for pid in "${started[@]}"; do wait "$pid" 2>/dev/null || true; done
+  local disk
+  for disk in small before after; do
+    if mountpoint --quiet "$BATS_TEST_TMPDIR/$disk"; then umount "$BATS_TEST_TMPDIR/$disk"; fi
+  done
 }
 
 sluice() {

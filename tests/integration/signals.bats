@@ -28,6 +28,23 @@ interrupted() {
   interrupted TERM 143
 }
 
+@test "SIGHUP does the same and exits 129; under nohup it is ignored" {
+  interrupted HUP 129
+  rm -f feed out s s.*
+  mkfifo feed
+  nohup "$SLUICE" dedup --stats none --expect 1k --state s feed >out 2>err 3>&- &
+  pid=$!
+  started+=("$pid")
+  exec 7>feed
+  echo a >&7
+  eventually holds out 'a\n' >/dev/null
+  kill -HUP "$pid"
+  echo b >&7
+  exec 7>&-
+  ends_with 0
+  holds out 'a\nb\n'
+}
+
 @test "SIGINT before a named pipe has a writer" {
   mkfifo feed
   start dedup --stats json --state s --expect 1k feed
@@ -135,13 +152,13 @@ interrupted() {
   ends_with 130
 }
 
-@test "a reader that leaves ends the run quietly with 0, and no state is saved" {
+@test "a reader that leaves ends the run quietly with 0, and its keys are not saved" {
   lines_of 400k >input
   run -0 --separate-stderr bash -c 'set -o pipefail
     "$SLUICE" dedup -n 1M --state s input | head -n 1'
   [ "${#lines[@]}" -eq 1 ]
   [[ $stderr != *error* ]]
-  [ ! -e s ]
+  [ "$(sluice inspect --json s | jq '.keys, .unfinished.records' | xargs)" = "0 0" ]
   # Also where the reader's shell leaves SIGPIPE at its default.
   run -0 --separate-stderr bash -c 'trap - PIPE
     "$SLUICE" dedup --stats none -n 1M input | head -n 1; exit "${PIPESTATUS[0]}"'

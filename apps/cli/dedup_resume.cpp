@@ -1,0 +1,355 @@
+#include "dedup_resume.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "command.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kGiveUp = "give that run up with --abandon, which keeps its keys";
+
+bool is_standard(const FileSink& sink) {
+  return sink.descriptor() == STDOUT_FILENO;
+}
+
+char terminator_of(const DedupRequest& request) {
+  return request.options.format.kind == Format::Kind::nul ? '\0' : '\n';
+}
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+std::string text_of(OutputRole role, const std::string& path) {
+  if (role == OutputRole::duplicates) return fmt::format("--duplicates '{}'", path);
+  if (role == OutputRole::late) return fmt::format("--late-output '{}'", path);
+  return path.empty() ? "standard output" : fmt::format("--output '{}'", path);
+}
+
+std::string text_of(OutputRole role, const FileSink& sink) {
+  return text_of(role, is_standard(sink) ? "" : sink.name());
+}
+
+std::string bytes(std::uint64_t count) {
+  return fmt::format("{} byte{}", format_count(count), count == 1 ? "" : "s");
+}
+
+std::uint64_t size_of(const FileSource& input) {
+  return input.offset() + input.bytes_left();
+}
+
+bool ends_open(const FileSink& sink, std::uint64_t end, char terminator) {
+  const Descriptor file(
+      ::open(fmt::format("/proc/self/fd/{}", sink.descriptor()).c_str(), O_RDONLY | O_CLOEXEC),
+      true);
+  char last = terminator;
+  if (end == 0 || !file || ::pread(file.number(), &last, 1, static_cast<off_t>(end) - 1) != 1)
+    return false;
+  return last != terminator;
+}
+
+// Appends what stands in the file after `end` to PATH.cut.
+void keep_tail(const FileSink& sink, std::uint64_t end) {
+  const std::string kept = sink.path() + ".cut";
+  const Descriptor from(
+      ::open(fmt::format("/proc/self/fd/{}", sink.descriptor()).c_str(), O_RDONLY | O_CLOEXEC),
+      true);
+  const Descriptor to(
+      ::open(kept.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666), true);
+  const auto fail = [&] {
+    throw IoError(fmt::format("cannot keep the end of '{}' in '{}'", sink.name(), kept), errno);
+  };
+  if (!from || !to) fail();
+  std::array<char, 65536> buffer;
+  for (std::uint64_t at = end;;) {
+    const ssize_t got =
+        ::pread(from.number(), buffer.data(), buffer.size(), static_cast<off_t>(at));
+    if (got < 0) fail();
+    if (got == 0) break;
+    if (::write(to.number(), buffer.data(), static_cast<std::size_t>(got)) != got) fail();
+    at += static_cast<std::uint64_t>(got);
+  }
+  if (::fsync(to.number()) != 0) fail();
+  warn("dedup", fmt::format("'{}' was cut back to {}, where the last run ended; the {} after that "
+                            "were appended to '{}'",
+                            sink.name(), bytes(end), bytes(sink.size() - end), kept));
+}
+
+}  // namespace
+
+Resume::Resume(const DedupRequest& request, Positions known, std::optional<UnfinishedRun> ended,
+               std::vector<FileSource>& inputs, const Hasher& hasher)
+    : request_(request),
+      known_(std::move(known)),
+      inputs_(inputs),
+      hasher_(hasher),
+      ends_(inputs.size()) {
+  for (const FileSource& input : inputs) base_.push_back(input.offset());
+  if (request.abandon) return;
+  if (!known_.run) {
+    if (ended && has_done(*ended)) first_ = inputs.size();
+    return;
+  }
+  const UnfinishedRun& run = *known_.run;
+  // A run that has judged nothing may be replaced by another. One that reads pipes, too: nobody
+  // knows what they would still bring.
+  const bool may_be_replaced =
+      (run.current == 0 && run.records == 0) ||
+      std::none_of(run.inputs.begin() + static_cast<std::ptrdiff_t>(run.current), run.inputs.end(),
+                   [](const InputPosition& input) { return input.regular; });
+  if (may_be_replaced && !same_inputs(run)) return;
+  check_same();
+  for (std::size_t i = 0; i <= run.current; ++i) {
+    check_read(i);
+    if (i < run.current) ends_[i] = run.inputs[i].end;
+  }
+  continues_ = true;
+  first_ = run.current;
+}
+
+// By their file names: a disk may be mounted elsewhere. What was read of them is compared later.
+bool Resume::same_inputs(const UnfinishedRun& run) const {
+  return std::ranges::equal(run.inputs, request_.files,
+                            [](const InputPosition& known, const std::string& given) {
+                              return file_name(known.name) == file_name(given);
+                            });
+}
+
+bool Resume::has_done(const UnfinishedRun& run) const {
+  if (!same_inputs(run) || run.shape != request_.shape) return false;
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (!inputs_[i].regular() || !run.inputs[i].end.matches(inputs_[i].descriptor(), hasher_))
+      return false;
+  return true;
+}
+
+void Resume::check_same() const {
+  const UnfinishedRun& run = *known_.run;
+  const InputPosition& current = run.inputs[run.current];
+  const std::string where = fmt::format(
+      "--state '{}' holds an unfinished run, which has read '{}' "
+      "up to byte {}",
+      request_.state, current.name, format_count(current.end.offset));
+  if (!same_inputs(run)) {
+    std::string names;
+    for (const InputPosition& input : run.inputs) {
+      if (names.size() > 200) {
+        names += " ...";
+        break;
+      }
+      names += fmt::format("{}'{}'", names.empty() ? "" : " ", input.name);
+    }
+    throw BadParameters(fmt::format(
+        "{}: to finish it, run it again with the same inputs, {}; or {}", where, names, kGiveUp));
+  }
+  if (run.shape != request_.shape)
+    throw BadParameters(
+        fmt::format("{} with '{}', and this run has '{}': run it again with the same flags, or {}",
+                    where, run.shape, request_.shape, kGiveUp));
+}
+
+void Resume::check_read(std::size_t input) const {
+  const InputPosition& known = known_.run->inputs[input];
+  if (!known.regular) return;
+  const FileSource& source = inputs_[input];
+  if (source.regular() && base_[input] <= known.end.offset &&
+      known.end.matches(source.descriptor(), hasher_))
+    return;
+  throw BadParameters(fmt::format(
+      "input '{}' is not the file that the unfinished run of --state '{}' has read up to byte {}: "
+      "it {}. Give it that file again, or {}",
+      source.name(), request_.state, format_count(known.end.offset),
+      !source.regular() ? "is not a file that can be read from there"
+      : size_of(source) < known.end.offset
+          ? fmt::format("has only {}", bytes(size_of(source)))
+          : "has other contents before that (was it rotated or edited?)",
+      kGiveUp));
+}
+
+SourcePosition Resume::position_in(std::size_t input) const {
+  if (!continues_ || input != first_) return {};
+  const InputPosition& known = known_.run->inputs[input];
+  if (!known.regular) return {};
+  return {known.end.offset - base_[input], known_.run->records};
+}
+
+void Resume::seek() {
+  if (continues_ && known_.run->inputs[first_].regular)
+    inputs_[first_].seek(known_.run->inputs[first_].end.offset);
+}
+
+bool Resume::has_forgotten() const {
+  return continues_ && !request_.forget.empty() && known_.run->forgot == request_.forget;
+}
+
+std::optional<ContinuedReport> Resume::continued() const {
+  if (!continues_) return std::nullopt;
+  const InputPosition& known = known_.run->inputs[first_];
+  ContinuedReport report{.input = inputs_[first_].name()};
+  if (known.regular) {
+    report.offset = known.end.offset;
+    report.size = size_of(inputs_[first_]);
+  }
+  return report;
+}
+
+SinkBefore Resume::join(OutputRole role, FileSink& sink) {
+  if (request_.state.empty()) return {};
+  Output& output = outputs_.emplace_back(Output{.role = role, .sink = &sink});
+  const bool regular = sink.identity().regular;
+  if (!continues_) return regular ? join_finished(output) : SinkBefore{};
+  const auto& place = known_.run->outputs[static_cast<std::size_t>(role)];
+  if (!place) return regular ? join_finished(output) : SinkBefore{};
+  const OutputPosition& known = known_.outputs[*place];
+  if (!regular) refuse_output(output, known);
+  return join_unfinished(output, known);
+}
+
+SinkBefore Resume::join_unfinished(Output& output, const OutputPosition& known) {
+  if (!known.end.matches(output.sink->descriptor(), hasher_)) refuse_output(output, known);
+  // From a pipe, the records after the last checkpoint may not come again.
+  output.cuts = !known_.run->inputs[first_].regular;
+  return continue_output(output, known);
+}
+
+// A finished run has written all that it had to. So an output that was moved away begins anew.
+SinkBefore Resume::join_finished(Output& output) {
+  FileSink& sink = *output.sink;
+  const OutputPosition* const known = find(sink, is_standard(sink) ? "" : sink.path());
+  if (known == nullptr || sink.size() == 0) return {};
+  const bool ours = known->end.matches(sink.descriptor(), hasher_);
+  if (is_standard(sink)) {
+    // It may be any file, and what follows may be another program's.
+    if (!ours || known->end.offset == 0 || sink.offset() < known->end.offset) return {};
+    if (!known_.run || sink.offset() == known->end.offset)
+      return {.header = true,
+              .open_end = sink.offset() == known->end.offset &&
+                          ends_open(sink, known->end.offset, terminator_of(request_))};
+  }
+  if (!ours) refuse_output(output, *known);
+  output.cuts = true;
+  return continue_output(output, *known);
+}
+
+// The same path, or another to a file with the same name or length, and the same contents.
+const OutputPosition* Resume::find(const FileSink& sink, const std::string& path) const {
+  const auto& outputs = known_.outputs;
+  const auto same = std::ranges::find(outputs, path, &OutputPosition::path);
+  if (same != outputs.end()) return &*same;
+  const auto moved = std::ranges::find_if(outputs, [&](const OutputPosition& each) {
+    return !each.path.empty() && !path.empty() && each.end.checked > 0 &&
+           (file_name(each.path) == file_name(path) || each.end.offset == sink.size()) &&
+           each.end.matches(sink.descriptor(), hasher_);
+  });
+  return moved == outputs.end() ? nullptr : &*moved;
+}
+
+SinkBefore Resume::continue_output(Output& output, const OutputPosition& known) {
+  output.sink->continue_at(known.end.offset);
+  return {.header = known.end.offset > 0,
+          .open_end = ends_open(*output.sink, known.end.offset, terminator_of(request_))};
+}
+
+void Resume::refuse_output(const Output& output, const OutputPosition& known) const {
+  const FileSink& sink = *output.sink;
+  const std::string what = text_of(output.role, sink);
+  const std::string wrote = fmt::format("the {} that --state '{}' has written there",
+                                        bytes(known.end.offset), request_.state);
+  if (!sink.identity().regular)
+    throw BadParameters(
+        fmt::format("{} is not a file, and the unfinished run of --state '{}' "
+                    "writes to one: run the same command again, or {}",
+                    what, request_.state, kGiveUp));
+  const bool shorter = sink.size() < known.end.offset;
+  if (shorter && is_standard(sink))
+    throw BadParameters(fmt::format(
+        "standard output has {}, fewer than {}: `>` empties the file before the run begins. Use "
+        "--output FILE or `>>`; if the records are lost, delete the state and begin again",
+        bytes(sink.size()), wrote));
+  throw BadParameters(fmt::format(
+      "{} {} {}: give that file again{}", what,
+      shorter ? fmt::format("has {}, fewer than", bytes(sink.size()))
+              : "has other contents in place of",
+      wrote, continues_ ? fmt::format(", or {}", kGiveUp) : ", or write to another one"));
+}
+
+void Resume::keep_tails() const {
+  for (const Output& output : outputs_)
+    if (output.cuts && output.sink->size() > output.sink->offset())
+      keep_tail(*output.sink, output.sink->offset());
+}
+
+void Resume::check_joined() const {
+  if (!continues_) return;
+  for (std::size_t role = 0; role < kOutputRoles; ++role) {
+    const auto& place = known_.run->outputs[role];
+    const auto has_role = [&](const Output& output) {
+      return static_cast<std::size_t>(output.role) == role;
+    };
+    if (place && std::ranges::none_of(outputs_, has_role))
+      throw BadParameters(fmt::format(
+          "the unfinished run of --state '{}' also writes {}: run the same command again, or {}",
+          request_.state, text_of(static_cast<OutputRole>(role), known_.outputs[*place].path),
+          kGiveUp));
+  }
+}
+
+FileEnd Resume::end_of(std::size_t input, const SourcePosition& position) const {
+  const FileSource& source = inputs_[input];
+  if (!source.regular()) return {};
+  return FileEnd::at(source.descriptor(), base_[input] + position.offset, hasher_);
+}
+
+void Resume::done_with(std::size_t input, const SourcePosition& end) {
+  ends_[input] = end_of(input, end);
+}
+
+Positions Resume::at(std::size_t current, const SourcePosition& position, bool forgot) const {
+  Positions now{.outputs = known_.outputs, .run = std::nullopt};
+  std::vector<std::pair<OutputRole, std::string>> roles;
+  for (const Output& output : outputs_) {
+    const FileSink& sink = *output.sink;
+    if (!sink.identity().regular) continue;
+    std::string path = is_standard(sink) ? "" : sink.path();
+    now.set_output({path, FileEnd::at(sink.descriptor(), sink.offset(), hasher_)});
+    roles.emplace_back(output.role, std::move(path));
+  }
+  if (current >= inputs_.size()) return now;
+  UnfinishedRun& run = now.run.emplace(run_at(current, position));
+  for (const auto& [role, path] : roles)
+    run.outputs[static_cast<std::size_t>(role)] = static_cast<std::uint8_t>(
+        std::ranges::find(now.outputs, path, &OutputPosition::path) - now.outputs.begin());
+  if (forgot) run.forgot = request_.forget;
+  return now;
+}
+
+UnfinishedRun Resume::run_at(std::size_t current, const SourcePosition& position) const {
+  UnfinishedRun run;
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    run.inputs.push_back({request_.files[i], inputs_[i].regular(),
+                          i < current    ? ends_[i]
+                          : i == current ? end_of(i, position)
+                                         : FileEnd{base_[i], 0, {}}});
+  run.current = current;
+  run.records = position.records;
+  run.shape = request_.shape;
+  return run;
+}
+
+std::optional<UnfinishedRun> Resume::ended() const {
+  if (!std::ranges::all_of(inputs_, &FileSource::regular)) return std::nullopt;
+  return run_at(inputs_.size(), {});
+}
+
+}  // namespace sluice::cli

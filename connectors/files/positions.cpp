@@ -1,0 +1,258 @@
+#include "connectors/files/positions.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+
+#include "connectors/files/files.hpp"
+#include "connectors/files/state_file.hpp"
+#include "sluice/base/codec.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kOutputs = "outputs";
+constexpr std::string_view kInputs = "inputs";
+constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kNoOutput = 0xFF;
+// More than a path can have, and more names than a command line holds.
+constexpr std::uint64_t kMostText = 65536;
+constexpr std::uint64_t kMostInputs = std::uint64_t{1} << 22;
+
+// An output is open for writing only.
+Descriptor readable(int descriptor) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) != O_WRONLY) return {descriptor, false};
+  return {::open(fmt::format("/proc/self/fd/{}", descriptor).c_str(), O_RDONLY | O_CLOEXEC), true};
+}
+
+// False if the file ends before, or cannot be read.
+bool read_at(int descriptor, std::uint64_t offset, std::span<char> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(descriptor, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+std::optional<Digest> digest_before(int descriptor, std::uint64_t offset, std::uint64_t count,
+                                    const Hasher& hasher) {
+  std::string bytes(count, '\0');
+  if (!read_at(descriptor, offset - count, bytes)) return std::nullopt;
+  return hasher.digest(bytes);
+}
+
+void encode(const std::string& text, Encoder& to) {
+  const auto kept = std::span(text).first(std::min<std::size_t>(text.size(), kMostText));
+  to.varint(kept.size());
+  to.bytes(std::as_bytes(kept));
+}
+
+void encode(const FileEnd& end, Encoder& to) {
+  to.varint(end.offset);
+  to.varint(end.checked);
+  to.u64(end.digest.lo);
+  to.u64(end.digest.hi);
+}
+
+void refuse_if(bool wrong) {
+  if (wrong)
+    throw CorruptSnapshot("its sections of outputs and inputs have fields that no run has");
+}
+
+std::string decode_text(Decoder& from) {
+  const std::uint64_t length = from.varint();
+  refuse_if(length > kMostText || length > from.remaining());
+  std::string text(length, '\0');
+  from.bytes(std::as_writable_bytes(std::span(text)));
+  refuse_if(text.find('\0') != std::string::npos);
+  return text;
+}
+
+FileEnd decode_end(Decoder& from) {
+  FileEnd end;
+  end.offset = from.varint();
+  end.checked = from.varint();
+  end.digest.lo = from.u64();
+  end.digest.hi = from.u64();
+  refuse_if(end.offset > std::uint64_t{1} << 62 || end.checked > FileEnd::kMostChecked ||
+            end.checked > end.offset || (end.checked == 0 && !(end.digest == Digest{})));
+  return end;
+}
+
+bool decode_bool(Decoder& from) {
+  const std::uint8_t value = from.u8();
+  refuse_if(value > 1);
+  return value == 1;
+}
+
+Section encode_outputs(const std::vector<OutputPosition>& outputs) {
+  BytesEncoder to;
+  to.u8(kVersion);
+  to.varint(outputs.size());
+  for (const OutputPosition& output : outputs) {
+    encode(output.path, to);
+    encode(output.end, to);
+  }
+  return {std::string(kOutputs), false, to.take()};
+}
+
+std::vector<OutputPosition> decode_outputs(Decoder& from) {
+  const std::uint64_t count = from.varint();
+  refuse_if(count > Positions::kMostOutputs);
+  std::vector<OutputPosition> outputs;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::string path = decode_text(from);
+    refuse_if(std::ranges::any_of(outputs, [&](const auto& each) { return each.path == path; }));
+    outputs.push_back({std::move(path), decode_end(from)});
+  }
+  return outputs;
+}
+
+std::vector<std::byte> encode_run(const UnfinishedRun& run) {
+  BytesEncoder to;
+  to.u8(kVersion);
+  to.varint(run.inputs.size());
+  for (const InputPosition& input : run.inputs) {
+    encode(input.name, to);
+    to.u8(input.regular);
+    encode(input.end, to);
+  }
+  to.varint(run.current);
+  to.varint(run.records);
+  for (const auto& output : run.outputs) to.u8(output.value_or(kNoOutput));
+  encode(run.forgot, to);
+  encode(run.shape, to);
+  return to.take();
+}
+
+UnfinishedRun decode_run(Decoder& from, std::size_t outputs) {
+  UnfinishedRun run;
+  const std::uint64_t count = from.varint();
+  refuse_if(count == 0 || count > kMostInputs);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    InputPosition input;
+    input.name = decode_text(from);
+    input.regular = decode_bool(from);
+    input.end = decode_end(from);
+    refuse_if(input.name.empty());
+    run.inputs.push_back(std::move(input));
+  }
+  run.current = from.varint();
+  run.records = from.varint();
+  refuse_if(run.current > count);
+  for (std::size_t role = 0; role < kOutputRoles; ++role) {
+    const std::uint8_t output = from.u8();
+    if (output == kNoOutput) continue;
+    const auto before = std::span(run.outputs).first(role);
+    refuse_if(output >= outputs || std::ranges::count(before, std::optional(output)) > 0);
+    run.outputs[role] = output;
+  }
+  run.forgot = decode_text(from);
+  run.shape = decode_text(from);
+  return run;
+}
+
+template <class Decode>
+auto decode_all(std::span<const std::byte> bytes, Decode decode) {
+  BytesDecoder from(bytes);
+  refuse_if(from.u8() != kVersion);
+  auto result = decode(from);
+  refuse_if(from.remaining() != 0);
+  return result;
+}
+
+}  // namespace
+
+FileEnd FileEnd::at(int descriptor, std::uint64_t offset, const Hasher& hasher) {
+  FileEnd end{.offset = offset, .checked = 0, .digest = {}};
+  const std::uint64_t count = std::min(offset, kMostChecked);
+  const Descriptor file = readable(descriptor);
+  if (!file || count == 0) return end;
+  if (const auto digest = digest_before(file.number(), offset, count, hasher)) {
+    end.checked = count;
+    end.digest = *digest;
+  }
+  return end;
+}
+
+bool FileEnd::matches(int descriptor, const Hasher& hasher) const {
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<std::uint64_t>(status.st_size) < offset)
+    return false;
+  if (checked == 0) return true;
+  const Descriptor file = readable(descriptor);
+  if (!file) throw IoError("cannot read a file that the state knows, to compare it", errno);
+  const auto found = digest_before(file.number(), offset, checked, hasher);
+  return found && *found == digest;
+}
+
+void Positions::set_output(OutputPosition output) {
+  std::erase_if(outputs, [&](const OutputPosition& each) { return each.path == output.path; });
+  if (outputs.size() == kMostOutputs) outputs.erase(outputs.begin());
+  outputs.push_back(std::move(output));
+}
+
+bool is_positions(std::string_view section_name) {
+  return section_name == kOutputs || section_name == kInputs;
+}
+
+Sections sections_of(const Positions& positions) {
+  Sections sections;
+  if (!positions.outputs.empty()) sections.push_back(encode_outputs(positions.outputs));
+  if (positions.run) sections.push_back({std::string(kInputs), true, encode_run(*positions.run)});
+  return sections;
+}
+
+std::vector<std::byte> note_of(const UnfinishedRun& run) {
+  return encode_run(run);
+}
+
+std::optional<UnfinishedRun> run_in(std::span<const std::byte> note) {
+  if (note.empty()) return std::nullopt;
+  try {
+    UnfinishedRun run = decode_all(note, [](Decoder& from) { return decode_run(from, 0); });
+    if (run.current == run.inputs.size()) return run;
+  } catch (const CorruptSnapshot&) {
+    // Cut off, or not ours.
+  }
+  return std::nullopt;
+}
+
+Snapshot load_state(const std::filesystem::path& file) {
+  Snapshot state = load_snapshot_file(file, default_memory(), is_positions);
+  try {
+    positions_in(state.sections);
+  } catch (const CorruptSnapshot& error) {
+    throw CorruptSnapshot(
+        fmt::format("state file '{}' is refused: {}", file.string(), error.what()));
+  }
+  return state;
+}
+
+Positions positions_in(const Sections& sections) {
+  Positions positions;
+  const auto with_name = [&](std::string_view name) {
+    return std::ranges::find(sections, name, &Section::name);
+  };
+  if (const auto found = with_name(kOutputs); found != sections.end())
+    positions.outputs = decode_all(found->bytes, decode_outputs);
+  if (const auto found = with_name(kInputs); found != sections.end()) {
+    positions.run = decode_all(
+        found->bytes, [&](Decoder& from) { return decode_run(from, positions.outputs.size()); });
+    refuse_if(positions.run->current == positions.run->inputs.size());
+  }
+  return positions;
+}
+
+}  // namespace sluice

@@ -1,0 +1,100 @@
+// What a state remembers of files, in the same durable record as its filter: where each output
+// ends, and, while a run is unfinished, how far its inputs are read. With these a run that was
+// stopped, killed or cut off continues where its state ends.
+//
+// A file is recognized by its last bytes, not by its name or inode: a copy of a disk, mounted
+// elsewhere, continues too, and a file that was rotated or edited is not taken for the old one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/hash/hasher.hpp"
+#include "sluice/snapshot/sections.hpp"
+#include "sluice/snapshot/snapshot.hpp"
+
+namespace sluice {
+
+// How far a file is written or read, and a digest of the bytes before that point.
+struct FileEnd {
+  static constexpr std::uint64_t kMostChecked = 65536;
+
+  std::uint64_t offset = 0;
+  std::uint64_t checked = 0;  // bytes in the digest, the last ones before the offset
+  Digest digest;
+
+  // Reads the descriptor, without moving its offset. Nothing is checked if it is not a regular file
+  // or cannot be read.
+  static FileEnd at(int descriptor, std::uint64_t offset, const Hasher& hasher);
+  // Whether the file is at least that long and has these bytes before the offset. Throws IoError if
+  // it cannot be read.
+  bool matches(int descriptor, const Hasher& hasher) const;
+
+  friend bool operator==(const FileEnd&, const FileEnd&) = default;
+};
+
+// A file that runs wrote to.
+struct OutputPosition {
+  std::string path;  // absolute; empty: standard output
+  FileEnd end;
+  friend bool operator==(const OutputPosition&, const OutputPosition&) = default;
+};
+
+// An input of an unfinished run.
+struct InputPosition {
+  std::string name;  // as given; "-" is standard input
+  bool regular = false;
+  FileEnd end;  // the records before it are in outputs and state
+  friend bool operator==(const InputPosition&, const InputPosition&) = default;
+};
+
+enum class OutputRole : std::uint8_t { passed, duplicates, late };
+inline constexpr std::size_t kOutputRoles = 3;
+
+struct UnfinishedRun {
+  std::vector<InputPosition> inputs;  // at least one
+  std::uint64_t current = 0;          // the one that is being read; those before it are done
+  std::uint64_t records = 0;          // of that one, before its end
+  // For each role its place among the outputs, or none if it has none that is a regular file.
+  std::array<std::optional<std::uint8_t>, kOutputRoles> outputs = {};
+  std::string forgot;  // the file whose keys it took back before it began to read; empty: none
+  std::string shape;   // the flags that decide what goes to which output
+  friend bool operator==(const UnfinishedRun&, const UnfinishedRun&) = default;
+};
+
+struct Positions {
+  static constexpr std::size_t kMostOutputs = 64;
+
+  std::vector<OutputPosition> outputs;  // those of the last run last
+  std::optional<UnfinishedRun> run;     // none: the last run is finished
+
+  // Replaces the position in that file, or adds it, as the last one. Forgets the oldest if there
+  // are too many.
+  void set_output(OutputPosition output);
+  friend bool operator==(const Positions&, const Positions&) = default;
+};
+
+// Names of the sections: "outputs", which a reader may skip, and "inputs", which it may not, since
+// an unfinished run must not be taken for a finished one.
+bool is_positions(std::string_view section_name);
+Sections sections_of(const Positions& positions);
+// Throws CorruptSnapshot.
+Positions positions_in(const Sections& sections);
+
+// A run whose inputs are all read leaves this in its state's lock (StateFile::leave_note) while it
+// saves the state and ends: `current` is past the last input. A run that is killed just then has
+// finished, but nobody was told.
+std::vector<std::byte> note_of(const UnfinishedRun& run);
+// None if it is no such note.
+std::optional<UnfinishedRun> run_in(std::span<const std::byte> note);
+
+// load_snapshot_file with these sections, which are then known to be sound.
+Snapshot load_state(const std::filesystem::path& file);
+
+}  // namespace sluice

@@ -1,0 +1,305 @@
+#!/usr/bin/env bats
+# Stop or kill a run at any moment: the same command again finishes it, and its outputs are byte for
+# byte those of a run that was left alone. docs/resuming.md has the rules, power.bats cuts the power.
+load helper
+load resume
+
+# After each kill the same command is run again; at last it is left alone.
+# killed_until_done KILLS ARG...
+killed_until_done() {
+  local kills=$1 code i
+  shift
+  for ((i = 0; ; ++i)); do
+    "$SLUICE" "$@" >>piped 2>err 3>&- &
+    pid=$!
+    started+=("$pid")
+    if ((i < kills)); then
+      sleep "$(random_time "$run_us")"
+      kill -KILL "$pid" 2>/dev/null || true
+    fi
+    code=0
+    wait "$pid" 2>/dev/null || code=$?
+    if grep -q 'continues the unfinished run' err; then continued=$((continued + 1)); fi
+    case $code in
+      0) return ;;
+      137) killed=$((killed + 1)) ;;
+      *) fail "ended with $code: $(cat err)" ;;
+    esac
+  done
+}
+
+@test "kill -9 at random moments, then the same command again: not one byte differs" {
+  seeded
+  killed=0 continued=0
+  wanted=$(count 20 200)
+  for ((round = 0; killed < wanted && round < 20; ++round)); do
+    for job in "${jobs[@]}"; do
+      # shellcheck disable=SC2086
+      set_job $job "$(count 20000 60000)"
+      left_alone
+      killed_until_done "$(count 2 5)" "${command[@]}"
+      as_left_alone || fail "${command[*]}"
+    done
+  done
+  echo "# $killed kills, $continued runs continued" >&3
+  [ "$killed" -ge "$wanted" ]
+  [ "$continued" -gt 0 ]
+}
+
+# unfinished ARG...: `sluice dedup ARG...` on a stream of 30,000 lines, `input`, killed by its
+# limit on the size of files: some are delivered and remembered, some delivered only.
+unfinished() {
+  lines_of 30000 >input
+  awk '!seen[$0]++' input >want
+  run -1 bash -c 'ulimit -f 500; exec "$SLUICE" dedup --stats none --filter exact --checkpoint-every 1 "$@"' \
+    - "$@"
+  [ "$(sluice inspect --json s | jq .unfinished.records)" -gt 0 ]
+}
+
+again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
+
+@test "the same command continues, says so, and shows it in the statistics" {
+  unfinished --state s -o out input
+  offset=$(sluice inspect --json s | jq '.unfinished.inputs[0].offset')
+  run -0 --separate-stderr sluice dedup --filter exact --state s -o out input --stats json
+  [[ ${stderr_lines[0]} == *"continues the unfinished run"*"'input' from byte"*"%)" ]]
+  echo "$stderr" >err
+  [ "$(stat_of '.continued | [.input, .offset, .size] | join(" ")')" = \
+    "input $offset $(stat -c %s input)" ]
+  cmp out want
+  [ "$(sluice inspect --json s | jq '.unfinished, .outputs[0].bytes' | xargs)" = "null $(stat -c %s out)" ]
+  [ ! -e out.cut ]
+}
+
+@test "other inputs, flags or outputs are refused with the remedy, and nothing changes" {
+  unfinished --state s -o out --duplicates twice input
+  cp out kept
+  sha256sum s s.previous >sums
+  echo other >other
+  refused 2 "${again[@]}" -o out --duplicates twice other
+  says "unfinished run" "'input'" --abandon
+  refused 2 "${again[@]}" -o out --duplicates twice input other
+  refused 2 "${again[@]}" -o out --duplicates twice --invert input
+  says "'--invert'" "the same flags"
+  refused 2 "${again[@]}" -o out input
+  says --duplicates twice
+  refused 2 "${again[@]}" -o elsewhere --duplicates twice input
+  says elsewhere "0 bytes"
+  [ ! -e elsewhere ]
+  refused 2 "${again[@]}" -o /dev/null --duplicates twice input
+  says "not a file"
+  refused 2 merge s s -o merged
+  says unfinished --abandon
+  cmp out kept
+  sha256sum --quiet -c sums
+  sluice "${again[@]}" -o out --duplicates twice input
+  cmp out want
+}
+
+@test "an input that was rotated or edited is refused, one that grew is read on" {
+  unfinished --state s -o out input
+  cp input whole
+  lines_of 30000 7 >input
+  refused 2 "${again[@]}" -o out input
+  says "'input'" "rotated or edited" --abandon
+  head -c 1000 whole >input
+  refused 2 "${again[@]}" -o out input
+  says "has only 1,000 bytes"
+  { cat whole && echo new; } >input
+  sluice "${again[@]}" -o out input
+  { cat want && echo new; } | cmp - out
+}
+
+@test "an output that is gone, shorter or another's is refused while the run is unfinished" {
+  unfinished --state s -o out input
+  mv out away
+  refused 2 "${again[@]}" -o out input
+  says "has 0 bytes" --abandon
+  [ ! -e out ]
+  head -c 5000 away >out
+  refused 2 "${again[@]}" -o out input
+  says "has 5,000 bytes, fewer than"
+  tr a-f A-F <away >out
+  refused 2 "${again[@]}" -o out input
+  says "other contents"
+  # Its name does not matter.
+  mv away new-name
+  rm out
+  sluice "${again[@]}" -o new-name input
+  cmp new-name want
+}
+
+@test "--abandon gives the run up and keeps its keys" {
+  unfinished --state s -o out input
+  kept=$(sluice inspect --json s | jq '.outputs[0].bytes')
+  cp out torn
+  echo other >other
+  run -0 --separate-stderr sluice "${again[@]}" --abandon -o out other
+  # What it cannot write again is kept.
+  says "cut back" out.cut
+  { head -c "$kept" torn && echo other; } | cmp - out
+  tail -c +$((kept + 1)) torn | cmp - out.cut
+  sluice "${again[@]}" input >rest
+  { head -c "$kept" torn && cat rest; } | cmp - want
+  refused 2 dedup --abandon input
+  says --state
+}
+
+@test "standard output: >> continues, > is refused when it has emptied the file" {
+  echo before >out
+  lines_of 30000 >input
+  awk '!seen[$0]++' input >want
+  run -1 bash -c 'ulimit -f 500; exec "$SLUICE" dedup --stats none --filter exact --checkpoint-every 1 \
+    --state s input >>out'
+  cp out kept
+  run -2 --separate-stderr bash -c '"$SLUICE" dedup --stats none --filter exact --state s input >out'
+  says "0 bytes" ">>" --output
+  cp kept out
+  run -2 bash -c '"$SLUICE" dedup --stats none --filter exact --state s input | cat; exit "${PIPESTATUS[0]}"'
+  sluice "${again[@]}" input >>out
+  { echo before && cat want; } | cmp - out
+}
+
+@test "standard input from a file continues, also when it did not begin at its front" {
+  lines_of 30000 >input
+  tail -n +2 input | awk '!seen[$0]++' >want
+  run -1 bash -c 'ulimit -f 500; { read -r _; exec "$SLUICE" dedup --stats none --filter exact \
+    --checkpoint-every 1 --state s -o out; } <input'
+  run -2 --separate-stderr bash -c 'cat input | "$SLUICE" dedup --stats none --filter exact --state s -o out'
+  says "standard input" --abandon
+  { read -r _ && sluice "${again[@]}" -o out; } <input
+  cmp out want
+}
+
+@test "a pipe cannot be rewound: the state goes on, and what was cut is kept" {
+  lines_of 30000 >input
+  awk '!seen[$0]++' input >want
+  run -1 bash -c 'ulimit -f 500; cat input | "$SLUICE" dedup --stats none --filter exact --checkpoint-every 1 \
+    --state s -o out; exit "${PIPESTATUS[1]}"'
+  torn=$(stat -c %s out)
+  # Sent again from the beginning, nothing is lost and nothing comes twice.
+  run -0 --separate-stderr bash -c 'cat input | "$SLUICE" dedup --filter exact --state s -o out'
+  says "continues" "from what it brings now"
+  cmp out want
+  if [[ -e out.cut ]]; then [ "$(stat -c %s out.cut)" -lt "$torn" ]; fi
+}
+
+@test "a finished run: -o is continued, begun anew where it was moved away, and refused if it is another's" {
+  seq 1 5 >one
+  seq 4 8 >two
+  sluice "${again[@]}" one -o out
+  sluice "${again[@]}" two -o out
+  seq 1 8 | cmp - out
+  mv out yesterday
+  seq 7 9 >three
+  sluice "${again[@]}" three -o out
+  holds out '9\n'
+  echo 10 >four
+  echo 'a letter of some length' >out
+  refused 2 "${again[@]}" four -o out
+  says "other contents"
+  holds out 'a letter of some length\n'
+  # A file that the state does not know is replaced, as ever; each one that it wrote is continued.
+  echo old >new
+  sluice "${again[@]}" four -o new
+  holds new '10\n'
+  printf '9\n' >out
+  echo 11 >five
+  sluice "${again[@]}" five -o out
+  holds out '9\n11\n'
+  echo 12 >six
+  sluice "${again[@]}" six -o new
+  holds new '10\n12\n'
+}
+
+@test "a finished run: what others wrote after it is cut off, and kept" {
+  seq 1 5 >one
+  sluice "${again[@]}" one -o out
+  echo torn >>out
+  run -0 --separate-stderr sluice "${again[@]}" <(seq 4 6) -o out
+  says "'out' was cut back" "5 bytes" out.cut
+  seq 1 6 | cmp - out
+  holds out.cut 'torn\n'
+}
+
+@test "the header is not written again, nor two records on one line" {
+  printf 'id,x\n1,a\n2,b' >one
+  printf 'id,x\n2,b\n3,c\n' >two
+  table=(dedup --stats none --csv --key id --filter exact --state s)
+  sluice "${table[@]}" one -o out --duplicates dup
+  sluice "${table[@]}" one -o out --duplicates dup
+  holds out 'id,x\n1,a\n2,b'
+  sluice "${table[@]}" two -o out --duplicates dup
+  holds out 'id,x\n1,a\n2,b\n3,c\n'
+  holds dup 'id,x\n1,a\n2,b\n2,b\n'
+  sluice dedup --stats none --csv --key id --filter exact --state t one >>by-shell
+  sluice dedup --stats none --csv --key id --filter exact --state t two >>by-shell
+  cmp by-shell out
+}
+
+@test "--forget is done once" {
+  lines_of 30000 >input
+  once=(dedup --stats none --seed 1)
+  sluice "${once[@]}" --state s input -o first
+  head -n 1000 input >back
+  cp s begin
+  sluice "${once[@]}" --state begin --forget back input >want
+  run -1 bash -c 'ulimit -f 500; exec "$SLUICE" "$@"' - "${once[@]}" --checkpoint-every 1 --state s \
+    --forget back input -o out --duplicates twice
+  [ "$(sluice inspect --json s | jq '.unfinished.records > 1000')" = true ]
+  sluice "${once[@]}" --state s --forget back input -o out --duplicates twice
+  cmp out want
+}
+
+@test "a run that is killed while it ends has finished: it is not run twice" {
+  seq 1 5000 >input
+  command=(dedup --stats json --window 100 --filter exact --state s -o out input)
+  # It saves its state, and then waits: nobody reads its statistics.
+  mkfifo said
+  exec 8<>said
+  head -c 65536 /dev/zero >&8
+  "$SLUICE" "${command[@]}" 2>said 3>&- &
+  pid=$!
+  started+=("$pid")
+  saved() { [[ -e s && $(sluice inspect --json s | jq '.unfinished == null and .keys > 0') == true ]]; }
+  eventually saved
+  kill -KILL "$pid"
+  wait "$pid" || true
+  exec 8<&-
+  run -0 --separate-stderr sluice "${command[@]}"
+  says "nothing is left to do"
+  cmp out input
+  [ ! -e s.lock ]
+  # Now that it has ended, the command is a new run, and its window has forgotten most.
+  sluice "${command[@]}" 2>err
+  cat input input | cmp - out
+}
+
+@test "a hard link to a state shares its lock" {
+  printf 'a\n' | sluice "${again[@]}" >out
+  ln s linked
+  mkfifo feed
+  start dedup --stats none --state s feed
+  exec 7>feed
+  echo b >&7
+  eventually holds out 'a\nb\n' >/dev/null
+  echo c >input
+  refused 2 dedup --stats none --state linked input
+  says "'linked'" "another name"
+  # The state that replaced it is locked as well.
+  ln s linked-2
+  refused 2 dedup --stats none --state linked-2 input
+  exec 7>&-
+  ends_with 0
+  sluice dedup --stats none --state linked input >out2
+  holds out2 'c\n'
+}
+
+@test "copied elsewhere, with its files, a state continues" {
+  unfinished --state s -o out input
+  mkdir there
+  cp s out input there
+  cd there
+  sluice "${again[@]}" -o "$PWD/out" "$PWD/input"
+  cmp out ../want
+}
