@@ -107,6 +107,9 @@ void add_window(JsonWriter& json, const DedupReport& report) {
   json.field("anchor", window.refreshed ? "refreshed" : "delivered")
       .field("slack", window.slack)
       .field("npws", window.npws)
+      .field("slack_lost", window.slack_lost)
+      .field("slack_predicted", window.slack_predicted)
+      .field("slack_sample", window.slack_weight)
       .field("generations", window.generations)
       .field("growths", window.growths)
       .field("late", report.counts.late)
@@ -146,6 +149,17 @@ std::string error_row(const DedupReport& report) {
                                                     format_probability(report.worst_fpr)),
       report.expected_lost < 0.05 ? "0" : fmt::format("{:.1f}", report.expected_lost),
       report.infer && report.infer->options.has_costs() ? " by the filter alone" : "");
+}
+
+std::string slack_row(const DedupReport& report) {
+  if (!report.window) return "";
+  const WindowReport& window = *report.window;
+  if (window.slack_lost == 0 && window.slack_predicted == 0) return "";
+  return fmt::format(
+      "  slack       {}{} held back a window or more after the one let through, {} predicted{}\n",
+      window.slack_weight == 1 ? "" : "about ", counted(window.slack_lost, "record"),
+      format_count(window.slack_predicted),
+      window.slack_lost == 0 ? "" : ": --slack makes it less");
 }
 
 // The audit does not know which keys a loaded state holds, so the first events of keys count
@@ -262,6 +276,7 @@ std::string as_text(const DedupReport& report) {
   text += window_row(report);
   text += filter_row(report);
   text += error_row(report);
+  text += slack_row(report);
   text += audit_row(report);
   if (report.infer) text += infer_row(*report.infer);
   text +=

@@ -23,6 +23,9 @@ struct WindowReport {
   unsigned generations = 0;
   std::uint64_t growths = 0;
   std::uint64_t disbelieved = 0;  // records whose clocks were too far ahead
+  // Records held back past the window: counted, in a sample of the keys if each stands for more than
+  // one, and predicted.
+  std::uint64_t slack_lost = 0, slack_predicted = 0, slack_weight = 1;
 };
 
 // Keys taken back before the run (--forget).

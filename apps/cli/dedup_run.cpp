@@ -478,15 +478,20 @@ void Run::tell() {
     say(as_json(report()));
 }
 
-std::optional<WindowReport> report_of(const Window* window) {
+std::optional<WindowReport> report_of(const Judge& judge) {
+  const Window* const window = judge.window();
   if (window == nullptr) return std::nullopt;
+  const SlackMeter& slack = *judge.slack();
   return WindowReport{.spec = window->params().spec,
                       .refreshed = window->params().anchor == Anchor::refreshed,
                       .slack = window->slack(),
                       .npws = window->npws(),
                       .generations = window->generations(),
                       .growths = window->growths(),
-                      .disbelieved = window->clock().disbelieved()};
+                      .disbelieved = window->clock().disbelieved(),
+                      .slack_lost = slack.counted(),
+                      .slack_predicted = slack.predicted(),
+                      .slack_weight = slack.weight()};
 }
 
 std::optional<InferReport> report_of(const RecordInference* of_records, const Judge& judge,
@@ -521,7 +526,7 @@ DedupReport Run::report() const {
           .running = running_,
           .invert = request_.options.invert,
           .continued = continued_,
-          .window = report_of(judge_.window()),
+          .window = report_of(judge_),
           .forget = forgotten_,
           .plan = request_.plan,
           .audit = judge_.audit() ? std::optional(judge_.audit()->report()) : std::nullopt,

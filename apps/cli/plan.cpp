@@ -13,14 +13,14 @@
 #include "commands.hpp"
 #include "json_writer.hpp"
 #include "sluice/base/quantity.hpp"
-#include "sluice/plan/plan.hpp"
+#include "sluice/plan/slack_cost.hpp"
 #include "words.hpp"
 
 namespace sluice::cli {
 namespace {
 
 struct PlanFlags {
-  std::string window, rate, expect, fpr, fnr, memory, slack, npws, lines;
+  std::string window, rate, expect, fpr, fnr, memory, slack, npws, lines, repeat_every;
   bool refresh = false, json = false;
 };
 
@@ -49,6 +49,23 @@ PlanRequest request_of(const PlanFlags& flags) {
   if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
   request.beside = kProcessBytes;
   return request;
+}
+
+// Of the plans with a window that slides, if asked for.
+std::optional<SlackCost> slack_cost_of(const PlanFlags& flags, const Plan& plan) {
+  if (flags.repeat_every.empty() || !plan.window) return std::nullopt;
+  return slack_cost(plan, parse_window("--repeat-every", flags.repeat_every));
+}
+
+void check_repeat_every(const PlanFlags& flags, const PlanRequest& request) {
+  if (flags.repeat_every.empty()) return;
+  const WindowSpec interval = parse_window("--repeat-every", flags.repeat_every);
+  if (!request.window || request.window->kind != interval.kind ||
+      interval.kind == WindowSpec::Kind::landmark)
+    throw BadParameters(
+        "--repeat-every says how far apart the records of a key are: it needs a --window of the "
+        "same "
+        "kind, both a number of records (100k) or both a time (10m)");
 }
 
 // The `dedup` command with the flags that were given: it makes the same plan. The filter is named
@@ -104,7 +121,7 @@ std::string share_text(double share) {
   return share == 0 ? "0" : fmt::format("{:.3g} %", 100 * share);
 }
 
-Row row_of(const Plan& plan, bool chosen, bool windows) {
+Row row_of(const PlanFlags& flags, const Plan& plan, bool chosen, bool windows) {
   Row row = {chosen ? "* " + plan.filter : "  " + plan.filter,
              format_count(plan.holds),
              format_size(plan.bytes),
@@ -115,20 +132,25 @@ Row row_of(const Plan& plan, bool chosen, bool windows) {
     row.push_back(plan.window ? share_text(plan.slack) : "-");
     row.push_back(plan.window ? share_text(plan.npws) : "-");
   }
+  if (!flags.repeat_every.empty()) {
+    const auto cost = slack_cost_of(flags, plan);
+    row.push_back(cost ? share_text(cost->lost) : "-");
+  }
   row.push_back(fmt::format("{:.3g}", plan.lines));
   row.push_back(plan.over_bound ? fmt::format("{:.2f}", *plan.over_bound) : "-");
   return row;
 }
 
-void print_table(const Planning& planning) {
+void print_table(const PlanFlags& flags, const Planning& planning) {
   const bool windows = std::ranges::any_of(
       planning.candidates, [](const Plan& plan) { return plan.window.has_value(); });
   std::vector<Row> rows = {{"  filter", "keys", "bytes", "bits/key", "fpr", "fnr"}};
   if (windows) rows[0].insert(rows[0].end(), {"slack", "npws"});
+  if (!flags.repeat_every.empty()) rows[0].push_back("slack lost");
   rows[0].insert(rows[0].end(), {"lines", "x bound"});
   for (std::size_t i = 0; i < planning.candidates.size(); ++i)
     if (planning.candidates[i].feasible())
-      rows.push_back(row_of(planning.candidates[i], planning.chosen == i, windows));
+      rows.push_back(row_of(flags, planning.candidates[i], planning.chosen == i, windows));
   std::vector<std::size_t> widths(rows[0].size());
   for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -139,8 +161,29 @@ void print_table(const Planning& planning) {
   }
 }
 
+// In words, of the chosen filter.
+void print_slack_cost(const PlanFlags& flags, const Planning& planning) {
+  const auto cost = slack_cost_of(flags, planning.choice());
+  if (!cost) return;
+  constexpr double kHour = 3600;
+  const std::string per_hour =
+      planning.request.rate
+          ? fmt::format(", {} per hour", format_count(static_cast<std::uint64_t>(std::min(
+                                             1e18, cost->lost * *planning.request.rate * kHour))))
+          : "";
+  fmt::print(
+      "\nslack: for every 1,000 records let through, {:.3g} are held back past the window{}\n",
+      1000 * cost->lost, per_hour);
+  if (cost->periodic)
+    fmt::print(
+        "slack: keys that come exactly every {} are let through only every second time or less: "
+        "give "
+        "a --window that is shorter than that by more than its slack\n",
+        flags.repeat_every);
+}
+
 void print_text(const PlanFlags& flags, const Planning& planning) {
-  print_table(planning);
+  print_table(flags, planning);
   if (isatty(STDOUT_FILENO) == 1) fmt::print("\n{}", kColumns);
   std::string left_out;
   for (const Plan& plan : planning.candidates)
@@ -149,10 +192,12 @@ void print_text(const PlanFlags& flags, const Planning& planning) {
                               in_flags(plan.why_not));
   if (!left_out.empty()) fmt::print("\nnot feasible: {}\n", left_out);
   if (!planning.assumed.empty()) fmt::print("\nassumed: {}\n", in_flags(planning.assumed));
+  print_slack_cost(flags, planning);
   fmt::print("\nchosen: {}\n{}\n", in_flags(planning.reason), command_of(flags, planning));
 }
 
-void add_plan_fields(JsonWriter& json, const Plan& plan, std::uint64_t beside, bool chosen) {
+void add_plan_fields(JsonWriter& json, const PlanFlags& flags, const Plan& plan,
+                     std::uint64_t beside, bool chosen) {
   json.begin()
       .field("filter", plan.filter)
       .field("feasible", plan.feasible())
@@ -170,6 +215,8 @@ void add_plan_fields(JsonWriter& json, const Plan& plan, std::uint64_t beside, b
       .field("fpr", plan.fpr)
       .field("fnr", plan.fnr);
   if (plan.window) json.field("slack", plan.slack).field("npws", plan.npws);
+  if (const auto cost = slack_cost_of(flags, plan))
+    json.field("slack_lost", cost->lost).field("slack_periodic", cost->periodic);
   json.field("lines", plan.lines);
   if (plan.over_bound) json.field("over_bound", *plan.over_bound);
   json.field("target_fpr", plan.target_fpr);
@@ -188,7 +235,8 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
   if (!planning.assumed.empty()) json.field("assumed", in_flags(planning.assumed));
   json.begin_list("filters");
   for (std::size_t i = 0; i < planning.candidates.size(); ++i)
-    add_plan_fields(json, planning.candidates[i], planning.request.beside, planning.chosen == i);
+    add_plan_fields(json, flags, planning.candidates[i], planning.request.beside,
+                    planning.chosen == i);
   json.end_list();
   if (!planning.chosen) {
     json.begin_list("nearest");
@@ -204,7 +252,9 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
 }
 
 int run(const PlanFlags& flags) {
-  const Planning planning = plan(request_of(flags));
+  const PlanRequest request = request_of(flags);
+  check_repeat_every(flags, request);
+  const Planning planning = plan(request);
   if (!planning.chosen && !flags.json) throw RunFailed(planning.reason);
   flags.json ? print_json(flags, planning) : print_text(flags, planning);
   return planning.chosen ? kDone : kFailed;
@@ -259,6 +309,9 @@ void add_plan(Command& app) {
                  "SHARE");
   command.option("--lines", flags->lines, "Most cache lines that a new key may touch, on average",
                  "COUNT");
+  command.option("--repeat-every", flags->repeat_every,
+                 "How far apart the records of a key are, on average: shows what slack will cost",
+                 "10m|100k");
   command.flag("--json", flags->json, "Print one JSON object, with the infeasible filters and why");
   command.footer(kNotes);
   command.run([flags] { return run(*flags); });

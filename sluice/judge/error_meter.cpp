@@ -1,5 +1,7 @@
 #include "sluice/judge/error_meter.hpp"
 
+#include <cmath>
+
 namespace sluice {
 namespace {
 
@@ -8,9 +10,15 @@ namespace {
 // of 2 %.
 constexpr std::uint64_t kLooksPerFill = 16;
 constexpr std::uint64_t kLookEveryAtLeast = 64, kLookEveryAtMost = 16384;
+// In a steady state the steps double, to a whole fill at most, but for that of a small filter.
+constexpr std::uint64_t kSteadyLookAtLeast = 1024;
 
 bool is_over(const FilterStats& stats) {
   return stats.target_fpr > 0 && stats.predicted_fpr > stats.target_fpr;
+}
+
+bool nearly(double value, double before, double within) {
+  return std::abs(value - before) <= within * before;
 }
 
 }  // namespace
@@ -65,9 +73,16 @@ void ErrorMeter::look(const FilterStats& stats) noexcept {
   over_target_ = over_target(stats);
   worst_fpr_ = worst_fpr(stats);
   distinct_ = duplicates_ = others_ = 0;
+  // A window that is full has a generation more or less, and errs more or less with that.
+  const bool steady =
+      stats.keys > 0 && nearly(stats.predicted_fpr, predicted_fpr_, 1.0 / 3) &&
+      nearly(static_cast<double>(stats.keys), static_cast<double>(keys_held_), 1.0 / 12);
   predicted_fpr_ = stats.predicted_fpr;
+  keys_held_ = stats.keys;
   const std::uint64_t keys = stats.capacity > 0 ? stats.capacity : stats.keys;
-  next_look_ = std::clamp(keys / kLooksPerFill, kLookEveryAtLeast, kLookEveryAtMost);
+  next_look_ =
+      steady ? std::min(2 * next_look_, std::clamp(keys, kSteadyLookAtLeast, kLookEveryAtMost))
+             : std::clamp(keys / kLooksPerFill, kLookEveryAtLeast, kLookEveryAtMost);
 }
 
 }  // namespace sluice

@@ -81,6 +81,7 @@ Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options
       by_arrival_(window_ != nullptr && window_->params().spec.by_time()),
       has_prior_table_(options.infer && options.infer->table != nullptr),
       meter_(filter_.stats()) {
+  if (window_ != nullptr) slack_.emplace(*window_);
   if (options.audit) audit_.emplace(audit_of(*options.audit, hasher_, filter_), filter_);
   if (options.infer) infer_.emplace(filter_, options.infer->table, options.infer->learn);
   if (options.claims > 0) claims_.emplace(options.claims, filter_.memory());
@@ -155,6 +156,10 @@ std::size_t Judge::judge_part(const Batch& batch) {
     audit_->observe(told.digests, told.verdicts, told.times,
                     told.times.empty() ? std::span<bool>() : told.late);
   }
+  if (slack_)
+    slack_->look(batch.digests.first(judged), batch.verdicts.first(judged),
+                 timed ? batch.times.first(judged) : std::span<const Nanoseconds>(),
+                 timed ? batch.late.first(judged) : std::span<bool>());
   const std::size_t duplicates = count_duplicates(batch.verdicts.first(judged));
   const auto late =
       timed ? static_cast<std::size_t>(std::ranges::count(batch.late.first(judged), true)) : 0;
@@ -359,7 +364,8 @@ void Judge::tend(Nanoseconds now, std::size_t most) {
 
 std::uint64_t Judge::bytes() const noexcept {
   return filter_.bytes() + (audit_ ? audit_->bytes() : 0) + (infer_ ? infer_->bytes() : 0) +
-         posteriors_.capacity() * sizeof posteriors_[0] + (claims_ ? claims_->bytes() : 0);
+         posteriors_.capacity() * sizeof posteriors_[0] + (claims_ ? claims_->bytes() : 0) +
+         (slack_ ? slack_->bytes() : 0);
 }
 
 bool Judge::asks_for_digests() const noexcept {

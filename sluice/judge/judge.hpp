@@ -25,6 +25,7 @@
 #include "sluice/infer/inference.hpp"
 #include "sluice/judge/claims.hpp"
 #include "sluice/judge/error_meter.hpp"
+#include "sluice/judge/slack_meter.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/window/window.hpp"
 
@@ -161,7 +162,9 @@ class Judge {
   const Claims* claims() const noexcept { return claims_ ? &*claims_ : nullptr; }
   // How many events judge() has lost, by the filter's own prediction.
   const ErrorMeter& meter() const noexcept { return meter_; }
-  // Bytes allocated by the filter, the audit, inference and claims.
+  // How many events judge() has held back past the window; null if the filter is no window.
+  const SlackMeter* slack() const noexcept { return slack_ ? &*slack_ : nullptr; }
+  // Bytes allocated by the filter, the audit, inference, claims and slack().
   std::uint64_t bytes() const noexcept;
   // Whether keys without a prior get one from a table.
   bool has_prior_table() const noexcept { return has_prior_table_; }
@@ -184,6 +187,7 @@ class Judge {
   bool by_arrival_;  // a time window
   bool has_prior_table_;
   ErrorMeter meter_;
+  std::optional<SlackMeter> slack_;
   std::optional<Audit> audit_;
   std::optional<Inference> infer_;
   std::optional<Claims> claims_;

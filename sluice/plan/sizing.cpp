@@ -155,11 +155,15 @@ std::optional<std::uint64_t> keys_of(const PlanRequest& request) {
 }
 
 // Arrivals are Poisson at best: a window of n keys on average has n + 4 √n at times. Where each of
-// `parts` has its own room, each must have that much.
+// `parts` has its own room, each must have that much and more: there are many of them, and the few keys
+// that each has on average are often exceeded by a multiple. Its room is exceeded once in ten million
+// times: a quantile of the Poisson distribution, from that of the normal one and the skew.
 std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts) {
-  constexpr double kRoom = 4;
+  constexpr double kRoom = 4, kRoomOfPart = 5.2;
   const double keys = *request.rate * static_cast<double>(request.window->size) * 1e-9;
-  const double room = kRoom * std::sqrt(keys * std::max(1u, parts));
+  const double room = parts <= 1 ? kRoom * std::sqrt(keys)
+                                 : kRoomOfPart * std::sqrt(keys * parts) +
+                                       parts * (1 + (kRoomOfPart * kRoomOfPart - 1) / 6);
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys + room));
 }
 

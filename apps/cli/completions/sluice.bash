@@ -84,7 +84,7 @@ _sluice() {
           --delimiter --binary --event-time --time-format --rate --stats --plot $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
-          --npws --lines --json $common" ;;
+          --npws --lines --repeat-every --json $common" ;;
       repro)
         _sluice_complete "-o --out --scale --seed --input --only --set --no-plot --list $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;

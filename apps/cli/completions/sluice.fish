@@ -121,6 +121,7 @@ complete -c sluice -n $plan -l fnr -x -d 'The share of repeats that may be let t
 complete -c sluice -n $plan -s m -l memory -x -d 'All the memory to take'
 complete -c sluice -n $plan -l slack -x -d 'How far past the window a key may be remembered'
 complete -c sluice -n $plan -l npws -x -d 'How many such keys are to be expected'
+complete -c sluice -n $plan -l repeat-every -x -d 'How far apart the records of a key are'
 complete -c sluice -n $plan -l lines -x -d 'Cache lines that a new key may touch'
 complete -c sluice -n $plan -l json -d 'One JSON object'
 

@@ -218,6 +218,18 @@ double lines_per_key(const ApbbfParams& params) {
   return params.k + model::negative_accesses(matches, params.k);
 }
 
+// `match`: the chance that a segment with that many keys matches a key that it does not hold.
+template <class Match>
+double segments_fpr(const ApbbfParams& params, std::span<const double> generations, Match match) {
+  std::vector<double> matches = model::keys_in_segments(generations, params.k);
+  double before = -1, chance = 0;  // most segments hold as much as the one before
+  for (double& each : matches) {
+    if (each != before) chance = match(before = each);
+    each = chance;
+  }
+  return std::clamp(model::run_of_matches(matches, params.k), 0.0, 1.0);
+}
+
 }  // namespace
 
 Forecast ApbbfParams::brief_forecast() const {
@@ -226,7 +238,12 @@ Forecast ApbbfParams::brief_forecast() const {
   const std::vector<double> full(k + l, static_cast<double>(a_generation));
   // Of columns, what is known of full ones: the table is no fuller.
   const double fpr =
-      layout == Layout::segment ? predicted_fpr(full) : model::column_fpr(k, l, shape());
+      layout == Layout::segment
+          ? segments_fpr(*this, full,
+                         [&](double keys) {
+                           return model::block_match(shape(), keys / static_cast<double>(blocks));
+                         })
+          : model::column_fpr(k, l, shape());
   return {.keys = capacity,
           .bytes = Apbbf::bytes_for(*this),
           .fpr = fpr,
@@ -277,22 +294,13 @@ const char* ApbbfParams::what_is_wrong() const {
 }
 
 double ApbbfParams::predicted_fpr(std::span<const double> generations) const {
-  std::vector<double> keys(generations.begin(), generations.end());
-  for (double& each : keys) each /= static_cast<double>(blocks);
-  double fpr = 0;
-  if (layout == Layout::segment) {
-    std::vector<double> matches = model::keys_in_segments(keys, k);
-    double before = -1, chance = 0;  // most segments hold as much as the one before
-    for (double& match : matches) {
-      if (match != before) chance = model::block_match(shape(), before = match);
-      match = chance;
-    }
-    fpr = model::run_of_matches(matches, k);
-  } else {
-    // Called often and shown to two digits: a tenth of the planner's samples is enough.
-    fpr = model::column_fpr(keys, k, shape(), 6144);
-  }
-  return std::clamp(fpr, 0.0, 1.0);
+  // No generation gets more keys than fill the table as planned.
+  if (layout != Layout::segment)
+    return std::min(model::column_fpr_at(generations, k, shape(), static_cast<double>(blocks)),
+                    model::column_fpr(k, l, shape()));
+  return segments_fpr(*this, generations, [&](double keys) {
+    return model::block_match(shape(), keys, static_cast<double>(blocks));
+  });
 }
 
 void ApbbfParams::encode(Encoder& to) const {

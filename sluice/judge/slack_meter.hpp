@@ -1,0 +1,60 @@
+// Slack meter: how many records a window has held back although their keys were older than the window.
+//
+// A key leaves a window together with the generation in which it was written, so it may stay longer than
+// the window, by up to the slack. Who means the window exactly has lost the records that it holds back in
+// that time. A filter knows the generation of a key and not its time. So the times of a sample of the keys
+// are kept here, exactly:
+//
+//   counted    duplicates whose key was let through (with `refreshed`: seen) a window or more before
+//   predicted  duplicates whose key was inside the window, but would have been outside a little later:
+//              by the time for which a key is kept past the window, on average. As many are expected past
+//              it, if repeats are as frequent there as before its end. Keys that come back after just a
+//              window are counted, and not predicted.
+//
+// At first every key is in the sample. It is halved when its table is full of keys inside the window, and
+// after every 65,536 records that were looked at; a record then counts for 2, 4, 8, … records. Keys that a
+// loaded state brought are not known, so for one window their repeats are not counted.
+//
+// Cost     Two instructions per record beside the sample, and up to 192 KiB.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "sluice/audit/shadow.hpp"
+#include "sluice/base/verdict.hpp"
+#include "sluice/window/window.hpp"
+
+namespace sluice {
+
+class SlackMeter {
+ public:
+  // The window must outlive it.
+  explicit SlackMeter(const Window& window) noexcept : window_(&window) {}
+
+  // Takes records after the window has judged them, in order. `times` and `late` may be empty: then all
+  // came now.
+  void look(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+            std::span<const Nanoseconds> times, std::span<const bool> late);
+
+  // Each record in the sample stands for so many; 1: all were counted.
+  std::uint64_t weight() const noexcept { return weight_; }
+  std::uint64_t counted() const noexcept { return past_; }
+  std::uint64_t predicted() const noexcept { return before_; }
+  std::uint64_t bytes() const noexcept { return times_.bytes(); }
+
+ private:
+  void judge(const Digest& digest, bool duplicate, std::int64_t written);
+  double mean_kept() const;  // as a share of the window
+  void make_room();
+  void halve();
+
+  const Window* window_;
+  Shadow times_;  // of a count window: the number of the record among those that count
+  std::int64_t now_ = 0;
+  std::uint64_t threshold_ = ~std::uint64_t{0};
+  std::uint64_t weight_ = 1, looks_ = 0;
+  std::uint64_t past_ = 0, before_ = 0;  // outside the window, and inside by less than mean_kept()
+};
+
+}  // namespace sluice
