@@ -224,9 +224,10 @@ TEST(Audit, AsksGhosts) {
   Audit again({.seed = 9, .fresh = false}, filter);
   again.ask_ghosts(20'000);
   EXPECT_EQ(again.report().ghosts.errors, ghosts.errors);
-  std::vector<Verdict> verdicts(Audit::kGhostsEvery);
+  std::vector<Verdict> verdicts(Ghosts::kLongestPause);
   again.observe(std::span(digests).first(verdicts.size()), verdicts);
-  EXPECT_EQ(again.report().ghosts.trials, 20'000 + Audit::kGhosts);
+  EXPECT_EQ(again.report().ghosts.trials, 20'000 + Ghosts::kLongestPause / Ghosts::kEvery);
+  EXPECT_EQ(again.report().ghosts_now.trials, Ghosts::kLongestPause / Ghosts::kEvery);
 }
 
 // As many as are wanted, to see a small rate; not many more than tell it.
@@ -244,7 +245,7 @@ TEST(Audit, AsksAsManyGhostsAsAreWanted) {
   full.insert(digests);
   Audit enough({.fresh = false}, full);
   enough.ask_ghosts(std::uint64_t{1} << 40);
-  EXPECT_LT(enough.report().ghosts.trials, 2 * Audit::kEnoughErrors);
+  EXPECT_LT(enough.report().ghosts.trials, 2 * Ghosts::kEnoughFound);
 }
 
 TEST(Audit, TakesTheShareOfKeysAskedFor) {
