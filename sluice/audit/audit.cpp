@@ -32,15 +32,21 @@ std::uint64_t eight_at(const void* bytes) noexcept {
 }
 
 // How many are 0, where each is 0 or 1: in one list, or in both at the same place. Eight are added at
-// once, by the multiplication into the highest byte.
+// once, each in a byte of its own, as often as a byte can count; then all bytes are added.
 template <class Bytes, class... More>
 std::int64_t count_zeros(const Bytes& bytes, const More&... more) noexcept {
+  constexpr std::size_t kMost = 255;
+  constexpr std::uint64_t kEvenBytes = 0x00FF00FF00FF00FF;
   std::uint64_t ones = 0;
   std::size_t i = 0;
-  for (; i + 8 <= bytes.size(); i += 8)
-    ones +=
-        ((eight_at(bytes.data() + i) | ... | eight_at(more.data() + i)) * 0x0101010101010101ULL) >>
-        56;
+  while (i + 8 <= bytes.size()) {
+    const std::size_t words = std::min(kMost, (bytes.size() - i) / 8);
+    std::uint64_t sums = 0;
+    for (std::size_t word = 0; word < words; ++word, i += 8)
+      sums += (eight_at(bytes.data() + i) | ... | eight_at(more.data() + i));
+    sums = (sums & kEvenBytes) + (sums >> 8 & kEvenBytes);
+    ones += (sums * 0x0001000100010001) >> 48;
+  }
   for (; i < bytes.size(); ++i)
     ones += (static_cast<bool>(bytes[i]) || ... || static_cast<bool>(more[i]));
   return static_cast<std::int64_t>(bytes.size() - ones);
@@ -255,8 +261,8 @@ void Audit::settle(const Verdicts& verdicts) {
 // Now is how many were delivered, or arrived, before the key.
 Audit::Verdicts Audit::observe_counted(std::span<const Digest> digests,
                                        std::span<const Verdict> verdicts) {
-  const std::int64_t distinct = count_zeros(verdicts);
   const bool counts = window_ != nullptr;
+  const std::int64_t before = now_;
   std::size_t counted = 0;
   const auto count_to = [&](std::size_t end) {
     const auto part = verdicts.subspan(counted, end - counted);
@@ -269,6 +275,7 @@ Audit::Verdicts Audit::observe_counted(std::span<const Digest> digests,
     judge(digests[i], verdicts[i], now_, now_);
   }
   if (counts) count_to(digests.size());
+  const std::int64_t distinct = counts && !refreshed_ ? now_ - before : count_zeros(verdicts);
   return {distinct, static_cast<std::int64_t>(verdicts.size()) - distinct};
 }
 

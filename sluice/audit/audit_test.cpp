@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -112,6 +113,39 @@ TEST(AuditError, CountsAKeyThatIsLostOnce) {
   EXPECT_GE(inside, 17);
   EXPECT_GT(truths, 0.03);
   EXPECT_NEAR(rates / trials, truths, 4 * std::sqrt(truths / trials));
+}
+
+// Of one key in one, the rate is that of the run, exactly: all verdicts were counted, however the
+// stream is cut.
+TEST(Audit, CountsTheVerdictsOfAllKeys) {
+  for (const std::size_t batch : {1, 7, 8, 2041, 5003, 20'011}) {
+    AnyFilter filter = make_filter("reservoir,bytes=1024,fpr=0.1", {});
+    AnyFilter timed = window_of("timer,equal=3", {WindowSpec::Kind::time, 1u << 30});
+    Audit all({.sample = 1, .most_bytes = kAmple}, filter);
+    Audit all_timed({.sample = 1, .most_bytes = kAmple}, timed);
+    const std::vector<std::uint64_t> keys = keys_of({.records = 20'011, .keys = 3'000});
+    for (std::size_t begin = 0; begin < keys.size(); begin += batch) {
+      const std::size_t count = std::min(batch, keys.size() - begin);
+      std::vector<Digest> digests(count);
+      std::vector<Nanoseconds> times(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        digests[i] = digest_of(keys[begin + i]);
+        times[i] = static_cast<Nanoseconds>((begin + i + 1) << 20);
+      }
+      std::vector<Verdict> verdicts(count);
+      filter.observe(digests, verdicts);
+      all.observe(digests, verdicts);
+      const auto late = std::make_unique<bool[]>(count);
+      ASSERT_EQ(timed.window()->judge(digests, times, verdicts, {late.get(), count}), count);
+      all_timed.observe(digests, verdicts, times, {late.get(), count});
+    }
+    for (const Audit* audit : {&all, &all_timed}) {
+      const Rate rate = audit->report().negatives;
+      EXPECT_GT(rate.errors, 10);
+      EXPECT_NEAR(*rate.value(), rate.errors / rate.trials, 1e-12) << batch;
+      EXPECT_NEAR(rate.high() - rate.low(), 0, 1e-12);
+    }
+  }
 }
 
 TEST(Audit, FollowsKeysThatAreTakenBack) {
