@@ -72,13 +72,13 @@ INSTANTIATE_TEST_SUITE_P(Filters, AuditSnapshot, testing::ValuesIn(samples()),
 // Half of it is dropped on the way, and ghosts are asked.
 TEST_P(AuditSnapshot, GoesOnAsTheOneThatWasEncoded) {
   constexpr std::uint64_t kHalf = 6000, kAll = 20'000;
-  const Audit::Params params{.sample = 2, .most_bytes = 16 << 10, .seed = 7};
+  const Audit::Params params{.sample = 2, .most_bytes = 32 << 10, .seed = 7};
   AnyFilter filter = GetParam().make();
   Audit audit(params, filter);
   run(filter, audit, GetParam().timed, 0, kHalf);
 
   AnyFilter other = copy_of(filter);
-  Audit resumed({.sample = 2, .most_bytes = 16 << 10, .seed = 99, .fresh = false}, other);
+  Audit resumed({.sample = 2, .most_bytes = 32 << 10, .seed = 99, .fresh = false}, other);
   const std::vector<std::byte> bytes = bytes_of(audit);
   BytesDecoder from(bytes);
   resumed.decode(from);
@@ -97,7 +97,7 @@ TEST_P(AuditSnapshot, GoesOnAsTheOneThatWasEncoded) {
 }
 
 TEST_P(AuditSnapshot, ForgedOnesAreRefusedOrWork) {
-  const Audit::Params params{.sample = 16, .most_bytes = 16 << 10};
+  const Audit::Params params{.sample = 16, .most_bytes = 32 << 10};
   AnyFilter filter = GetParam().make();
   Audit audit(params, filter);
   run(filter, audit, GetParam().timed, 0, 300);

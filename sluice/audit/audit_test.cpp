@@ -141,7 +141,7 @@ TEST(Audit, CountsTheVerdictsOfAllKeys) {
     }
     for (const Audit* audit : {&all, &all_timed}) {
       const Rate rate = audit->report().negatives;
-      EXPECT_GT(rate.errors, 10);
+      EXPECT_GT(rate.errors, 5);
       EXPECT_NEAR(*rate.value(), rate.errors / rate.trials, 1e-12) << batch;
       EXPECT_NEAR(rate.high() - rate.low(), 0, 1e-12);
     }
@@ -204,12 +204,12 @@ TEST(Audit, KnowsWhatWasTakenBackFromALoadedFilter) {
 // beginning more weight than its end.
 TEST(Audit, HalvesItsSampleToStayWithinItsMemory) {
   AnyFilter filter = make_filter("bloom,keys=10000,fpr=0.02", {});
-  Audit audit({.sample = 2, .most_bytes = 64 << 10}, filter);
+  Audit audit({.sample = 2, .most_bytes = 128 << 10}, filter);
   const Truth truth = run(filter, keys_of({.records = 80'000, .keys = 40'000}), {&audit});
   const Audit::Report report = audit.report();
   EXPECT_GE(report.doublings, 3u);
   EXPECT_EQ(report.sample, std::uint64_t{2} << report.doublings);
-  EXPECT_LE(2 * report.bytes, std::uint64_t{64} << 10);
+  EXPECT_LE(2 * report.bytes, std::uint64_t{128} << 10);
   EXPECT_GT(report.keys, 300u);
   EXPECT_NEAR(report.positives.trials * static_cast<double>(report.sample), truth.distinct,
               0.15 * truth.distinct);
@@ -219,7 +219,7 @@ TEST(Audit, HalvesItsSampleToStayWithinItsMemory) {
 
 TEST(Audit, ForgetsKeysThatLeftTheWindowBeforeItHalves) {
   AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::count, 200});
-  Audit audit({.sample = 1, .most_bytes = 64 << 10}, filter);
+  Audit audit({.sample = 1, .most_bytes = 128 << 10}, filter);
   const Truth truth = run(filter, keys_of({.records = 40'000, .keys = 10'000}), {&audit});
   EXPECT_EQ(audit.report().doublings, 0u);
   expect_equal(audit.report(), truth);
