@@ -169,6 +169,14 @@ std::string positives_of(const Audit::Report& audit) {
   return describe(audit.positives);
 }
 
+// Ghosts at the end, if more were asked for than every run has.
+std::string ghosts_of(const Audit::Report& audit) {
+  constexpr double kAsked = 1000;
+  const std::string average = describe(audit.ghosts);
+  if (audit.ghosts_now.trials < kAsked) return average;
+  return fmt::format("{}, now {}", average, describe(audit.ghosts_now));
+}
+
 std::string audit_row(const DedupReport& report) {
   if (!report.audit) return "";
   const Audit::Report& audit = *report.audit;
@@ -179,8 +187,8 @@ std::string audit_row(const DedupReport& report) {
       audit.doublings == 0 ? ""
                            : fmt::format(" (1/{} at first, halved to stay within its memory)",
                                          audit.sample >> audit.doublings),
-      positives_of(audit), describe(audit.negatives), describe(audit.ghosts),
-      format_size(audit.bytes), format_size(audit.most_bytes));
+      positives_of(audit), describe(audit.negatives), ghosts_of(audit), format_size(audit.bytes),
+      format_size(audit.most_bytes));
 }
 
 // If no error was seen the rate is null, not 0: it is only known to be below the upper end.
@@ -195,7 +203,9 @@ void add_audit(JsonWriter& json, const Audit::Report& audit) {
   add_rate(json, "fpr", audit.positives);
   add_rate(json, "fnr", audit.negatives);
   add_rate(json, "ghost_fpr", audit.ghosts);
+  add_rate(json, "ghost_fpr_now", audit.ghosts_now);
   json.field("ghost_probes", static_cast<std::uint64_t>(audit.ghosts.trials))
+      .field("ghost_probes_now", static_cast<std::uint64_t>(audit.ghosts_now.trials))
       .field("distinct", audit.positives.trials)
       .field("duplicates", audit.negatives.trials)
       .field("undecided", audit.undecided)

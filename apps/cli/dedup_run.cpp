@@ -458,8 +458,9 @@ void Run::ask_ghosts_when_idle() {
 void Run::ask_ghosts() {
   Audit* const audit = judge_.audit();
   if (audit == nullptr) return;
-  // A short run has not asked any ghosts yet.
-  if (audit->report().ghosts.trials == 0) audit->ask_ghosts(Audit::kGhosts);
+  // As the filter is now, in any case.
+  constexpr std::uint64_t kAtTheEnd = 128;
+  audit->ask_ghosts(kAtTheEnd);
   for (std::uint64_t left = request_.audit_ghosts; left > 0 && signals_.received() == 0;) {
     const std::uint64_t part = std::min(left, kGhostsAtOnce);
     audit->ask_ghosts(part);

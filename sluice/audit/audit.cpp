@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "sluice/base/error.hpp"
 
@@ -25,17 +25,31 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 static_assert(static_cast<int>(Verdict::distinct) == 0);
 static_assert(static_cast<int>(Verdict::duplicate) == 1);
 
-// Eight bytes of 0 and 1 are added at once, by the multiplication into the highest.
-std::int64_t count_distinct(std::span<const Verdict> verdicts) noexcept {
-  std::uint64_t duplicates = 0;
+std::uint64_t eight_at(const void* bytes) noexcept {
+  std::uint64_t eight;
+  std::memcpy(&eight, bytes, sizeof eight);
+  return eight;
+}
+
+// How many are 0, where each is 0 or 1: in one list, or in both at the same place. Eight are added at
+// once, each in a byte of its own, as often as a byte can count; then all bytes are added.
+template <class Bytes, class... More>
+std::int64_t count_zeros(const Bytes& bytes, const More&... more) noexcept {
+  constexpr std::size_t kMost = 255;
+  constexpr std::uint64_t kEvenBytes = 0x00FF00FF00FF00FF;
+  std::uint64_t ones = 0;
   std::size_t i = 0;
-  for (; i + 8 <= verdicts.size(); i += 8) {
-    std::uint64_t eight;
-    std::memcpy(&eight, verdicts.data() + i, sizeof eight);
-    duplicates += (eight * 0x0101010101010101ULL) >> 56;
+  while (i + 8 <= bytes.size()) {
+    const std::size_t words = std::min(kMost, (bytes.size() - i) / 8);
+    std::uint64_t sums = 0;
+    for (std::size_t word = 0; word < words; ++word, i += 8)
+      sums += (eight_at(bytes.data() + i) | ... | eight_at(more.data() + i));
+    sums = (sums & kEvenBytes) + (sums >> 8 & kEvenBytes);
+    ones += (sums * 0x0001000100010001) >> 48;
   }
-  for (; i < verdicts.size(); ++i) duplicates += verdicts[i] == Verdict::duplicate;
-  return static_cast<std::int64_t>(verdicts.size() - duplicates);
+  for (; i < bytes.size(); ++i)
+    ones += (static_cast<bool>(bytes[i]) || ... || static_cast<bool>(more[i]));
+  return static_cast<std::int64_t>(bytes.size() - ones);
 }
 
 }  // namespace
@@ -44,10 +58,11 @@ Audit::Audit(const Params& params, const AnyFilter& filter)
     : params_(params),
       filter_(filter),
       window_(filter.window()),
+      passes_duplicates_(!filter.promises().no_false_negatives),
       knows_all_(params.fresh),
       threshold_(0),
       clock_(clock_of(window_)),
-      random_(params.seed) {
+      ghosts_(params.seed, params.fresh) {
   if (params.sample == 0 || params.sample > kMostSample)
     throw BadParameters(fmt::format("an audit takes one key in 1 to {}, not one in {}", kMostSample,
                                     params.sample));
@@ -99,38 +114,52 @@ Audit::Truth Audit::truth_of(const Shadow::Entry* entry, std::int64_t now) const
   return inside(entry->last, now) && !entry->lost() ? Truth::duplicate : Truth::either;
 }
 
-void Audit::count(Truth truth, Verdict verdict) noexcept {
+KeyCounts Audit::count(Truth truth, Verdict verdict) noexcept {
+  KeyCounts one;
+  const float held = verdict == Verdict::duplicate ? 1 : 0;
   if (truth == Truth::either) {
     ++counts_.undecided;
   } else if (truth == Truth::distinct) {
-    ++counts_.positives.trials;
-    counts_.positives.errors += verdict == Verdict::duplicate;
+    one.distinct = 1;
+    one.lost = held;
+    ++sampled_.distinct;
+    sampled_.lost += held;
   } else {
-    ++counts_.negatives.trials;
-    counts_.negatives.errors += verdict == Verdict::distinct;
+    one.duplicates = 1;
+    one.passed = 1 - held;
   }
+  if (counts_totals_) {
+    one.held = held;
+    one.let_through = 1 - held;
+  }
+  return one;
 }
 
 void Audit::judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now) {
   Shadow::Entry* entry = shadow_.find(digest);
   const Truth truth = truth_of(entry, now);
-  count(truth, verdict);
+  const KeyCounts one = count(truth, verdict);
   const bool held = verdict == Verdict::duplicate;
   const bool lost = held && (truth == Truth::distinct || (entry != nullptr && entry->lost()));
-  if (held && !refreshed_ && truth != Truth::distinct) return;
+  const bool writes = !held || refreshed_ || truth == Truth::distinct;
   if (entry == nullptr) {
-    remember(digest, time, now, lost);
-  } else {
+    if (writes) entry = remember(digest, time, now, lost);
+  } else if (writes) {
     // Unknown is less than any time, and a lost event is not a delivery.
     const bool delivers_lost = entry->lost() && !held;
     entry->set(delivers_lost ? time : std::max(entry->last, time), lost);
   }
+  if (entry != nullptr)
+    entry->counts.add(one);
+  else if (sampled(digest))
+    dropped_.add(one);
 }
 
-void Audit::remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost) {
+// Null if the key has just left the sample.
+Shadow::Entry* Audit::remember(const Digest& digest, std::int64_t time, std::int64_t now,
+                               bool lost) {
   if (shadow_.full()) make_room(now);
-  // It may just have left the sample.
-  if (sampled(digest)) shadow_.add(digest, time, lost);
+  return sampled(digest) ? &shadow_.add(digest, time, lost) : nullptr;
 }
 
 void Audit::forget(const Digest& digest, bool found) {
@@ -142,26 +171,28 @@ void Audit::forget(const Digest& digest, bool found) {
     remember(digest, last, now_, false);
 }
 
-// Keys that have left the window are dropped first; then the table grows; if it may not, the sample
-// is halved. While it is rebuilt there are two tables, and both are counted. Keys that no halving
-// drops were chosen by somebody who knows the hash: then the audit starts anew.
+// The table grows. If it may not, keys that have left the window are dropped; they come back as
+// other keys, as far as the sums know, so they stay while there is room. If that is not enough, the
+// sample is halved. While it is rebuilt there are two tables, and both are counted. Keys that no
+// halving drops were chosen by somebody who knows the hash: then the audit starts anew.
 void Audit::make_room(std::int64_t now) {
+  const std::size_t slots = shadow_.slots();
+  if (3 * shadow_.bytes() <= params_.most_bytes)
+    return shadow_.rebuild(2 * slots, [](const Shadow::Entry&) { return true; });
   const bool all = knows_all(now);
   const auto alive = [&](const Shadow::Entry& entry) {
     if (!sampled(entry.key)) return false;
     if (entry.last == Shadow::kForgotten) return !all;  // then no entry says the same
     return entry.last == Shadow::kUnknown || !outside(entry.last, now);
   };
-  const std::size_t slots = shadow_.slots();
-  const std::size_t roomy = slots / 8 * 3;
-  const bool may_grow = 3 * shadow_.bytes() <= params_.most_bytes;
-  const bool grow = shadow_.count(alive) > roomy && may_grow;
-  if (!grow) {
-    const auto halvings = halvings_for(roomy, alive);
-    if (!halvings) return lose_track(now);
-    for (unsigned i = 0; i < *halvings; ++i) halve();
-  }
-  shadow_.rebuild(grow ? 2 * slots : slots, alive);
+  const auto halvings = halvings_for(slots / 8 * 3, alive);
+  if (!halvings) return lose_track(now);
+  for (unsigned i = 0; i < *halvings; ++i) halve();
+  shadow_.rebuild(slots, [&](const Shadow::Entry& entry) {
+    const bool stays = alive(entry);
+    if (!stays) dropped_.add(entry.counts);
+    return stays;
+  });
 }
 
 // How often to halve the sample until at most `most` keys are left. Nothing: more often than digests
@@ -179,18 +210,20 @@ std::optional<unsigned> Audit::halvings_for(std::size_t most, const Alive& alive
   return std::nullopt;
 }
 
+// The keys that are still in the sample, too: so the sums of squares stay what they should be.
 void Audit::halve() {
   counts_.sample *= 2;
   ++counts_.doublings;
   threshold_ = threshold_of(counts_.sample);
-  for (double* number : {&counts_.positives.errors, &counts_.positives.trials,
-                         &counts_.negatives.errors, &counts_.negatives.trials, &counts_.undecided})
-    *number /= 2;
+  counts_.undecided /= 2;
+  dropped_.halve();
+  shadow_.each([](Shadow::Entry& entry) { entry.counts.halve(); });
 }
 
 // The sample is dropped, and nothing is known about keys from before `now`. Either a clock was set
 // back: keys keep their ages, so their times move with the clock. Or the sample cannot be halved.
 void Audit::lose_track(std::int64_t now) {
+  std::as_const(shadow_).each([&](const Shadow::Entry& entry) { dropped_.add(entry.counts); });
   shadow_ = Shadow();
   knows_all_ = false;
   start_ = now;
@@ -199,28 +232,41 @@ void Audit::lose_track(std::int64_t now) {
 void Audit::observe(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                     std::span<const Nanoseconds> times, std::span<const bool> late) {
   assert(digests.size() == verdicts.size());
-  if (window_ == nullptr || !window_->params().spec.by_time())
-    observe_counted(digests, verdicts);
-  else if (times.empty())
-    observe_arrived(digests, verdicts);
-  else
-    observe_timed(digests, verdicts, times, late);
-  if (digests.size() < until_ghosts_) {
-    until_ghosts_ -= digests.size();
-    return;
+  counts_totals_ = knows_all(now_);
+  sampled_ = {};
+  settle(window_ == nullptr || !window_->params().spec.by_time()
+             ? observe_counted(digests, verdicts)
+         : times.empty() ? observe_arrived(digests, verdicts)
+                         : observe_timed(digests, verdicts, times, late));
+}
+
+// The distinct events are those let through and those lost; the sample tells how many were lost. Where
+// duplicates may pass, the sample also tells which of those let through were distinct.
+void Audit::settle(const Verdicts& verdicts) {
+  if (counts_totals_) {
+    totals_.let_through += static_cast<double>(verdicts.distinct);
+    totals_.held += static_cast<double>(verdicts.duplicate);
   }
-  until_ghosts_ = kGhostsEvery;
-  look_at_slack();
-  ask_ghosts(kGhosts);
+  const auto records = static_cast<std::uint64_t>(verdicts.distinct + verdicts.duplicate);
+  const auto sample = static_cast<double>(counts_.sample);
+  ghosts_.count(records, passes_duplicates_
+                             ? sampled_.distinct * sample
+                             : static_cast<double>(verdicts.distinct) + sampled_.lost * sample);
+  if (const std::uint64_t due = ghosts_.due(); due > 0) {
+    look_at_slack();
+    ask_ghosts(due);
+  }
 }
 
 // Now is how many were delivered, or arrived, before the key.
-void Audit::observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts) {
+Audit::Verdicts Audit::observe_counted(std::span<const Digest> digests,
+                                       std::span<const Verdict> verdicts) {
   const bool counts = window_ != nullptr;
+  const std::int64_t before = now_;
   std::size_t counted = 0;
   const auto count_to = [&](std::size_t end) {
     const auto part = verdicts.subspan(counted, end - counted);
-    now_ += refreshed_ ? static_cast<std::int64_t>(part.size()) : count_distinct(part);
+    now_ += refreshed_ ? static_cast<std::int64_t>(part.size()) : count_zeros(part);
     counted = end;
   };
   for (std::size_t i = next_sampled(digests, 0); i < digests.size();
@@ -229,15 +275,20 @@ void Audit::observe_counted(std::span<const Digest> digests, std::span<const Ver
     judge(digests[i], verdicts[i], now_, now_);
   }
   if (counts) count_to(digests.size());
+  const std::int64_t distinct = counts && !refreshed_ ? now_ - before : count_zeros(verdicts);
+  return {distinct, static_cast<std::int64_t>(verdicts.size()) - distinct};
 }
 
-void Audit::observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts) {
+Audit::Verdicts Audit::observe_arrived(std::span<const Digest> digests,
+                                       std::span<const Verdict> verdicts) {
   const std::int64_t now = window_->clock().now();
   if (now < now_) lose_track(now);
   now_ = now;
   for (std::size_t i = next_sampled(digests, 0); i < digests.size();
        i = next_sampled(digests, i + 1))
     judge(digests[i], verdicts[i], now, now);
+  const std::int64_t distinct = count_zeros(verdicts);
+  return {distinct, static_cast<std::int64_t>(verdicts.size()) - distinct};
 }
 
 // The same clock reads the same times: now is what it was when the filter was asked.
@@ -252,19 +303,26 @@ EventClock::Reading Audit::read(Nanoseconds& time) {
   return reading;
 }
 
-void Audit::read_all(std::span<const Nanoseconds> times) {
+// Returns how many were not believed.
+std::int64_t Audit::read_all(std::span<const Nanoseconds> times) {
   Nanoseconds greatest = clock_.now();
   for (const Nanoseconds time : times) greatest = std::max(greatest, time);
-  if (clock_.leap(greatest, window_->limits())) return;
-  for (Nanoseconds time : times) read(time);
+  if (clock_.leap(greatest, window_->limits())) return 0;
+  std::int64_t disbelieved = 0;
+  for (Nanoseconds time : times) disbelieved += read(time) == EventClock::Reading::disbelieved;
+  return disbelieved;
 }
 
-void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
-                          std::span<const Nanoseconds> times, std::span<const bool> late) {
+// Late records are not judged. Those whose time is not believed are let through in any case.
+Audit::Verdicts Audit::observe_timed(std::span<const Digest> digests,
+                                     std::span<const Verdict> verdicts,
+                                     std::span<const Nanoseconds> times,
+                                     std::span<const bool> late) {
   assert(digests.size() == times.size() && digests.size() == late.size());
+  std::int64_t disbelieved = 0;
   for (std::size_t begin = 0; begin < digests.size();) {
     const std::size_t i = next_sampled(digests, begin);
-    read_all(times.subspan(begin, i - begin));
+    disbelieved += read_all(times.subspan(begin, i - begin));
     if (i == digests.size()) break;
     begin = i + 1;
     Nanoseconds time = times[i];
@@ -274,7 +332,8 @@ void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdi
       judge(digests[i], verdicts[i], time, clock_.now());
       continue;
     }
-    // It was let through in any case, and written at a time that may still change.
+    // Written at a time that may still change.
+    ++disbelieved;
     ++counts_.undecided;
     if (Shadow::Entry* entry = shadow_.find(digests[i]))
       entry->set(Shadow::kUnknown, false);
@@ -282,24 +341,24 @@ void Audit::observe_timed(std::span<const Digest> digests, std::span<const Verdi
       remember(digests[i], Shadow::kUnknown, clock_.now(), false);
   }
   now_ = clock_.now();
+  const std::int64_t judged = count_zeros(late);
+  const std::int64_t distinct = count_zeros(verdicts, late);
+  return {std::max<std::int64_t>(0, distinct - disbelieved), judged - distinct};
 }
 
 void Audit::ask_ghosts(std::uint64_t count) {
-  std::array<Digest, kGhosts> digests;
-  std::array<Verdict, kGhosts> verdicts;
-  while (count > 0 && counts_.ghosts.errors < kEnoughErrors) {
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(count, kGhosts));
-    for (std::size_t i = 0; i < part; ++i) digests[i] = {random_.next(), random_.next()};
-    const auto answers = std::span(verdicts).first(part);
-    filter_.may_contain(std::span(digests).first(part), answers);
-    counts_.ghosts.trials += static_cast<double>(part);
-    counts_.ghosts.errors += static_cast<double>(std::ranges::count(answers, Verdict::duplicate));
-    count -= part;
-  }
+  ghosts_.ask(filter_, count);
 }
 
 Audit::Report Audit::report() const {
   Report report = counts_;
+  KeySums sums = dropped_;
+  shadow_.each([&](const Shadow::Entry& entry) { sums.add(entry.counts); });
+  const auto sample = static_cast<double>(counts_.sample);
+  report.positives = sums.positives(sample);
+  report.negatives = sums.negatives(sample, totals_);
+  report.ghosts = ghosts_.average();
+  report.ghosts_now = ghosts_.now();
   report.keys = shadow_.size();
   report.bytes = shadow_.bytes();
   report.most_bytes = params_.most_bytes;

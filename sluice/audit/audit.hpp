@@ -14,15 +14,17 @@
 // cannot know is not counted: keys whose time was not believed, and, if the filter was not empty
 // when the audit began, keys that the audit sees for the first time (until a window has passed).
 //
-// A sample cannot see errors much rarer than one in its own size. Ghosts can: random digests that
-// were never inserted. The audit asks the filter for some of them between batches, and for as many
-// more as the caller has time for.
+// The rates are those of all keys in this run, and the intervals say how far a sample of the keys may
+// be from them (key_sums.hpp). A sample cannot see errors much rarer than one in its own size.
+// Ghosts can (ghosts.hpp). The audit asks the filter for some of them between batches, and for as
+// many more as the caller has time for.
 //
-// Cost     about two instructions per key; 24 bytes and some free room for each key of the sample.
-//          When its memory is used up, half of the sample is dropped and the counts so far get half
-//          the weight, so that the rates still describe the whole run. If halving does not help,
-//          the keys are not digests, or were chosen by somebody who knows the secret: the sample is
-//          dropped, and the keys so far are unknown from then on (Report::knows_all).
+// Cost     about three instructions per key; 48 bytes and some free room for each key of the sample.
+//          When its memory is used up, keys that have left the window are dropped; then half of the
+//          sample is dropped and the counts so far get half the weight, so that the rates still
+//          describe the whole run. If halving does not help, the keys are not digests, or were
+//          chosen by somebody who knows the secret: the sample is dropped, and the keys so far are
+//          unknown from then on (Report::knows_all).
 #pragma once
 
 #include <cstdint>
@@ -30,9 +32,10 @@
 #include <optional>
 #include <span>
 
+#include "sluice/audit/ghosts.hpp"
+#include "sluice/audit/key_sums.hpp"
 #include "sluice/audit/rate.hpp"
 #include "sluice/audit/shadow.hpp"
-#include "sluice/base/random.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/kernels/sample.hpp"
 #include "sluice/window/window.hpp"
@@ -43,13 +46,6 @@ class Audit {
  public:
   static constexpr std::uint64_t kMostSample = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kLeastBytes = 4096;
-  // How many ghosts are asked, and after how many records. With more, the audit would take over 3 %
-  // of the instructions of a run (docs/audit.md).
-  static constexpr std::size_t kGhosts = 128;
-  static constexpr std::uint64_t kGhostsEvery = 8192;
-  // After this many false positives among ghosts the rate is known to 2 %, and more ghosts add
-  // little.
-  static constexpr double kEnoughErrors = 10'000;
 
   struct Params {
     std::uint64_t sample = 1024;                        // one key in this many
@@ -65,7 +61,8 @@ class Audit {
     std::uint64_t bytes = 0;       // of those keys
     Rate positives;                // false positives among distinct events
     Rate negatives;                // false negatives among duplicates
-    Rate ghosts;                   // ghosts that the filter takes for keys
+    Rate ghosts;                   // ghosts found, on average over the distinct events of the run
+    Rate ghosts_now;               // ghosts found at the last probe
     double undecided = 0;          // sampled events whose truth is unknown
     std::uint64_t most_bytes = 0;  // limit for the sample
     bool knows_all = true;         // false: the filter may hold keys from before the audit
@@ -84,13 +81,13 @@ class Audit {
   // did not, nothing is known about the key from now on.
   void forget(const Digest& digest, bool found);
 
-  // Asks for `count` ghosts, or fewer: it stops after kEnoughErrors false positives. observe() asks
-  // for some now and then; the rate is over all of them.
+  // Asks for `count` ghosts, or fewer: it stops after Ghosts::kEnoughFound. observe() asks for some
+  // now and then.
   void ask_ghosts(std::uint64_t count);
 
   Report report() const;
 
-  // Writes the counts and the keys of the sample: at most 24 bytes per key, and 200 more.
+  // Writes the counts and the keys of the sample: at most 48 bytes per key, and 400 more.
   void encode(Encoder& to) const;
   // Continues the encoded audit, which must have been of the same filter in the same state. `from`
   // must end with it. Throws CorruptSnapshot, and BadParameters when its sample is larger than this
@@ -106,6 +103,9 @@ class Audit {
 
  private:
   enum class Truth : std::uint8_t { distinct, duplicate, either };
+  struct Verdicts {
+    std::int64_t distinct = 0, duplicate = 0;
+  };
 
   // A sample of one in 2n is part of the sample of one in n.
   static std::uint64_t threshold_of(std::uint64_t sample) noexcept {
@@ -118,16 +118,17 @@ class Audit {
   std::size_t next_sampled(std::span<const Digest> digests, std::size_t from) const noexcept {
     return kernels::next_sampled(digests, from, threshold_);
   }
-  void observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts);
-  void observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts);
-  void observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
-                     std::span<const Nanoseconds> times, std::span<const bool> late);
+  Verdicts observe_counted(std::span<const Digest> digests, std::span<const Verdict> verdicts);
+  Verdicts observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts);
+  Verdicts observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                         std::span<const Nanoseconds> times, std::span<const bool> late);
   EventClock::Reading read(Nanoseconds& time);
-  void read_all(std::span<const Nanoseconds> times);
+  std::int64_t read_all(std::span<const Nanoseconds> times);
   void judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now);
   Truth truth_of(const Shadow::Entry* entry, std::int64_t now) const noexcept;
-  void count(Truth truth, Verdict verdict) noexcept;
-  void remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost);
+  KeyCounts count(Truth truth, Verdict verdict) noexcept;
+  Shadow::Entry* remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost);
+  void settle(const Verdicts& verdicts);
   void make_room(std::int64_t now);
   void decode_shadow(Decoder& from);
   template <class Alive>
@@ -143,7 +144,8 @@ class Audit {
   const AnyFilter& filter_;
   const Window* window_;  // the filter, if it is a window
   bool refreshed_ = false;
-  bool knows_all_;  // a key that is not in the shadow is known to be distinct
+  bool passes_duplicates_;  // the filter may take a duplicate for distinct
+  bool knows_all_;          // a key that is not in the shadow is known to be distinct
   std::uint64_t threshold_;
   std::int64_t size_ = 0;         // of the window
   std::int64_t outside_age_ = 0;  // the age at which a key is surely forgotten
@@ -151,9 +153,12 @@ class Audit {
   std::int64_t start_ = 0;        // when the audit began
   std::int64_t now_ = 0;          // deliveries, arrivals or nanoseconds
   Shadow shadow_;
+  KeySums dropped_;  // keys that are no longer in the shadow
+  Totals totals_;
+  bool counts_totals_ = true;  // all keys were known when this batch began
+  KeyCounts sampled_;          // of all keys of the sample, in this batch
   Report counts_;
-  SplitMix64 random_;
-  std::uint64_t until_ghosts_ = kGhostsEvery;
+  Ghosts ghosts_;
 };
 
 }  // namespace sluice

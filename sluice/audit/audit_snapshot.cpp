@@ -14,7 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr std::uint8_t kVersion = 1;
-constexpr std::uint64_t kEncodedEntry = 24;
+constexpr std::uint64_t kEncodedEntry = 48;
 // As times of a window: no difference of two overflows.
 constexpr std::int64_t kFarthest = (std::int64_t{1} << 62) - 1;
 
@@ -31,13 +31,37 @@ std::int64_t bounded(std::int64_t time) {
   return time;
 }
 
-Rate decode_rate(Decoder& from) {
-  Rate rate;
-  rate.errors = from.f64();
-  rate.trials = from.f64();
-  if (!(rate.errors >= 0 && rate.errors <= rate.trials && std::isfinite(rate.trials)))
+constexpr auto kCounts = {&KeyCounts::distinct, &KeyCounts::lost,        &KeyCounts::duplicates,
+                          &KeyCounts::passed,   &KeyCounts::let_through, &KeyCounts::held};
+
+void encode(const KeyCounts& counts, Encoder& to) {
+  for (const auto count : kCounts) to.u32(std::bit_cast<std::uint32_t>(counts.*count));
+}
+
+KeyCounts decode_counts(Decoder& from) {
+  KeyCounts counts;
+  for (const auto count : kCounts) {
+    counts.*count = std::bit_cast<float>(from.u32());
+    if (!(counts.*count >= 0 && std::isfinite(counts.*count))) refuse("a count is none");
+  }
+  if (counts.lost > counts.distinct || counts.passed > counts.duplicates)
     refuse("more errors were counted than trials");
-  return rate;
+  return counts;
+}
+
+double decode_total(Decoder& from) {
+  const double total = from.f64();
+  if (!(total >= 0 && std::isfinite(total))) refuse("a number of events is none");
+  return total;
+}
+
+KeySums decode_sums(Decoder& from) {
+  std::array<double, KeySums::kNumbers> numbers;
+  for (double& number : numbers) number = from.f64();
+  KeySums sums;
+  sums.set_numbers(numbers);
+  if (!sums.plausible()) refuse("no keys have such sums");
+  return sums;
 }
 
 }  // namespace
@@ -48,16 +72,12 @@ void Audit::encode(Encoder& to) const {
   to.u8(knows_all_);
   to.varint(counts_.sample);
   to.varint(counts_.doublings);
-  for (const Rate& rate : {counts_.positives, counts_.negatives, counts_.ghosts}) {
-    to.f64(rate.errors);
-    to.f64(rate.trials);
-  }
-  to.f64(counts_.undecided);
+  for (const double number : dropped_.numbers()) to.f64(number);
+  for (const double total : {totals_.let_through, totals_.held, counts_.undecided}) to.f64(total);
   for (const std::int64_t number : {outside_age_, start_, now_})
     to.u64(static_cast<std::uint64_t>(number));
   clock_.encode(to);
-  to.u64(random_.state());
-  to.varint(until_ghosts_);
+  ghosts_.encode(to);
   to.varint(shadow_.slots());
   std::vector<Shadow::Entry> entries;
   entries.reserve(shadow_.size());
@@ -68,6 +88,7 @@ void Audit::encode(Encoder& to) const {
     to.u64(entry.key.lo);
     to.u64(entry.key.hi);
     to.u64(static_cast<std::uint64_t>(entry.last));
+    sluice::encode(entry.counts, to);
   }
 }
 
@@ -85,11 +106,9 @@ void Audit::decode(Decoder& from) {
     refuse("no sample becomes one of such a size");
   read.counts_.doublings = static_cast<unsigned>(doublings);
   read.threshold_ = threshold_of(read.counts_.sample);
-  for (Rate* rate : {&read.counts_.positives, &read.counts_.negatives, &read.counts_.ghosts})
-    *rate = decode_rate(from);
-  read.counts_.undecided = from.f64();
-  if (!(read.counts_.undecided >= 0 && std::isfinite(read.counts_.undecided)))
-    refuse("no number of events is undecided");
+  read.dropped_ = decode_sums(from);
+  for (double* total : {&read.totals_.let_through, &read.totals_.held, &read.counts_.undecided})
+    *total = decode_total(from);
   for (std::int64_t* number : {&read.outside_age_, &read.start_, &read.now_})
     *number = bounded(static_cast<std::int64_t>(from.u64()));
   // What was surely forgotten may have come closer since, and never goes back.
@@ -99,10 +118,7 @@ void Audit::decode(Decoder& from) {
   read.clock_.decode(from);
   if (read.clock_.started() && (window_ == nullptr || !window_->params().spec.by_time()))
     refuse("it has a clock, and its filter has none");
-  read.random_ = SplitMix64(from.u64());
-  read.until_ghosts_ = from.varint();
-  if (read.until_ghosts_ == 0 || read.until_ghosts_ > kGhostsEvery)
-    refuse("its next ghosts are out of turn");
+  read.ghosts_.decode(from);
   read.decode_shadow(from);
   if (from.remaining() != 0) refuse("bytes follow it");
   std::swap(shadow_, read.shadow_);
@@ -113,8 +129,9 @@ void Audit::decode(Decoder& from) {
   start_ = read.start_;
   now_ = read.now_;
   counts_ = read.counts_;
-  random_ = read.random_;
-  until_ghosts_ = read.until_ghosts_;
+  dropped_ = read.dropped_;
+  totals_ = read.totals_;
+  ghosts_ = read.ghosts_;
 }
 
 void Audit::decode_shadow(Decoder& from) {
@@ -144,7 +161,9 @@ void Audit::decode_shadow(Decoder& from) {
     const std::uint64_t word = kernels::sample_word(entry.key);
     ++survivors[static_cast<std::size_t>(
         std::max(0, std::countl_zero(word) - std::countl_zero(threshold_)))];
-    displaced += shadow_.add(entry.key, entry.last, entry.lost());
+    Shadow::Entry& added = shadow_.add(entry.key, entry.last, entry.lost());
+    added.counts = decode_counts(from);
+    displaced += shadow_.displacement(added);
     // A few slots each, where keys are digests.
     if (displaced > 64 * (i + 64)) refuse("its keys are not digests, they are too much alike");
     before = entry.key;

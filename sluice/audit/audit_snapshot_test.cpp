@@ -72,18 +72,18 @@ INSTANTIATE_TEST_SUITE_P(Filters, AuditSnapshot, testing::ValuesIn(samples()),
 // Half of it is dropped on the way, and ghosts are asked.
 TEST_P(AuditSnapshot, GoesOnAsTheOneThatWasEncoded) {
   constexpr std::uint64_t kHalf = 6000, kAll = 20'000;
-  const Audit::Params params{.sample = 2, .most_bytes = 16 << 10, .seed = 7};
+  const Audit::Params params{.sample = 2, .most_bytes = 32 << 10, .seed = 7};
   AnyFilter filter = GetParam().make();
   Audit audit(params, filter);
   run(filter, audit, GetParam().timed, 0, kHalf);
 
   AnyFilter other = copy_of(filter);
-  Audit resumed({.sample = 2, .most_bytes = 16 << 10, .seed = 99, .fresh = false}, other);
+  Audit resumed({.sample = 2, .most_bytes = 32 << 10, .seed = 99, .fresh = false}, other);
   const std::vector<std::byte> bytes = bytes_of(audit);
   BytesDecoder from(bytes);
   resumed.decode(from);
   EXPECT_EQ(bytes_of(resumed), bytes);
-  EXPECT_LE(bytes.size(), 24 * audit.report().keys + 200);
+  EXPECT_LE(bytes.size(), 48 * audit.report().keys + 400);
 
   run(filter, audit, GetParam().timed, kHalf, kAll);
   run(other, resumed, GetParam().timed, kHalf, kAll);
@@ -97,7 +97,7 @@ TEST_P(AuditSnapshot, GoesOnAsTheOneThatWasEncoded) {
 }
 
 TEST_P(AuditSnapshot, ForgedOnesAreRefusedOrWork) {
-  const Audit::Params params{.sample = 16, .most_bytes = 16 << 10};
+  const Audit::Params params{.sample = 16, .most_bytes = 32 << 10};
   AnyFilter filter = GetParam().make();
   Audit audit(params, filter);
   run(filter, audit, GetParam().timed, 0, 300);
@@ -106,7 +106,7 @@ TEST_P(AuditSnapshot, ForgedOnesAreRefusedOrWork) {
   std::size_t refused = 0, used = 0;
   unsigned cases = 0;
   const unsigned each = count_of(4u, 1u, 1u);
-  for (std::size_t i = 0; i < std::min<std::size_t>(good.fields.size(), 30); ++i)
+  for (std::size_t i = 0; i < std::min<std::size_t>(good.fields.size(), 60); ++i)
     for (const auto& forged : testing_support::forgeries_of(good.fields[i])) {
       if (++cases % each != 0) continue;
       testing_support::FieldEncoder bad = good;
@@ -172,23 +172,23 @@ std::vector<std::byte> forged_sample(std::uint64_t sample, unsigned doublings,
   to.u8(1);
   to.varint(sample);
   to.varint(doublings);
-  for (int i = 0; i < 7; ++i) to.f64(0);
+  for (std::size_t i = 0; i < KeySums::kNumbers + 3; ++i) to.f64(0);
   for (int i = 0; i < 3; ++i) to.u64(0);
   EventClock().encode(to);
-  to.u64(5);
-  to.varint(Audit::kGhostsEvery);
+  Ghosts(5, true).encode(to);
   to.varint(slots);
   to.varint(slots / 4 * 3);
   for (std::uint64_t i = 0; i < slots / 4 * 3; ++i) {
     const Digest digest = in_every_sample(i);
     for (const std::uint64_t word : {digest.lo, digest.hi, std::uint64_t{0}}) to.u64(word);
+    for (int count = 0; count < 6; ++count) to.u32(0);
   }
   return to.take();
 }
 
 TEST(AuditSnapshot, MoreKeysThanASampleCanHaveAreRefused) {
   AnyFilter filter = make_filter("exact", {});
-  for (const std::uint64_t slots : {256, 32'768}) {
+  for (const std::uint64_t slots : {256, 16'384}) {
     const std::vector<std::byte> bytes = forged_sample(1, 0, slots);
     Audit audit({.sample = 1}, filter);
     BytesDecoder from(bytes);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -114,6 +115,39 @@ TEST(AuditError, CountsAKeyThatIsLostOnce) {
   EXPECT_NEAR(rates / trials, truths, 4 * std::sqrt(truths / trials));
 }
 
+// Of one key in one, the rate is that of the run, exactly: all verdicts were counted, however the
+// stream is cut.
+TEST(Audit, CountsTheVerdictsOfAllKeys) {
+  for (const std::size_t batch : {1, 7, 8, 2041, 5003, 20'011}) {
+    AnyFilter filter = make_filter("reservoir,bytes=1024,fpr=0.1", {});
+    AnyFilter timed = window_of("timer,equal=3", {WindowSpec::Kind::time, 1u << 30});
+    Audit all({.sample = 1, .most_bytes = kAmple}, filter);
+    Audit all_timed({.sample = 1, .most_bytes = kAmple}, timed);
+    const std::vector<std::uint64_t> keys = keys_of({.records = 20'011, .keys = 3'000});
+    for (std::size_t begin = 0; begin < keys.size(); begin += batch) {
+      const std::size_t count = std::min(batch, keys.size() - begin);
+      std::vector<Digest> digests(count);
+      std::vector<Nanoseconds> times(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        digests[i] = digest_of(keys[begin + i]);
+        times[i] = static_cast<Nanoseconds>((begin + i + 1) << 20);
+      }
+      std::vector<Verdict> verdicts(count);
+      filter.observe(digests, verdicts);
+      all.observe(digests, verdicts);
+      const auto late = std::make_unique<bool[]>(count);
+      ASSERT_EQ(timed.window()->judge(digests, times, verdicts, {late.get(), count}), count);
+      all_timed.observe(digests, verdicts, times, {late.get(), count});
+    }
+    for (const Audit* audit : {&all, &all_timed}) {
+      const Rate rate = audit->report().negatives;
+      EXPECT_GT(rate.errors, 5);
+      EXPECT_NEAR(*rate.value(), rate.errors / rate.trials, 1e-12) << batch;
+      EXPECT_NEAR(rate.high() - rate.low(), 0, 1e-12);
+    }
+  }
+}
+
 TEST(Audit, FollowsKeysThatAreTakenBack) {
   AnyFilter filter = make_filter("exact", {});
   Audit audit({.sample = 1}, filter);
@@ -170,12 +204,12 @@ TEST(Audit, KnowsWhatWasTakenBackFromALoadedFilter) {
 // beginning more weight than its end.
 TEST(Audit, HalvesItsSampleToStayWithinItsMemory) {
   AnyFilter filter = make_filter("bloom,keys=10000,fpr=0.02", {});
-  Audit audit({.sample = 2, .most_bytes = 64 << 10}, filter);
+  Audit audit({.sample = 2, .most_bytes = 128 << 10}, filter);
   const Truth truth = run(filter, keys_of({.records = 80'000, .keys = 40'000}), {&audit});
   const Audit::Report report = audit.report();
   EXPECT_GE(report.doublings, 3u);
   EXPECT_EQ(report.sample, std::uint64_t{2} << report.doublings);
-  EXPECT_LE(2 * report.bytes, std::uint64_t{64} << 10);
+  EXPECT_LE(2 * report.bytes, std::uint64_t{128} << 10);
   EXPECT_GT(report.keys, 300u);
   EXPECT_NEAR(report.positives.trials * static_cast<double>(report.sample), truth.distinct,
               0.15 * truth.distinct);
@@ -185,7 +219,7 @@ TEST(Audit, HalvesItsSampleToStayWithinItsMemory) {
 
 TEST(Audit, ForgetsKeysThatLeftTheWindowBeforeItHalves) {
   AnyFilter filter = window_of("exact-window", {WindowSpec::Kind::count, 200});
-  Audit audit({.sample = 1, .most_bytes = 64 << 10}, filter);
+  Audit audit({.sample = 1, .most_bytes = 128 << 10}, filter);
   const Truth truth = run(filter, keys_of({.records = 40'000, .keys = 10'000}), {&audit});
   EXPECT_EQ(audit.report().doublings, 0u);
   expect_equal(audit.report(), truth);
@@ -224,9 +258,10 @@ TEST(Audit, AsksGhosts) {
   Audit again({.seed = 9, .fresh = false}, filter);
   again.ask_ghosts(20'000);
   EXPECT_EQ(again.report().ghosts.errors, ghosts.errors);
-  std::vector<Verdict> verdicts(Audit::kGhostsEvery);
+  std::vector<Verdict> verdicts(Ghosts::kLongestPause);
   again.observe(std::span(digests).first(verdicts.size()), verdicts);
-  EXPECT_EQ(again.report().ghosts.trials, 20'000 + Audit::kGhosts);
+  EXPECT_EQ(again.report().ghosts.trials, 20'000 + Ghosts::kLongestPause / Ghosts::kEvery);
+  EXPECT_EQ(again.report().ghosts_now.trials, Ghosts::kLongestPause / Ghosts::kEvery);
 }
 
 // As many as are wanted, to see a small rate; not many more than tell it.
@@ -244,7 +279,7 @@ TEST(Audit, AsksAsManyGhostsAsAreWanted) {
   full.insert(digests);
   Audit enough({.fresh = false}, full);
   enough.ask_ghosts(std::uint64_t{1} << 40);
-  EXPECT_LT(enough.report().ghosts.trials, 2 * Audit::kEnoughErrors);
+  EXPECT_LT(enough.report().ghosts.trials, 2 * Ghosts::kEnoughFound);
 }
 
 TEST(Audit, TakesTheShareOfKeysAskedFor) {

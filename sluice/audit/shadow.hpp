@@ -1,10 +1,11 @@
-// An exact table of keys and when each was last written: an audit's truth.
+// An exact table of keys, when each was last written and what was counted of it: an audit's truth.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "sluice/audit/key_sums.hpp"
 #include "sluice/hash/digest.hpp"
 
 namespace sluice {
@@ -17,6 +18,7 @@ class Shadow {
   struct Entry {
     Digest key;  // except one bit of hi: whether its event was lost
     std::int64_t last = kEmpty;
+    KeyCounts counts;
 
     bool lost() const noexcept { return (key.hi & kLost) != 0; }
     bool is(const Digest& other) const noexcept {
@@ -31,7 +33,7 @@ class Shadow {
   static constexpr std::int64_t kEmpty = std::numeric_limits<std::int64_t>::min();
   static constexpr std::int64_t kUnknown = kEmpty + 1;    // perhaps in the filter, time unknown
   static constexpr std::int64_t kForgotten = kEmpty + 2;  // taken back: surely not in the filter
-  static constexpr std::size_t kFirstSlots = 64;
+  static constexpr std::size_t kFirstSlots = 32;
 
   // `slots`: a power of two.
   explicit Shadow(std::size_t slots = kFirstSlots) : slots_(slots) {}
@@ -41,13 +43,17 @@ class Shadow {
     Entry& slot = slots_[place(key)];
     return slot.last == kEmpty ? nullptr : &slot;
   }
-  // Adds a key that is not there; must not be full(). Returns its distance from its home slot.
-  std::size_t add(const Digest& key, std::int64_t last, bool lost) noexcept {
-    const std::size_t at = place(key);
-    slots_[at].key = key;
-    slots_[at].set(last, lost);
+  // Adds a key that is not there; must not be full().
+  Entry& add(const Digest& key, std::int64_t last, bool lost) noexcept {
+    Entry& slot = slots_[place(key)];
+    slot.key = key;
+    slot.set(last, lost);
     ++size_;
-    return (at - key.lo) & (slots_.size() - 1);
+    return slot;
+  }
+  // How far an entry is from the slot of its hash.
+  std::size_t displacement(const Entry& entry) const noexcept {
+    return (static_cast<std::size_t>(&entry - slots_.data()) - entry.key.lo) & (slots_.size() - 1);
   }
   // A quarter stays free, so that searches are short.
   bool full() const noexcept { return size_ >= slots_.size() / 4 * 3; }
@@ -55,6 +61,11 @@ class Shadow {
   template <class Visit>
   void each(Visit visit) const {
     for (const Entry& entry : slots_)
+      if (entry.last != kEmpty) visit(entry);
+  }
+  template <class Visit>
+  void each(Visit visit) {
+    for (Entry& entry : slots_)
       if (entry.last != kEmpty) visit(entry);
   }
   template <class Keep>
@@ -70,7 +81,8 @@ class Shadow {
     old.swap(slots_);
     size_ = 0;
     for (const Entry& entry : old)
-      if (entry.last != kEmpty && keep(entry)) add(entry.key, entry.last, entry.lost());
+      if (entry.last != kEmpty && keep(entry))
+        add(entry.key, entry.last, entry.lost()).counts = entry.counts;
   }
 
   std::size_t size() const noexcept { return size_; }

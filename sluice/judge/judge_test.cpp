@@ -163,7 +163,8 @@ TEST(Judge, TheAuditIsToldOfEveryVerdict) {
   const std::vector<std::string> texts = some_keys(20'000, 2, 10'000);
   const std::vector<std::string_view> keys(texts.begin(), texts.end());
   // So small that it errs often.
-  Judge judge(hasher(), make_filter("bloom,bytes=2048", {}), {.audit = Audit::Params{.sample = 1}});
+  Judge judge(hasher(), make_filter("bloom,bytes=2048", {}),
+              {.audit = Audit::Params{.sample = 1, .most_bytes = 4 << 20}});
   std::vector<Verdict> verdicts(keys.size());
   ASSERT_EQ(judge.judge(keys, Judge::Batch{.verdicts = verdicts}), keys.size());
   const Audit::Report report = judge.audit()->report();
