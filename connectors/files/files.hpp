@@ -63,7 +63,6 @@ class FileSource final : public ByteSource {
   bool regular() const noexcept { return regular_; }
   // Bytes left in a regular file; 0 for anything else.
   std::uint64_t bytes_left() const;
-  bool regular() const noexcept { return regular_; }
   // Of a regular file: the offset of the next byte. seek throws IoError.
   std::uint64_t offset() const;
   void seek(std::uint64_t offset);
