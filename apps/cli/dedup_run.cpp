@@ -149,8 +149,7 @@ Run::Run(const DedupRequest& request)
                         priors_, known_, signals_.wake_descriptor())),
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
-      resume_(request, known_, state_file_ ? run_in(state_file_->note()) : std::nullopt, inputs_,
-              judge_.hasher()),
+      resume_(request, known_, inputs_, judge_.hasher()),
       progress_(bytes_in_all(inputs_)) {
   if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
@@ -215,10 +214,10 @@ void Run::say_continued() const {
   if (continued_)
     note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
   if (resume_.has_ended())
-    note(
-        "dedup",
-        "the last run was killed when it had read all of these inputs and saved its state: nothing "
-        "is left to do");
+    note("dedup",
+         "the last run has read these inputs to their ends, and its outputs are complete: nothing "
+         "is "
+         "left to do (--abandon reads them again)");
 }
 
 void Run::flush_what_goes() noexcept {
@@ -251,7 +250,6 @@ bool Run::read(std::size_t number) {
 void Run::begin() {
   if (std::exchange(begun_, true) || !state_file_) return;
   resume_.keep_tails();
-  if (!state_file_->note().empty()) state_file_->leave_note({});
   if (resume_.continues()) return;
   save_state();
   only_begun_ = true;
@@ -299,10 +297,6 @@ bool Run::is_over() const {
 
 void Run::save_state() {
   const bool over = !running_ && is_over();
-  // Until this run has ended, nobody knows that all is done: killed now, the same command again must
-  // not deliver it again.
-  if (const auto ended = over ? resume_.ended() : std::nullopt)
-    state_file_->leave_note(note_of(*ended));
   const Positions now = resume_.at(over ? inputs_.size() : input_,
                                    reading_ ? dedup_->position() : resume_.position_in(input_),
                                    forgotten_.has_value() || resume_.has_forgotten());
@@ -379,6 +373,7 @@ void Run::finish() {
   running_ = false;
   if (resume_.has_ended()) {
     resume_.keep_tails();
+    state_file_->remove_leftovers();
   } else if (state_file_) {
     begin();
     checkpoint();
