@@ -250,13 +250,14 @@ bool Run::read(std::size_t number) {
 void Run::begin() {
   if (std::exchange(begun_, true) || !state_file_) return;
   resume_.keep_tails();
-  if (resume_.continues()) return;
+  if (resume_.continues() && !forgotten_) return;
   save_state();
   only_begun_ = true;
 }
 
-// Takes back all keys, or none if it is stopped or fails on the way: the state is saved after the
-// last one, and before the first record can bring one of them back.
+// Takes back all keys, or none if it is stopped or fails on the way: the state is saved when the run
+// begins, after the header of the input was found to be right, and before the first record can bring
+// one of them back.
 bool Run::forget() {
   if (!state_file_)
     warn("dedup", "--forget without --state: nothing is remembered yet, and nothing is taken back");
@@ -284,8 +285,6 @@ bool Run::forget() {
     warn("dedup", fmt::format("--forget '{}': {} of {} records have no key and were left out",
                               to_forget_->name(), format_count(counts.unkeyed),
                               format_count(counts.records)));
-  begin();
-  if (state_file_ && resume_.continues()) save_state();
   return true;
 }
 
