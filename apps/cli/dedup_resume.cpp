@@ -88,27 +88,23 @@ void keep_tail(const FileSink& sink, std::uint64_t end) {
 
 }  // namespace
 
-Resume::Resume(const DedupRequest& request, Positions known, std::optional<UnfinishedRun> ended,
-               std::vector<FileSource>& inputs, const Hasher& hasher)
+Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSource>& inputs,
+               const Hasher& hasher)
     : request_(request),
       known_(std::move(known)),
       inputs_(inputs),
       hasher_(hasher),
       ends_(inputs.size()) {
   for (const FileSource& input : inputs) base_.push_back(input.offset());
-  if (request.abandon) return;
-  if (!known_.run) {
-    if (ended && has_done(*ended)) first_ = inputs.size();
-    return;
-  }
-  const UnfinishedRun& run = *known_.run;
+  if (request.abandon || !known_.unfinished()) return;
+  const RunPosition& run = *known_.run;
   // A run that has judged nothing may be replaced by another. One that reads pipes, too: nobody
   // knows what they would still bring.
   const bool may_be_replaced =
       (run.current == 0 && run.records == 0) ||
       std::none_of(run.inputs.begin() + static_cast<std::ptrdiff_t>(run.current), run.inputs.end(),
                    [](const InputPosition& input) { return input.regular; });
-  if (may_be_replaced && !same_inputs(run)) return;
+  if (may_be_replaced && !same_inputs()) return;
   check_same();
   for (std::size_t i = 0; i <= run.current; ++i) {
     check_read(i);
@@ -119,29 +115,41 @@ Resume::Resume(const DedupRequest& request, Positions known, std::optional<Unfin
 }
 
 // By their file names: a disk may be mounted elsewhere. What was read of them is compared later.
-bool Resume::same_inputs(const UnfinishedRun& run) const {
-  return std::ranges::equal(run.inputs, request_.files,
+bool Resume::same_inputs() const {
+  return std::ranges::equal(known_.run->inputs, request_.files,
                             [](const InputPosition& known, const std::string& given) {
                               return file_name(known.name) == file_name(given);
                             });
 }
 
-bool Resume::has_done(const UnfinishedRun& run) const {
-  if (!same_inputs(run) || run.shape != request_.shape) return false;
+bool Resume::inputs_done() const {
+  const RunPosition& run = *known_.run;
+  if (!same_inputs() || run.shape != request_.shape || run.forgot != request_.forget) return false;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    if (!inputs_[i].regular() || !run.inputs[i].end.matches(inputs_[i].descriptor(), hasher_))
+    if (!inputs_[i].regular() || size_of(inputs_[i]) != run.inputs[i].end.offset ||
+        !run.inputs[i].end.matches(inputs_[i].descriptor(), hasher_))
       return false;
   return true;
 }
 
+bool Resume::outputs_done() const {
+  const auto& roles = known_.run->outputs;
+  const auto known =
+      std::ranges::count_if(roles, [](const auto& place) { return place.has_value(); });
+  return std::ranges::ssize(outputs_) == known &&
+         std::ranges::all_of(outputs_, [&](const Output& output) {
+           return output.ours && roles[static_cast<std::size_t>(output.role)];
+         });
+}
+
 void Resume::check_same() const {
-  const UnfinishedRun& run = *known_.run;
+  const RunPosition& run = *known_.run;
   const InputPosition& current = run.inputs[run.current];
   const std::string where = fmt::format(
       "--state '{}' holds an unfinished run, which has read '{}' "
       "up to byte {}",
       request_.state, current.name, format_count(current.end.offset));
-  if (!same_inputs(run)) {
+  if (!same_inputs()) {
     std::string names;
     for (const InputPosition& input : run.inputs) {
       if (names.size() > 200) {
@@ -227,12 +235,15 @@ SinkBefore Resume::join_unfinished(Output& output, const OutputPosition& known) 
 SinkBefore Resume::join_finished(Output& output) {
   FileSink& sink = *output.sink;
   const OutputPosition* const known = find(sink, is_standard(sink) ? "" : sink.path());
-  if (known == nullptr || sink.size() == 0) return {};
+  if (known == nullptr) return {};
+  output.ours = sink.size() == 0 && known->end.offset == 0;
+  if (sink.size() == 0) return {};
   const bool ours = known->end.matches(sink.descriptor(), hasher_);
   if (is_standard(sink)) {
     // It may be any file, and what follows may be another program's.
     if (!ours || known->end.offset == 0 || sink.offset() < known->end.offset) return {};
-    if (!known_.run || sink.offset() == known->end.offset)
+    output.ours = sink.offset() == known->end.offset;
+    if (!known_.unfinished() || output.ours)
       return {.header = true,
               .open_end = sink.offset() == known->end.offset &&
                           ends_open(sink, known->end.offset, terminator_of(request_))};
@@ -256,6 +267,7 @@ const OutputPosition* Resume::find(const FileSink& sink, const std::string& path
 }
 
 SinkBefore Resume::continue_output(Output& output, const OutputPosition& known) {
+  output.ours = true;
   output.sink->continue_at(known.end.offset);
   return {.header = known.end.offset > 0,
           .open_end = ends_open(*output.sink, known.end.offset, terminator_of(request_))};
@@ -290,7 +302,9 @@ void Resume::keep_tails() const {
       keep_tail(*output.sink, output.sink->offset());
 }
 
-void Resume::check_joined() const {
+void Resume::check_joined() {
+  const bool finished = !request_.abandon && known_.run && known_.run->finished();
+  if (finished && inputs_done() && outputs_done()) first_ = inputs_.size();
   if (!continues_) return;
   for (std::size_t role = 0; role < kOutputRoles; ++role) {
     const auto& place = known_.run->outputs[role];
@@ -325,8 +339,9 @@ Positions Resume::at(std::size_t current, const SourcePosition& position, bool f
     now.set_output({path, FileEnd::at(sink.descriptor(), sink.offset(), hasher_)});
     roles.emplace_back(output.role, std::move(path));
   }
-  if (current >= inputs_.size()) return now;
-  UnfinishedRun& run = now.run.emplace(run_at(current, position));
+  const bool files = std::ranges::all_of(inputs_, &FileSource::regular);
+  if (current == inputs_.size() && !(files && roles.size() == outputs_.size())) return now;
+  RunPosition& run = now.run.emplace(run_at(current, position));
   for (const auto& [role, path] : roles)
     run.outputs[static_cast<std::size_t>(role)] = static_cast<std::uint8_t>(
         std::ranges::find(now.outputs, path, &OutputPosition::path) - now.outputs.begin());
@@ -334,8 +349,8 @@ Positions Resume::at(std::size_t current, const SourcePosition& position, bool f
   return now;
 }
 
-UnfinishedRun Resume::run_at(std::size_t current, const SourcePosition& position) const {
-  UnfinishedRun run;
+RunPosition Resume::run_at(std::size_t current, const SourcePosition& position) const {
+  RunPosition run;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     run.inputs.push_back({request_.files[i], inputs_[i].regular(),
                           i < current    ? ends_[i]
@@ -345,11 +360,6 @@ UnfinishedRun Resume::run_at(std::size_t current, const SourcePosition& position
   run.records = position.records;
   run.shape = request_.shape;
   return run;
-}
-
-std::optional<UnfinishedRun> Resume::ended() const {
-  if (!std::ranges::all_of(inputs_, &FileSource::regular)) return std::nullopt;
-  return run_at(inputs_.size(), {});
 }
 
 }  // namespace sluice::cli

@@ -19,23 +19,22 @@ namespace sluice::cli {
 class Resume {
  public:
   // `known` comes from the state. Inputs that the unfinished run has read are compared with what it
-  // read. `ended` is a run that was killed when all was done. Throws BadParameters when this run
-  // cannot continue it.
-  Resume(const DedupRequest& request, Positions known, std::optional<UnfinishedRun> ended,
-         std::vector<FileSource>& inputs, const Hasher& hasher);
+  // read. Throws BadParameters when this run cannot continue it.
+  Resume(const DedupRequest& request, Positions known, std::vector<FileSource>& inputs,
+         const Hasher& hasher);
 
   // Called for each output, before anything is written: one that the state knows is continued, and
   // what was written after its last checkpoint is removed. Throws BadParameters when it is not what
   // the state says, or the unfinished run wrote elsewhere.
   SinkBefore join(OutputRole role, FileSink& sink);
   // After the last join: throws BadParameters when an output of the unfinished run is missing.
-  void check_joined() const;
+  void check_joined();
   // Before the first write: what this run removes and may not write again is kept in FILE.cut.
   void keep_tails() const;
 
   // Whether it continues, and with which input. The input stands where it is to be read on.
   bool continues() const noexcept { return continues_; }
-  // Whether the last run had done all that this one is asked to do.
+  // Whether the last run has done all that this one is asked to do, and nothing has changed since.
   bool has_ended() const noexcept { return first_ == inputs_.size(); }
   std::size_t first_input() const noexcept { return first_; }
   SourcePosition position_in(std::size_t input) const;
@@ -51,20 +50,19 @@ class Resume {
   // What the state is to record: `current` input is judged up to `at`; finished if that is past the
   // last one.
   Positions at(std::size_t current, const SourcePosition& position, bool forgot) const;
-  // That all inputs are read, for the next run if this one is killed before it ends. Empty if there
-  // is a pipe among them.
-  std::optional<UnfinishedRun> ended() const;
 
  private:
   struct Output {
     OutputRole role;
     FileSink* sink;
+    bool ours = false;  // holds what the state says
     bool cuts = false;  // removes what this run may not write again
   };
 
-  bool same_inputs(const UnfinishedRun& run) const;
-  bool has_done(const UnfinishedRun& run) const;
-  UnfinishedRun run_at(std::size_t current, const SourcePosition& position) const;
+  bool same_inputs() const;
+  bool inputs_done() const;
+  bool outputs_done() const;
+  RunPosition run_at(std::size_t current, const SourcePosition& position) const;
   void check_same() const;
   void check_read(std::size_t input) const;
   const OutputPosition* find(const FileSink& sink, const std::string& path) const;

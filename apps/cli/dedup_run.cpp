@@ -161,8 +161,7 @@ Run::Run(const DedupRequest& request)
       judge_(make_judge(request, checked_to_forget(request, load_or_make(request, state_file_)),
                         priors_, known_, signals_.wake_descriptor())),
       passed_(open_sink(request.output)),
-      resume_(request, known_, state_file_ ? run_in(state_file_->note()) : std::nullopt, inputs_,
-              judge_.hasher()),
+      resume_(request, known_, inputs_, judge_.hasher()),
       progress_(bytes_in_all(inputs_), writes_standard_output(request)) {
   if (!request.duplicates.empty()) held_.emplace(open_sink(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(open_sink(request.late_output));
@@ -228,10 +227,10 @@ void Run::say_continued() const {
   if (continued_)
     note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
   if (resume_.has_ended())
-    note(
-        "dedup",
-        "the last run was killed when it had read all of these inputs and saved its state: nothing "
-        "is left to do");
+    note("dedup",
+         "the last run has read these inputs to their ends, and its outputs are complete: nothing "
+         "is "
+         "left to do (--abandon reads them again)");
 }
 
 void Run::flush_what_goes() noexcept {
@@ -264,14 +263,14 @@ bool Run::read(std::size_t number) {
 void Run::begin() {
   if (std::exchange(begun_, true) || !state_file_) return;
   resume_.keep_tails();
-  if (!state_file_->note().empty()) state_file_->leave_note({});
-  if (resume_.continues()) return;
+  if (resume_.continues() && !forgotten_) return;
   save_state();
   only_begun_ = true;
 }
 
-// Takes back all keys, or none if it is stopped or fails on the way: the state is saved after the
-// last one, and before the first record can bring one of them back.
+// Takes back all keys, or none if it is stopped or fails on the way: the state is saved when the run
+// begins, after the header of the input was found to be right, and before the first record can bring
+// one of them back.
 bool Run::forget() {
   if (!state_file_)
     warn("dedup", "--forget without --state: nothing is remembered yet, and nothing is taken back");
@@ -301,8 +300,6 @@ bool Run::forget() {
                      to_forget_->name(), format_count(counts.unkeyed),
                      counted(counts.records, "record"), counts.unkeyed == 1 ? "was" : "were",
                      format_count(taker.faults().front().record), taker.faults().front().reason));
-  begin();
-  if (state_file_ && resume_.continues()) save_state();
   return true;
 }
 
@@ -314,10 +311,6 @@ bool Run::is_over() const {
 
 void Run::save_state() {
   const bool over = !running_ && is_over();
-  // Until this run has ended, nobody knows that all is done: killed now, the same command again must
-  // not deliver it again.
-  if (const auto ended = over ? resume_.ended() : std::nullopt)
-    state_file_->leave_note(note_of(*ended));
   const Positions now = resume_.at(over ? inputs_.size() : input_,
                                    reading_ ? dedup_->position() : resume_.position_in(input_),
                                    forgotten_.has_value() || resume_.has_forgotten());
@@ -417,6 +410,7 @@ void Run::finish() {
   running_ = false;
   if (resume_.has_ended()) {
     resume_.keep_tails();
+    state_file_->remove_leftovers();
   } else if (state_file_) {
     begin();
     checkpoint();

@@ -28,8 +28,8 @@ void print_positions(const Positions& positions, const Row& row) {
                               output.path.empty() ? "standard output"
                                                   : fmt::format("'{}'", printable(output.path)),
                               format_count(output.end.offset)));
-  if (!positions.run) return;
-  const UnfinishedRun& run = *positions.run;
+  if (!positions.unfinished()) return;
+  const RunPosition& run = *positions.run;
   const InputPosition& current = run.inputs[run.current];
   row("unfinished",
       fmt::format(
@@ -45,8 +45,8 @@ void add_positions(JsonWriter& json, const Positions& positions) {
   for (const OutputPosition& output : positions.outputs)
     json.begin().field("path", output.path).field("bytes", output.end.offset).end();
   json.end_list();
-  if (!positions.run) return;
-  const UnfinishedRun& run = *positions.run;
+  if (!positions.unfinished()) return;
+  const RunPosition& run = *positions.run;
   json.begin("unfinished").begin_list("inputs");
   for (const InputPosition& input : run.inputs)
     json.begin()

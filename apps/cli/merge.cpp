@@ -110,7 +110,7 @@ void print_json(const std::vector<Input>& inputs, const std::string& output,
 // An unfinished run would lose its place.
 Snapshot load_finished(const std::string& file) {
   Snapshot state = load_state(file);
-  if (positions_in(state.sections).run)
+  if (positions_in(state.sections).unfinished())
     throw BadParameters(fmt::format(
         "'{}' holds an unfinished run: finish it first, by running its command again, or give it "
         "up with `sluice dedup --abandon`",

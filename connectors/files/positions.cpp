@@ -118,7 +118,7 @@ std::vector<OutputPosition> decode_outputs(Decoder& from) {
   return outputs;
 }
 
-std::vector<std::byte> encode_run(const UnfinishedRun& run) {
+std::vector<std::byte> encode_run(const RunPosition& run) {
   BytesEncoder to;
   to.u8(kVersion);
   to.varint(run.inputs.size());
@@ -135,8 +135,8 @@ std::vector<std::byte> encode_run(const UnfinishedRun& run) {
   return to.take();
 }
 
-UnfinishedRun decode_run(Decoder& from, std::size_t outputs) {
-  UnfinishedRun run;
+RunPosition decode_run(Decoder& from, std::size_t outputs) {
+  RunPosition run;
   const std::uint64_t count = from.varint();
   refuse_if(count == 0 || count > kMostInputs);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -210,23 +210,9 @@ bool is_positions(std::string_view section_name) {
 Sections sections_of(const Positions& positions) {
   Sections sections;
   if (!positions.outputs.empty()) sections.push_back(encode_outputs(positions.outputs));
-  if (positions.run) sections.push_back({std::string(kInputs), true, encode_run(*positions.run)});
+  if (positions.run)
+    sections.push_back({std::string(kInputs), positions.unfinished(), encode_run(*positions.run)});
   return sections;
-}
-
-std::vector<std::byte> note_of(const UnfinishedRun& run) {
-  return encode_run(run);
-}
-
-std::optional<UnfinishedRun> run_in(std::span<const std::byte> note) {
-  if (note.empty()) return std::nullopt;
-  try {
-    UnfinishedRun run = decode_all(note, [](Decoder& from) { return decode_run(from, 0); });
-    if (run.current == run.inputs.size()) return run;
-  } catch (const CorruptSnapshot&) {
-    // Cut off, or not ours.
-  }
-  return std::nullopt;
 }
 
 Snapshot load_state(const std::filesystem::path& file) {
@@ -247,11 +233,9 @@ Positions positions_in(const Sections& sections) {
   };
   if (const auto found = with_name(kOutputs); found != sections.end())
     positions.outputs = decode_all(found->bytes, decode_outputs);
-  if (const auto found = with_name(kInputs); found != sections.end()) {
+  if (const auto found = with_name(kInputs); found != sections.end())
     positions.run = decode_all(
         found->bytes, [&](Decoder& from) { return decode_run(from, positions.outputs.size()); });
-    refuse_if(positions.run->current == positions.run->inputs.size());
-  }
   return positions;
 }
 

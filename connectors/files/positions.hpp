@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +45,7 @@ struct OutputPosition {
   friend bool operator==(const OutputPosition&, const OutputPosition&) = default;
 };
 
-// An input of an unfinished run.
+// An input of the last run.
 struct InputPosition {
   std::string name;  // as given; "-" is standard input
   bool regular = false;
@@ -57,42 +56,42 @@ struct InputPosition {
 enum class OutputRole : std::uint8_t { passed, duplicates, late };
 inline constexpr std::size_t kOutputRoles = 3;
 
-struct UnfinishedRun {
+// How far a run has come.
+struct RunPosition {
   std::vector<InputPosition> inputs;  // at least one
-  std::uint64_t current = 0;          // the one that is being read; those before it are done
-  std::uint64_t records = 0;          // of that one, before its end
+  // The input that is being read; those before it are done. Past the last one: the run is finished.
+  std::uint64_t current = 0;
+  std::uint64_t records = 0;  // of that one, before its end
   // For each role its place among the outputs, or none if it has none that is a regular file.
   std::array<std::optional<std::uint8_t>, kOutputRoles> outputs = {};
   std::string forgot;  // the file whose keys it took back before it began to read; empty: none
   std::string shape;   // the flags that decide what goes to which output
-  friend bool operator==(const UnfinishedRun&, const UnfinishedRun&) = default;
+
+  bool finished() const { return current == inputs.size(); }
+  friend bool operator==(const RunPosition&, const RunPosition&) = default;
 };
 
 struct Positions {
   static constexpr std::size_t kMostOutputs = 64;
 
   std::vector<OutputPosition> outputs;  // those of the last run last
-  std::optional<UnfinishedRun> run;     // none: the last run is finished
+  // The last run: a finished one only if its inputs and outputs all were files. So if it was killed
+  // just before it ended, or is run again, nothing is delivered again.
+  std::optional<RunPosition> run;
 
+  bool unfinished() const { return run && !run->finished(); }
   // Replaces the position in that file, or adds it, as the last one. Forgets the oldest if there
   // are too many.
   void set_output(OutputPosition output);
   friend bool operator==(const Positions&, const Positions&) = default;
 };
 
-// Names of the sections: "outputs", which a reader may skip, and "inputs", which it may not, since
-// an unfinished run must not be taken for a finished one.
+// Names of the sections: "outputs" and "inputs". A reader may skip them, but not the inputs of an
+// unfinished run, which must not be taken for a finished one.
 bool is_positions(std::string_view section_name);
 Sections sections_of(const Positions& positions);
 // Throws CorruptSnapshot.
 Positions positions_in(const Sections& sections);
-
-// A run whose inputs are all read leaves this in its state's lock (StateFile::leave_note) while it
-// saves the state and ends: `current` is past the last input. A run that is killed just then has
-// finished, but nobody was told.
-std::vector<std::byte> note_of(const UnfinishedRun& run);
-// None if it is no such note.
-std::optional<UnfinishedRun> run_in(std::span<const std::byte> note);
 
 // load_snapshot_file with these sections, which are then known to be sound.
 Snapshot load_state(const std::filesystem::path& file);

@@ -36,9 +36,6 @@ Descriptor open_file(const fs::path& path, int flags, mode_t mode = 0) {
   return {::open(path.c_str(), flags | O_CLOEXEC, mode), true};
 }
 
-// A few million names of inputs.
-constexpr std::uint64_t kMostNote = std::uint64_t{1} << 28;
-
 // Large enough that small fields cost no calls; chunks of the payload go out in one piece.
 constexpr std::size_t kBufferBytes = 64 * 1024;
 
@@ -150,15 +147,6 @@ void sync_directory(const fs::path& directory) {
     fail("sync the state's directory", directory);
 }
 
-// A note that cannot be read is none.
-std::vector<std::byte> read_note(int file, std::uint64_t size) {
-  if (size > kMostNote) return {};
-  std::vector<std::byte> note(size);
-  const ssize_t got = ::pread(file, note.data(), note.size(), 0);
-  if (got < 0 || static_cast<std::uint64_t>(got) != size) return {};
-  return note;
-}
-
 }  // namespace
 
 fs::path link_target(fs::path path) {
@@ -250,7 +238,6 @@ void StateFile::lock() {
     if (::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
         ours.st_dev == there.st_dev) {
       lock_ = opened.release();
-      note_ = read_note(lock_, static_cast<std::uint64_t>(ours.st_size));
       return;
     }
   }
@@ -331,15 +318,6 @@ void StateFile::save(const Hasher& hasher, const AnyFilter& filter, const Labels
   save([&](Encoder& to) { write_snapshot(hasher, filter, labels, to, sections); });
 }
 
-void StateFile::leave_note(std::span<const std::byte> note) {
-  const fs::path path = beside(".lock");
-  if (::ftruncate(lock_, 0) != 0 || ::lseek(lock_, 0, SEEK_SET) != 0) fail("write to", path);
-  FileEncoder to(lock_, path);
-  to.bytes(note);
-  to.flush();
-  if (::fsync(lock_) != 0) fail("sync", path);
-}
-
 void StateFile::replace(const Write& write) {
   keep_previous_ = true;
   save(write);
@@ -365,12 +343,16 @@ void StateFile::save(const Write& write) {
   latest_ = std::move(saved);
 }
 
+// We hold the lock, so no other run is writing them.
+void StateFile::remove_leftovers() const {
+  remove_if_there(beside(".tmp"));
+  remove_if_there(beside(".previous.tmp"));
+}
+
 // Returns the file, locked: it keeps its lock when it is renamed.
 Descriptor StateFile::write_temporary(const Write& write) const {
   const fs::path path = beside(".tmp");
-  // Leftovers of a run that was killed: we hold the lock, so no other run is writing them.
-  remove_if_there(path);
-  remove_if_there(beside(".previous.tmp"));
+  remove_leftovers();
   Descriptor file = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) fail("create", path);
   FileEncoder to(file.number(), path);

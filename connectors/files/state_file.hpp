@@ -10,10 +10,8 @@
 // replaces it.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,11 +83,8 @@ class StateFile {
   // or one of no interest.
   void replace(const Write& write);
 
-  // A note in FILE.lock, durable when this returns. It goes with the lock at the end of the run, so
-  // only a run that was killed or cut off leaves one to the next.
-  void leave_note(std::span<const std::byte> note);
-  // What the last run left; empty: nothing, as it should be.
-  const std::vector<std::byte>& note() const noexcept { return note_; }
+  // What a run that was killed while it saved has left beside FILE. The next save does it too.
+  void remove_leftovers() const;
 
   std::filesystem::path previous() const;
 
@@ -105,7 +100,6 @@ class StateFile {
   std::filesystem::path given_;   // the name that the user gave
   std::filesystem::path target_;  // the file itself, links followed
   int lock_ = -1;
-  std::vector<std::byte> note_;
   Descriptor first_{-1, false};   // the state that was there at first
   Descriptor latest_{-1, false};  // the last that was saved
   bool keep_previous_ = false;

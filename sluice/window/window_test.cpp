@@ -419,7 +419,7 @@ TEST(Window, AStateWhoseStagesCouldNotBeMadeIsRefused) {
   EXPECT_NO_THROW(decoded_with(made_with));
   EXPECT_NO_THROW(decoded_with("cohort,slot=32"));
   for (const char* forged :
-       {"cohort,bytes=2GiB", "cohort,slot=48,bytes=100MiB", "cohort,slot=25",
+       {"cohort,bytes=2GiB", "cohort,slot=48,bytes=100MiB", "cohort,slot=25", "cohort,rlot=24",
         "cohort,generations=5", "bloom", "nonsense", "", "sharded,of=cohort,,"})
     EXPECT_THROW(decoded_with(forged), CorruptSnapshot) << forged;
   // As many keys as no memory holds, in the field for the keys that are expected.

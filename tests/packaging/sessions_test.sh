@@ -52,6 +52,7 @@ sessions() {
 
 sessions README.md 3
 sessions docs/windows.md 9
+sessions docs/resuming.md 4
 sessions docs/merging.md 12
 sessions docs/models.md 8
 sessions docs/planning.md 4

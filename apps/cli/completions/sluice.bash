@@ -76,7 +76,7 @@ _sluice() {
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
           --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
           --prior-table --learn-priors --posterior -o --output --duplicates --invert --forget
-          --state --checkpoint-every --state-previous --audit --audit-memory --audit-ghosts
+          --state --checkpoint-every --state-previous --abandon --audit --audit-memory --audit-ghosts
           --threads --stats $common" ;;
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records

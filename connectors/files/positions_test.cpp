@@ -1,0 +1,141 @@
+#include "connectors/files/positions.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "connectors/files/files.hpp"
+#include "sluice/base/error.hpp"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Hasher kHasher(HashKind::xxh3, Secret::from_seed(1));
+
+Positions some_positions() {
+  const FileEnd end{.offset = 100'000, .checked = FileEnd::kMostChecked, .digest = {1, 2}};
+  RunPosition run{.inputs = {{"a", true, end}, {"-", false, {}}, {"b", true, {}}},
+                  .current = 1,
+                  .records = 7,
+                  .outputs = {1, std::nullopt, 0},
+                  .forgot = "gone",
+                  .shape = "--invert"};
+  return {.outputs = {{"/there/late", end}, {"", {.offset = 5, .checked = 0, .digest = {}}}},
+          .run = run};
+}
+
+TEST(Positions, AreTheSameAfterARoundTrip) {
+  Positions positions = some_positions();
+  EXPECT_EQ(positions_in(sections_of(positions)), positions);
+  EXPECT_TRUE(positions.unfinished());
+  EXPECT_TRUE(sections_of(positions).back().must_understand);
+  positions.run->current = 3;
+  EXPECT_EQ(positions_in(sections_of(positions)), positions);
+  EXPECT_FALSE(positions.unfinished());
+  EXPECT_FALSE(sections_of(positions).back().must_understand);
+  EXPECT_TRUE(sections_of({}).empty());
+}
+
+// Any byte may be anything: what is accepted has one form, and the rest is refused.
+TEST(Positions, HostileBytesAreRefusedOrSound) {
+  const Sections whole = sections_of(some_positions());
+  std::mt19937_64 random(1);
+  std::size_t refused = 0;
+  for (std::size_t trial = 0; trial < 20'000; ++trial) {
+    Sections changed = whole;
+    std::vector<std::byte>& bytes = changed[trial % 2].bytes;
+    if (trial % 5 == 0) bytes.resize(random() % bytes.size());
+    if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    try {
+      EXPECT_EQ(sections_of(positions_in(changed)), changed);
+    } catch (const CorruptSnapshot&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000u);
+}
+
+TEST(Positions, RememberTheLastOutputs) {
+  Positions positions;
+  for (std::size_t i = 0; i < Positions::kMostOutputs + 2; ++i)
+    positions.set_output({"/" + std::to_string(i), {}});
+  EXPECT_EQ(positions.outputs.size(), Positions::kMostOutputs);
+  EXPECT_EQ(positions.outputs.front().path, "/2");
+  positions.set_output({"/2", {.offset = 9, .checked = 0, .digest = {}}});
+  EXPECT_EQ(positions.outputs.size(), Positions::kMostOutputs);
+  EXPECT_EQ(positions.outputs.front().path, "/3");
+  EXPECT_EQ(positions.outputs.back().end.offset, 9u);
+}
+
+class FilePositions : public testing::Test {
+ protected:
+  FilePositions() {
+    std::string name = (fs::temp_directory_path() / "sluice_positions_XXXXXX").string();
+    directory = mkdtemp(name.data());
+    file = (directory / "file").string();
+  }
+  ~FilePositions() override { fs::remove_all(directory); }
+
+  void write(const std::string& text) const { std::ofstream(file) << text; }
+  std::string contents() const {
+    std::ifstream in(file);
+    return (std::ostringstream() << in.rdbuf()).str();
+  }
+
+  fs::path directory;
+  std::string file;
+};
+
+TEST_F(FilePositions, AFileIsRecognizedByTheBytesBeforeTheOffset) {
+  std::string text(200'000, 'x');
+  write(text);
+  const FileSink sink = FileSink::open(file);  // for writing only
+  const FileEnd end = FileEnd::at(sink.descriptor(), 150'000, kHasher);
+  EXPECT_EQ(end.checked, FileEnd::kMostChecked);
+  const auto matches = [&] { return end.matches(sink.descriptor(), kHasher); };
+  EXPECT_TRUE(matches());
+  text[150'000] = 'y';
+  write(text);
+  EXPECT_TRUE(matches()) << "what follows does not matter";
+  text[149'999] = 'y';
+  write(text);
+  EXPECT_FALSE(matches());
+  text[149'999] = 'x';
+  text[150'000 - FileEnd::kMostChecked] = 'y';
+  write(text);
+  EXPECT_FALSE(matches());
+  write(std::string(149'999, 'x'));
+  EXPECT_FALSE(matches()) << "shorter";
+  write(std::string(150'000, 'x'));
+  EXPECT_TRUE(matches());
+  EXPECT_FALSE(end.matches(sink.descriptor(), Hasher(HashKind::xxh3, Secret::from_seed(2))));
+}
+
+TEST_F(FilePositions, ASinkContinuesAFileAndCutsItAtTheFirstWrite) {
+  write("kept torn");
+  {
+    FileSink sink = FileSink::open(file);
+    sink.continue_at(5);
+    EXPECT_EQ(sink.offset(), 5u);
+    EXPECT_EQ(sink.size(), 9u);
+  }
+  EXPECT_EQ(contents(), "kept torn") << "a run that is refused changes nothing";
+  FileSink sink = FileSink::open(file);
+  sink.continue_at(5);
+  sink.write("on");
+  EXPECT_EQ(contents(), "kept on");
+  EXPECT_EQ(sink.offset(), 7u);
+  sink.sync();
+  EXPECT_EQ(sink.path(), fs::canonical(file).string());
+}
+
+}  // namespace
+}  // namespace sluice
