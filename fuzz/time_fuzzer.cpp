@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fuzz/records.hpp"
 #include "sluice/stream/event_time.hpp"
@@ -39,6 +40,8 @@ void check_round_trips(Nanoseconds time) {
       require(parse_time(written(time, pattern, zone), TimeFormat::automatic) == time);
     require(parse_time(written(time, pattern, "+01:30"), TimeFormat::iso8601) ==
             time - 5400 * kSecond);
+    require(parse_time(written(time, pattern, "-08"), TimeFormat::iso8601) ==
+            time + 28'800 * kSecond);
   }
   require(parse_time(std::to_string(time), TimeFormat::nanoseconds) == time);
 }

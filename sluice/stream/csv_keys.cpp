@@ -74,7 +74,7 @@ class CsvKeys final : public KeyExtractor {
 
   std::string why_not(const Record& record) override {
     std::vector<CsvField> fields;
-    if (!split_fields(record.text(), delimiter_, kMostFields, fields))
+    if (!split_fields(record.text(), delimiter_, highest_ + 1, fields))
       return fmt::format("a quote is not closed before a delimiter in {}", quoted(record.text()));
     for (const std::size_t column : columns_)
       if (column >= fields.size())

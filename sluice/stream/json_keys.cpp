@@ -122,7 +122,13 @@ class JsonKeys final : public KeyExtractor {
   }
 
   std::string why_not(const Record& record) override {
-    if (!tree_.parse(record.text())) return quoted(record.text()) + " is not JSON";
+    std::string_view key;
+    KeyStatus status{};
+    extract({&record, 1}, {&key, 1}, {&status, 1});
+    if (status == KeyStatus::keyed) return "";
+    // The tree of a long document takes much memory.
+    if (status == KeyStatus::malformed || !tree_.parse(record.text()))
+      return quoted(record.text()) + " is not JSON";
     for (const JsonPointer& pointer : pointers_)
       if (!find_json(tree_.root(), pointer))
         return "there is no " + pointer.text + " in " + quoted(record.text());
