@@ -38,6 +38,16 @@ constexpr std::uint64_t kSlotBytes = sizeof(Digest) + sizeof(std::uint64_t);
 // Below this no filter distinguishes budgets.
 constexpr double kLeastFpr = 1e-12;
 
+// The keys of one generation, if all have the same number and the stages are full.
+std::uint32_t generation_share(const Growth& growth) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  std::uint64_t capacity = 0;
+  for (std::size_t i = 0; i < growth.stage_count(); ++i)
+    capacity += growth.stage(i).planned().capacity;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(capacity / (growth.generations() + 1), 1, kMost));
+}
+
 // Generations that pass one by one in less time than it takes to clear a table.
 constexpr unsigned kMostIdleSteps = 1024;
 
@@ -379,7 +389,12 @@ void Growth::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
 }
 
 void Growth::rotate() {
-  writable_ = kAnyNumber;
+  if (writable_ != kAnyNumber) {
+    // While more keys come than fit, generations are to have an equal share of them: this rotation is
+    // one of those that are due.
+    const std::uint32_t share = generation_share(*this);
+    writable_ = generation_keys_ < share ? kAnyNumber : std::min(writable_ + share, 2 * share);
+  }
   if (afresh_) {
     afresh_ = std::min(*afresh_ + 1, kMostOwed);
     return;
@@ -393,10 +408,7 @@ void Growth::rotate() {
 }
 
 void Growth::forget_oldest() {
-  std::uint64_t capacity = 0;
-  for (const Stage& stage : stages_) capacity += stage.filter.planned().capacity;
-  writable_ = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(capacity / (generations() + 1), 1, kAnyNumber - 1));
+  writable_ = generation_share(*this);
   if (!afresh_) age_stages();
 }
 
