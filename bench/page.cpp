@@ -92,9 +92,6 @@ std::string script_of(const Chart& chart) {
     out += "\n";
   }
   out += "END\n";
-  if (chart.mark > 0)
-    out += fmt::format("set arrow from {0},graph 0 to {0},graph 1 nohead lw 1.5 lc rgb '#b03030'\n",
-                       chart.mark);
   out += "plot ";
   for (std::size_t s = 0; s < series; ++s) {
     const double top = -0.4 + height * static_cast<double>(s);
@@ -107,15 +104,41 @@ std::string script_of(const Chart& chart) {
   return out + "\n";
 }
 
-// Every bar as a share of its limit: above 1 it is missed.
-Chart chart_of_bars(const Report& report) {
-  Chart chart{
-      "bars", "Every bar: how much of it is used", "share (beyond 1 it is missed)", {"share"}};
-  chart.logarithmic = true;
-  chart.mark = 1;
-  for (const Bar& bar : report.bars())
-    chart.rows.push_back({bar.name, {bar.at_most ? bar.value / bar.limit : bar.limit / bar.value}});
-  return chart;
+constexpr const char* kBarsTitle = "How far each measurement is from its limit";
+
+// One line per bar, from its limit to what was measured: to the left if it holds, to the right, in
+// another colour, if it is missed.
+std::string script_of_bars(const std::vector<Bar>& bars) {
+  std::size_t longest = 0;
+  for (const Bar& bar : bars) longest = std::max(longest, tic_text(bar.name).size());
+  // gnuplot takes letters for wider than they are, and leaves no room for the bars.
+  const double names = 20 + 6.4 * static_cast<double>(longest), width = names + 480;
+  std::string out = fmt::format(
+      "set terminal svg size {:.0f},{} font 'sans-serif,13' background '#ffffff' noenhanced\n"
+      "set title {} textcolor rgb '#222222'\n"
+      "set xlabel 'share of the limit that is used (logarithmic)'\n"
+      "set border 1 lc rgb '#555555'\nset tics textcolor rgb '#333333' nomirror\n"
+      "set grid xtics lc rgb '#e4e4e4' lt 1\nset key outside top center horizontal\n"
+      "set style fill solid 0.85 noborder\nset logscale x 2\n"
+      "set lmargin at screen {:.4f}\nset rmargin at screen {:.4f}\nset yrange [{}:-0.7]\n"
+      "set xtics ('1/16' 0.0625, '1/8' 0.125, '1/4' 0.25, '1/2' 0.5, 'limit' 1, '2 ×' 2, '4 ×' 4)\n"
+      "set arrow from 1,graph 0 to 1,graph 1 nohead lw 1.2 lc rgb '#555555'\nset ytics scale 0 (",
+      width, 140 + 18 * bars.size(), gnuplot_text(kBarsTitle), names / width, 1 - 40 / width,
+      fmt::format("{:.1f}", static_cast<double>(bars.size()) - 0.3));
+  std::string data;
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const Bar& bar = bars[i];
+    out += fmt::format("{}{} {}", i ? ", " : "", tic_text(bar.name), i);
+    const double share = bar.at_most ? bar.value / bar.limit : bar.limit / bar.value;
+    data += fmt::format("{} {:.6g} {}\n", i, share, bar.holds() ? 1 : 0);
+  }
+  out += ")\n$data << END\n" + data + "END\nplot ";
+  for (const int holds : {1, 0})
+    out += fmt::format(
+        "{}$data using ($3 == {} ? 1 : 1/0):1:(1):2:($1-0.36):($1+0.36) with boxxyerror lc rgb "
+        "'{}' title '{}'",
+        holds ? "" : ", ", holds, gnuplot_colour(holds ? 0 : 3), holds ? "holds" : "missed");
+  return out + "\n";
 }
 
 std::string page_of(const Report& report, const std::vector<Chart>& charts) {
@@ -130,6 +153,7 @@ std::string page_of(const Report& report, const std::vector<Chart>& charts) {
   std::vector<std::vector<std::string>> rows;
   for (const Bar& bar : report.bars()) rows.push_back(bar_cells(bar));
   out += markdown(bar_columns(), rows);
+  if (!report.bars().empty()) out += fmt::format("\n![{}](bars.svg)\n", kBarsTitle);
   for (const Chart& chart : charts)
     out += fmt::format("\n![{}]({}.svg)\n", chart.title, chart.file);
   std::string part;
@@ -146,8 +170,8 @@ void write_results(const std::string& directory, const Report& report) {
   const std::filesystem::path to(directory);
   std::filesystem::create_directories(to);
   write(to / "bench.json", to_json(report));
-  std::vector<Chart> charts = report.charts();
-  if (!report.bars().empty()) charts.insert(charts.begin(), chart_of_bars(report));
+  const std::vector<Chart>& charts = report.charts();
+  if (!report.bars().empty()) write(to / "bars.svg", run_gnuplot(script_of_bars(report.bars())));
   for (const Chart& chart : charts)
     write(to / (chart.file + ".svg"), run_gnuplot(script_of(chart)));
   write(to / "performance.md", page_of(report, charts));

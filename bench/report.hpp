@@ -27,7 +27,6 @@ struct Chart {
   };
   std::vector<Row> rows = {};
   bool logarithmic = false;
-  double mark = 0;  // a line at this value, if any
 };
 
 struct Bar {

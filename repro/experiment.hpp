@@ -3,13 +3,14 @@
 // How to add one:
 //   1. Values. A line each in repro/PAPER/published.csv:
 //
-//        id,where,what,printed,corrected,tolerance,why
-//        fig8.load.vertical,Fig. 8,"highest load, 40 slices",,0.063,15%,
+//        id,where,what,printed,corrected,tolerance,why,basis
+//        fig8.load.vertical,Fig. 8,"highest load, 40 slices",,0.063,5%,,
 //
 //      `printed` is the value in the paper: a number, or a bound such as <20 or >30; empty if it
 //      only draws a curve. `corrected` is the right value if we know better: recomputed, or derived
 //      from its formulas. `tolerance` is a share (5%) or a difference (0.02). `why` is shown when
-//      our value is outside the tolerance of the printed one. An id that begins with "claim." is a
+//      our value is outside the tolerance of the printed one. `basis` says why a tolerance is
+//      above 10 %. An id that begins with "claim." is a
 //      sentence of the paper's abstract or conclusions.
 //   2. Code. A function `Result run_fig8(const Context& context)` in repro/PAPER/: computes with
 //      the library, reports its `progress`, and returns rows (with ids of step 1), a figure and, if

@@ -13,10 +13,11 @@ namespace {
 // In pixels.
 constexpr double kPlotWidth = 470, kPlotHeight = 250;  // of one column; more are narrower
 constexpr double kNarrow = 390;
-constexpr double kLeft = 98, kRight = 26, kAbove = 42, kBelow = 62, kTitleHeight = 34;
+constexpr double kLeft = 98, kRight = 26, kAbove = 42, kBelow = 62, kTitleHeight = 44;
 constexpr double kLegendLetter = 7.4;  // the width of a letter, on average
 constexpr double kLegendLine = 19, kLegendSample = 62;
-constexpr std::size_t kManyPoints = 60;  // longer curves have only some marks
+constexpr std::size_t kManyPoints = 60;  // with a longer curve in a panel, all have few marks
+constexpr std::size_t kFewMarks = 9;
 
 constexpr const char* kHead =
     R"(set terminal svg size {0:.0f},{1:.0f} font 'sans-serif,13' background '#ffffff'
@@ -127,11 +128,19 @@ std::string shade(std::size_t colour, double share, unsigned of) {
 // Filled and open: circle, square, triangles, diamond, pentagon.
 constexpr int kMarks[] = {7, 5, 9, 11, 13, 15};
 
-std::string style_of(const Curve& curve, std::size_t colour, bool drawn = true) {
+bool has_many_points(const Panel& panel) {
+  return std::ranges::any_of(panel.curves, [](const Curve& curve) {
+    return curve.style != Curve::Style::points && curve.points.size() > kManyPoints;
+  });
+}
+
+// `few_marks`: not at every point. The paper's values are open marks of the form and colour of what
+// they belong to.
+std::string style_of(const Curve& curve, std::size_t colour, bool few_marks) {
   const std::string rgb = gnuplot_colour(colour);
   const int mark = kMarks[colour % std::size(kMarks)];
-  const std::size_t count = drawn ? curve.points.size() : 1;
-  const std::size_t every = count > kManyPoints ? count / 9 : 1;
+  const std::size_t every =
+      few_marks ? std::max<std::size_t>(1, curve.points.size() / kFewMarks) : 1;
   switch (curve.style) {
     case Curve::Style::line:
       return fmt::format("with linespoints pt {} ps 0.55 pi {} lw 1.8 lc rgb '{}'", mark, every,
@@ -144,7 +153,8 @@ std::string style_of(const Curve& curve, std::size_t colour, bool drawn = true) 
     case Curve::Style::model:
       return fmt::format("with lines dt (6,5) lw 1.4 lc rgb '{}'", shade(colour, 0.35, 0));
     case Curve::Style::points:
-      return fmt::format("with points pt 6 ps 1.1 lw 1.8 lc rgb '{}'", shade(colour, 0.35, 0));
+      return fmt::format("with points pt {} ps 1.2 lw 1.8 lc rgb '{}'", mark - 1,
+                         shade(colour, 0.35, 0));
     case Curve::Style::steps:
       return fmt::format("with steps lw 1.6 lc rgb '{}'", rgb);
     case Curve::Style::bars:
@@ -233,7 +243,7 @@ std::string curves_script(const Panel& panel, const Legend& legend) {
   for (const std::size_t i : order) {
     const Curve& curve = panel.curves[i];
     plots += fmt::format("{} '-' using 1:2 {} notitle", plots.empty() ? "plot" : ",",
-                         style_of(curve, colour_of(panel, i)));
+                         style_of(curve, colour_of(panel, i), has_many_points(panel)));
     for (const Point& point : curve.points)
       if (drawable(panel, point))
         data += fmt::format("{:.10g} {:.10g}\n", point.x + shifts.of(colour_of(panel, i)), point.y);

@@ -13,6 +13,12 @@ parentheses are not printed in the paper, or are misprinted there; they follow f
 text, as the reason or the notes on that paper explain. Values in brackets are predictions of our models
 (`sluice model`) where the paper has no number. A row that is not within its tolerance says why.
 
+Tolerances: a number that can be computed must agree in every digit that is printed. A measured one may
+differ by up to 10 %, less where many events were measured; a wider tolerance states its reason, which is
+that few events were measured, that the paper prints one digit or only draws a curve, or that its data are
+not available. The standard error is that of our number: how much it varies between runs with other seeds
+(`--repeats`), 0 if it does not depend on chance.
+
 )";
 
 // Text as a cell of a table.
@@ -24,12 +30,14 @@ std::string cell(const std::string& text) {
 
 std::string table_of(const std::vector<const Row*>& rows) {
   std::string text =
-      "| | | paper | ours | difference | within tolerance? | why not |\n"
-      "| --- | --- | --- | --- | --- | --- | --- |\n";
+      "| | | paper | ours | standard error | difference | tolerance | within? | why not |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Row* row : rows)
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(row->where), cell(row->what),
-                        cell(row->paper), cell(row->ours), cell(row->difference),
-                        name_of(row->verdict), cell(row->why));
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(row->where),
+                        cell(row->what), cell(row->paper), cell(row->ours),
+                        row->deviation ? fmt::format("{:.2g}", *row->deviation) : "",
+                        cell(row->difference), cell(row->tolerance), name_of(row->verdict),
+                        cell(row->why));
   return text + "\n";
 }
 
@@ -77,8 +85,11 @@ std::string notes_of(const Paper& paper) {
 std::string page_of(const std::vector<Done>& done, bool figures) {
   std::string text(kHead);
   const Score score = score_of(done);
-  text += fmt::format("Rows within tolerance: {}; outside, with the reason: {}", score.within,
-                      score.explained);
+  text += fmt::format(
+      "Rows within tolerance: {}. Of these, {} agree with a number or a statement that the paper "
+      "prints, {} with a number recomputed from its formulas (in parentheses), and {} with our own "
+      "model, where the paper has no number (in brackets). Outside, with the reason: {}",
+      score.within(), score.printed, score.recomputed, score.modelled, score.explained);
   if (score.unexplained > 0)
     text += fmt::format("; outside, without a reason: {}", score.unexplained);
   text += score.shown == 0 ? ".\n\n" : fmt::format("; not judged: {}.\n\n", score.shown);
@@ -110,8 +121,15 @@ Score score_of(const std::vector<Done>& done) {
         case Row::Verdict::outside:
           ++(row.why.empty() ? score.unexplained : score.explained);
           break;
-        default:
-          ++score.within;
+        case Row::Verdict::within:
+          ++score.printed;
+          break;
+        case Row::Verdict::corrected:
+          ++score.recomputed;
+          break;
+        case Row::Verdict::predicted:
+          ++score.modelled;
+          break;
       }
   return score;
 }

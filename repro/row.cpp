@@ -13,10 +13,11 @@
 namespace sluice::repro {
 namespace {
 
-constexpr std::size_t kColumns = 7;
+constexpr std::size_t kColumns = 8;
 constexpr const char* kChanceOrModel =
     "chance, if it disappears with another --seed or a larger --scale; otherwise our model is "
     "wrong";
+constexpr const char* kChance = "four standard errors of so few events, or nearly";
 constexpr const char* kOtherRun = "this run has other parameters or data than the paper's";
 
 [[noreturn]] void refuse(std::size_t line, std::string_view what) {
@@ -67,6 +68,14 @@ std::string shown(double value) {
   return fmt::format("{:.4g}", value);
 }
 
+std::string tolerance_text(const Tolerance& tolerance, double expected, const std::string& basis) {
+  const std::string text = tolerance.relative ? fmt::format("± {:.3g} %", 100 * tolerance.amount)
+                           : tolerance.amount == 0 ? "equal"
+                                                   : fmt::format("± {:.2g}", tolerance.amount);
+  return tolerance.share_of(expected) > kUsualTolerance && !basis.empty() ? text + ": " + basis
+                                                                          : text;
+}
+
 std::string difference_of(double expected, double found) {
   if (expected == 0) return fmt::format("{:+.3g}", found - expected);
   return fmt::format("{:+.1f} %", 100 * (found / expected - 1));
@@ -97,6 +106,10 @@ bool Tolerance::allows(double expected, double found) const {
   return std::abs(found - expected) <= amount * (relative ? std::abs(expected) : 1);
 }
 
+double Tolerance::share_of(double expected) const {
+  return relative ? amount : amount / std::max(std::abs(expected), 1e-300);
+}
+
 Published Published::parse(std::string_view csv) {
   Published published;
   for (std::size_t number = 1; !csv.empty(); ++number) {
@@ -112,6 +125,9 @@ Published Published::parse(std::string_view csv) {
       refuse(number, fmt::format("'{}' is no number", fields[4]));
     value.tolerance = tolerance_of(fields[5], number);
     value.why = fields[6];
+    value.basis = fields[7];
+    if (value.tolerance.relative && value.tolerance.amount > kUsualTolerance && value.basis.empty())
+      refuse(number, fmt::format("a tolerance of {} needs a reason", fields[5]));
     if (!published.index_.emplace(value.id, published.values_.size()).second)
       refuse(number, fmt::format("'{}' is there twice", value.id));
     published.values_.push_back(std::move(value));
@@ -165,6 +181,11 @@ void Rows::value(std::string_view id, double ours, const std::string& why) {
                 : as_corrected ? Row::Verdict::corrected
                                : Row::Verdict::outside;
   if (!as_printed && (value.kind != PublishedValue::Kind::none || !as_corrected)) row.why = why;
+  if (std::isfinite(ours)) row.number = ours;
+  row.tolerance =
+      number || value.corrected
+          ? tolerance_text(value.tolerance, value.corrected.value_or(value.printed), value.basis)
+          : "a bound";
   // The paper says nothing about other parameters or data.
   if (!judged_) row.verdict = Row::Verdict::shown, row.difference = "", row.why = kOtherRun;
   add(std::move(row));
@@ -183,6 +204,24 @@ void Rows::claim(std::string_view id, bool holds, const std::string& numbers) {
   add(std::move(row));
 }
 
+void Rows::compare_with(const std::vector<const Rows*>& others) {
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    if (!row.number) continue;
+    double count = 1, sum = *row.number, squares = *row.number * *row.number;
+    for (const Rows* other : others) {
+      if (i >= other->rows_.size() || other->rows_[i].what != row.what || !other->rows_[i].number)
+        continue;
+      const double number = *other->rows_[i].number;
+      ++count, sum += number, squares += number * number;
+    }
+    if (count < 2) continue;
+    const double variance = (squares - sum * sum / count) / (count - 1);
+    // Equal numbers: what is left is rounding.
+    row.deviation = variance > 1e-18 * squares ? std::sqrt(variance) : 0;
+  }
+}
+
 void Rows::remark(std::string_view id) {
   const PublishedValue& value = (*published_)[id];
   add({value.id, value.where, value.what, value.printed_text, "", "", Row::Verdict::shown,
@@ -199,6 +238,8 @@ void Rows::predicted(std::string_view where, std::string_view what, double model
   row.paper = fmt::format("[{}]", shown(model));
   row.ours = shown(ours);
   row.difference = difference_of(model, ours);
+  if (std::isfinite(ours)) row.number = ours;
+  row.tolerance = tolerance_text(tolerance, model, why.empty() ? kChance : why);
   const bool allowed = tolerance.allows(model, ours);
   row.verdict = allowed ? Row::Verdict::predicted : Row::Verdict::outside;
   if (!allowed) row.why = why.empty() ? kChanceOrModel : why;

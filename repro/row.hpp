@@ -14,6 +14,8 @@ struct Tolerance {
   double amount = 0;
   bool relative = true;
   bool allows(double expected, double found) const;
+  // As a share of the value.
+  double share_of(double expected) const;
 };
 
 // What a paper published under one name: a line of its published.csv (see experiment.hpp).
@@ -26,7 +28,11 @@ struct PublishedValue {
   std::optional<double> corrected;
   Tolerance tolerance;
   std::string why;
+  std::string basis;  // why its tolerance is above kUsualTolerance
 };
+
+// A wider tolerance needs a reason.
+inline constexpr double kUsualTolerance = 0.1;
 
 class Published {
  public:
@@ -53,6 +59,10 @@ struct Row {
   std::string paper, ours, difference;
   Verdict verdict = Verdict::shown;
   std::string why;
+  std::string tolerance = "";         // with its reason, if it is wide
+  std::optional<double> number = {};  // ours
+  std::optional<double> deviation =
+      {};  // of ours between runs with other seeds: its standard error
 };
 std::string_view name_of(Row::Verdict verdict);
 
@@ -79,6 +89,9 @@ class Rows {
 
   // A measurement without a value to compare with.
   void measured(std::string_view where, std::string_view what, double ours);
+
+  // Takes the standard errors from runs of the same experiment with other seeds.
+  void compare_with(const std::vector<const Rows*>& others);
 
   // Whether the run has the paper's parameters and data.
   bool judged() const { return judged_; }

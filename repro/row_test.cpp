@@ -8,13 +8,14 @@ namespace sluice::repro {
 namespace {
 
 constexpr const char* kText =
-    "id,where,what,printed,corrected,tolerance,why\n"
-    "a,Fig. 1,\"errors, in all\",0.02,,5%,chance\n"
-    "b,§3,slices,<20,,,too many\n"
-    "c,§3,slices,>30,,,too few\n"
-    "d,Table 2,bits,14300,143000,2%,misprint\n"
-    "e,Fig. 8,load,,0.063,0.01,\n"
-    "claim.f,§1,all of it,is better,,,it is not\n";
+    "id,where,what,printed,corrected,tolerance,why,basis\n"
+    "a,Fig. 1,\"errors, in all\",0.02,,5%,chance,\n"
+    "b,§3,slices,<20,,,too many,\n"
+    "c,§3,slices,>30,,,too few,\n"
+    "d,Table 2,bits,14300,143000,2%,misprint,\n"
+    "e,Fig. 8,load,,0.063,0.01,,\n"
+    "claim.f,§1,all of it,is better,,,it is not,\n"
+    "g,Fig. 2,errors,0.3,,30%,,one digit\n";
 
 TEST(Rows, JudgeByWhatIsPrinted) {
   const Published published = Published::parse(kText);
@@ -89,6 +90,39 @@ TEST(Rows, AreNotJudgedByThePaperWithOtherParameters) {
   }
 }
 
+TEST(Rows, ShowTheirToleranceWithTheReasonOfAWideOne) {
+  const Published published = Published::parse(kText);
+  Rows rows(published, true);
+  rows.value("a", 0.02);
+  rows.value("b", 19);
+  rows.value("e", 0.06);
+  rows.value("g", 0.31);
+  rows.claim("claim.f", true, "0.1 against 0.2");
+  rows.predicted("", "errors", 0.5, 0.51, {0.05, true}, "chance");
+  rows.predicted("", "errors", 0.5, 0.51, {0.2, true}, "few events");
+  const char* expected[] = {"± 5 %", "a bound",           "± 0.01", "± 30 %: one digit", "",
+                            "± 5 %", "± 20 %: few events"};
+  for (std::size_t i = 0; i < std::size(expected); ++i)
+    EXPECT_EQ(rows.all()[i].tolerance, expected[i]) << i;
+}
+
+// The standard deviation of 0.02, 0.03 and 0.04 is 0.01.
+TEST(Rows, HaveTheStandardErrorOfRunsWithOtherSeeds) {
+  const Published published = Published::parse(kText);
+  Rows first(published, true), second = first, third = first;
+  const std::pair<Rows*, double> runs[] = {{&first, 0.02}, {&second, 0.03}, {&third, 0.04}};
+  for (const auto& [rows, ours] : runs) {
+    rows->value("a", ours);
+    rows->value("b", 7);
+    rows->claim("claim.f", true, "");
+  }
+  EXPECT_FALSE(first.all()[0].deviation);
+  first.compare_with({&second, &third});
+  EXPECT_NEAR(*first.all()[0].deviation, 0.01, 1e-12);
+  EXPECT_EQ(*first.all()[1].deviation, 0);
+  EXPECT_FALSE(first.all()[2].deviation);
+}
+
 TEST(Rows, HaveTheRunsExcuse) {
   const Published published = Published::parse(kText);
   Rows rows(published, true, "small");
@@ -99,11 +133,15 @@ TEST(Rows, HaveTheRunsExcuse) {
 }
 
 TEST(Published, RefusesLinesThatCannotBe) {
-  const std::string head = "id,where,what,printed,corrected,tolerance,why\n";
+  const std::string head = "id,where,what,printed,corrected,tolerance,why,basis\n";
+  EXPECT_NO_THROW(Published::parse(head + "a,b,c,1,,5%,,\n"));
   EXPECT_THROW(Published::parse(head + "a,b,c\n"), BadParameters);
-  EXPECT_THROW(Published::parse(head + "a,b,c,1,x,5%,\n"), BadParameters);
-  EXPECT_THROW(Published::parse(head + "a,b,c,1,,five,\n"), BadParameters);
-  EXPECT_THROW(Published::parse(head + "a,b,c,1,,5%,\na,b,c,1,,5%,\n"), BadParameters);
+  EXPECT_THROW(Published::parse(head + "a,b,c,1,x,5%,,\n"), BadParameters);
+  EXPECT_THROW(Published::parse(head + "a,b,c,1,,five,,\n"), BadParameters);
+  EXPECT_THROW(Published::parse(head + "a,b,c,1,,5%,,\na,b,c,1,,5%,,\n"), BadParameters);
+  // A wide tolerance needs a reason.
+  EXPECT_THROW(Published::parse(head + "a,b,c,1,,11%,,\n"), BadParameters);
+  EXPECT_NO_THROW(Published::parse(head + "a,b,c,1,,11%,,few events\n"));
   EXPECT_THROW(Published::parse(head)["nothing"], BadParameters);
 }
 

@@ -263,6 +263,27 @@ std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Pr
   return done;
 }
 
+std::vector<Done> run_repeatedly(const Wish& wish, const std::vector<Task>& tasks, unsigned repeats,
+                                 const Progress& progress) {
+  std::vector<Task> all = tasks;
+  for (unsigned i = 1; i < repeats; ++i) {
+    Wish other = wish;
+    other.seed += i;
+    const std::vector<Task> more = tasks_of(other);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  std::vector<Done> done = run(all, wish.threads, progress);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    std::vector<const Rows*> others;
+    for (std::size_t at = i + tasks.size(); at < done.size(); at += tasks.size())
+      others.push_back(&done[at].result.rows);
+    done[i].result.rows.compare_with(others);
+    done[i].task = &tasks[i];
+  }
+  done.erase(done.begin() + static_cast<std::ptrdiff_t>(tasks.size()), done.end());
+  return done;
+}
+
 namespace {
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

@@ -46,6 +46,11 @@ struct Progress {
 // its error is thrown here.
 std::vector<Done> run(const std::vector<Task>& tasks, unsigned threads, const Progress& progress);
 
+// The same with the standard errors of `repeats` runs with seeds of their own; the results are
+// those of the first. `tasks` is the list of that run.
+std::vector<Done> run_repeatedly(const Wish& wish, const std::vector<Task>& tasks, unsigned repeats,
+                                 const Progress& progress);
+
 // Makes the folder and its parents. Throws IoError before a long run, not after it.
 void make_folder(const std::string& folder);
 
@@ -55,9 +60,11 @@ void write(const std::vector<Done>& done, const std::string& folder, bool figure
 // The page. The same results give the same text: it names no time and no machine.
 std::string page_of(const std::vector<Done>& done, bool figures);
 
-// How many rows are within their tolerance, outside with a reason, and outside without one.
+// How many rows are within their tolerance, of what; outside with a reason, and without one.
 struct Score {
-  std::size_t within = 0, explained = 0, unexplained = 0, shown = 0;
+  std::size_t printed = 0, recomputed = 0, modelled = 0;
+  std::size_t explained = 0, unexplained = 0, shown = 0;
+  std::size_t within() const { return printed + recomputed + modelled; }
 };
 Score score_of(const std::vector<Done>& done);
 

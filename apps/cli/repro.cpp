@@ -21,7 +21,7 @@ namespace {
 
 struct Flags {
   std::vector<std::string> papers, only, settings;
-  std::string out = "repro-out", scale, seed = "1", input;
+  std::string out = "repro-out", scale, seed = "1", input, repeats = "1";
   bool no_plot = false, list = false;
 };
 
@@ -31,6 +31,14 @@ double scale_of(const std::string& text) {
     throw BadParameters(
         fmt::format("--scale '{}': give a number from 0.000001 to 1000, such as 0.1", text));
   return *scale;
+}
+
+unsigned repeats_of(const std::string& text) {
+  constexpr std::uint64_t kMost = 100;
+  const std::uint64_t repeats = parse_count("--repeats", text);
+  if (repeats == 0 || repeats > kMost)
+    throw BadParameters(fmt::format("--repeats '{}': give a number from 1 to {}", text, kMost));
+  return static_cast<unsigned>(repeats);
 }
 
 void print_list(const std::vector<repro::Task>& tasks) {
@@ -99,6 +107,7 @@ repro::Wish wish_of(const Flags& flags) {
 
 int run(const Flags& flags) {
   const repro::Wish wish = wish_of(flags);
+  const unsigned repeats = repeats_of(flags.repeats);
   const std::vector<repro::Task> tasks = repro::tasks_of(wish);
   if (flags.list) {
     print_list(tasks);
@@ -110,17 +119,18 @@ int run(const Flags& flags) {
     if (!task.asked_as.empty())
       say(fmt::format("{} of {} is in {}, {}\n", task.asked_as, task.paper->name,
                       task.experiment->name, task.experiment->where));
-  Bar bar(tasks.size());
-  const std::vector<repro::Done> done = repro::run(tasks, wish.threads, bar.progress());
+  Bar bar(tasks.size() * repeats);
+  const std::vector<repro::Done> done = repro::run_repeatedly(wish, tasks, repeats, bar.progress());
   bar.clear();
   repro::write(done, flags.out, !flags.no_plot);
   const repro::Score score = repro::score_of(done);
   fmt::print(
-      "{} experiment{}: {} rows within tolerance, {} outside and explained, {} outside and not "
-      "explained, {} not judged\n"
+      "{} experiment{}: {} rows within tolerance ({} of a printed value, {} of a recomputed one, "
+      "{} "
+      "of our model), {} outside and explained, {} outside and not explained, {} not judged\n"
       "{}/reproduction.md\n",
-      done.size(), done.size() == 1 ? "" : "s", score.within, score.explained, score.unexplained,
-      score.shown, flags.out);
+      done.size(), done.size() == 1 ? "" : "s", score.within(), score.printed, score.recomputed,
+      score.modelled, score.explained, score.unexplained, score.shown, flags.out);
   return kDone;
 }
 
@@ -139,6 +149,8 @@ void add_repro(Command& app) {
       "each experiment; all of them together take less than ten minutes]",
       "F");
   command.option("--seed", flags->seed, "The same seed gives the same files", "S");
+  command.option("--repeats", flags->repeats,
+                 "Run everything so often, with other seeds, for standard errors", "COUNT");
   command.option(
       "--input", flags->input,
       "Read this stream instead of generating one: one key per line, or source, tab, key", "FILE");

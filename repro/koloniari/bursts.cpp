@@ -269,12 +269,42 @@ Result run_fig10(const Context& context) {
   return result;
 }
 
+namespace {
+
+// Means of `each` neighbouring points: single samples of 200 hide the curve.
+void smooth(Curve& curve, std::size_t each) {
+  std::vector<Point> means;
+  for (std::size_t begin = 0; begin + each <= curve.points.size(); begin += each) {
+    Point mean{0, 0};
+    for (std::size_t i = begin; i < begin + each; ++i) {
+      mean.x += curve.points[i].x / static_cast<double>(each);
+      mean.y += curve.points[i].y / static_cast<double>(each);
+    }
+    means.push_back(mean);
+  }
+  curve.points = std::move(means);
+}
+
+// The same scale in all panels.
+void align(std::vector<Panel>& panels) {
+  double most = 0;
+  for (Panel& panel : panels)
+    for (Curve& curve : panel.curves) {
+      if (curve.points.size() > 100) smooth(curve, curve.points.size() / 50);
+      for (const Point& point : curve.points) most = std::max(most, point.y);
+    }
+  for (Panel& panel : panels) panel.y.from = 0, panel.y.to = 1.05 * most;
+}
+
+}  // namespace
+
 Result run_fig11(const Context& context) {
   Sweep found = sweep(context);
   Result result{context.rows(), {"False positives through a burst in the second third", {}, 2}};
   for (std::size_t w = 0; w < kWindows; ++w)
     result.figure.panels.insert(result.figure.panels.end(),
                                 {found.errors[w], found.errors[w + kWindows]});
+  align(result.figure.panels);
   double worst = 0, ours = 0;
   for (const auto& by : found.runs)
     for (const auto& window : by) {

@@ -2,6 +2,7 @@
 // blocks. A simulation of the paper; the product's are filters/timer.hpp and window/growth.hpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -14,9 +15,12 @@ namespace sluice::repro::koloniari {
 class TimerSlices {
  public:
   // A delivery at time t counts at t + 1 to t + window - 1; times begin at 1.
-  // `twice`: two probes that fall on one timer count as two equal ones.
-  TimerSlices(const cluster::SliceParams& params, std::uint32_t window, bool twice = false)
-      : map_(params), window_(window), twice_(twice), times_(map_.sites() * map_.site_bits()) {}
+  // `different`: no key has the same timer twice. A slice needs at least as many timers as a key.
+  TimerSlices(const cluster::SliceParams& params, std::uint32_t window, bool different = false)
+      : map_(params),
+        window_(window),
+        different_(different && map_.site_bits() >= map_.probes()),
+        times_(map_.sites() * map_.site_bits()) {}
 
   struct Sight {
     bool all_live = false;
@@ -31,6 +35,9 @@ class TimerSlices {
   double density() const { return static_cast<double>(live_) / static_cast<double>(times_.size()); }
 
  private:
+  using Places = std::array<cluster::Place, cluster::SliceMap::kMostProbes>;
+  void places_of(const Digest& key, Places& places) const;
+
   bool live(std::uint32_t time, std::uint32_t now) const {
     return time != 0 && now - time < window_;
   }
@@ -40,7 +47,7 @@ class TimerSlices {
 
   cluster::SliceMap map_;
   std::uint32_t window_;
-  bool twice_;
+  bool different_;
   std::vector<std::uint32_t> times_;
   struct Written {
     std::uint32_t time;

@@ -86,7 +86,8 @@ _sluice() {
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
           --npws --lines --repeat-every --json $common" ;;
       repro)
-        _sluice_complete "-o --out --scale --seed --input --only --set --no-plot --list $common" ;;
+        _sluice_complete "-o --out --scale --seed --repeats --input --only --set --no-plot
+          --list $common" ;;
       filters | inspect) _sluice_complete "--json $common" ;;
       merge | delta | apply) _sluice_complete "-o --output --json $common" ;;
     esac

@@ -161,6 +161,7 @@ complete -c sluice -n $repro -f -a 'koloniari shtul dutta guo dautrich' -d 'A pa
 complete -c sluice -n $repro -s o -l out -r -F -d 'The folder to write to'
 complete -c sluice -n $repro -l scale -x -d 'Sizes as a share of the paper'
 complete -c sluice -n $repro -l seed -x -d 'The same seed gives the same files'
+complete -c sluice -n $repro -l repeats -x -d 'Runs with other seeds, for standard errors'
 complete -c sluice -n $repro -l input -r -F -d 'A stream of your own'
 complete -c sluice -n $repro -l only -x -d 'This experiment alone; may repeat'
 complete -c sluice -n $repro -l set -x -d 'Another value for a parameter; may repeat'
