@@ -134,7 +134,7 @@ TEST(MemoryEnd, AnyCallMayBeRefusedSome) {
         memory.fail_at(0);
       }
     }
-  EXPECT_GT(refused, 300u);
+  EXPECT_GT(refused, 150u);  // a list that is refused a block asks once more, from aside
 }
 
 TEST(MemoryEnd, OneKeyAloneThrows) {
