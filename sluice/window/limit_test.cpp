@@ -209,8 +209,9 @@ TEST(WindowLimit, ForgettingTheOldestMakesRoom) {
       EXPECT_GT(forgotten, digests.size() / 10);
       // A burst that comes before the first pressure is one generation, forgotten at once.
       EXPECT_GE(known + 400, asked);
-      // From then on one generation at a time is forgotten, not all that a burst brought.
-      EXPECT_GT(3 * least, most);
+      // From then on one generation at a time is forgotten, not all that a burst brought. Filters of
+      // bits count whole slices, and stages leave as a whole.
+      EXPECT_GT(6 * least, most);
     }
 }
 
