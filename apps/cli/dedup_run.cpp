@@ -122,7 +122,7 @@ std::optional<FileSource> open_forget(const std::string& file, int wake) {
   return FileSource::open(file, wake, "--forget");
 }
 
-std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
+std::uint64_t bytes_in_all(std::span<const FileSource> sources) {
   std::uint64_t bytes = 0;
   for (const FileSource& source : sources) bytes += source.bytes_left();
   return bytes;
@@ -150,7 +150,7 @@ Run::Run(const DedupRequest& request)
       passed_(request.output.empty() ? FileSink::standard_output()
                                      : FileSink::open(request.output)),
       resume_(request, known_, inputs_, judge_.hasher()),
-      progress_(bytes_in_all(inputs_)) {
+      progress_(0) {
   if (!request.duplicates.empty()) held_.emplace(FileSink::open(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(FileSink::open(request.late_output));
   std::vector<std::pair<const char*, const FileSink*>> outputs;
@@ -168,6 +168,8 @@ Run::Run(const DedupRequest& request)
   options.before_first = [this] { begin(); };
   input_ = resume_.first_input();
   continued_ = resume_.continued();
+  progress_ = Progress(bytes_in_all(std::span(inputs_).subspan(input_)) -
+                       resume_.position_in(input_).offset);
   dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
 }
 
@@ -215,9 +217,8 @@ void Run::say_continued() const {
     note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
   if (resume_.has_ended())
     note("dedup",
-         "the last run has read these inputs to their ends, and its outputs are complete: nothing "
-         "is "
-         "left to do (--abandon reads them again)");
+         "the last run has read these inputs to their ends, and its outputs are complete: there is "
+         "nothing left to do (--abandon reads them again)");
 }
 
 void Run::flush_what_goes() noexcept {
