@@ -132,7 +132,7 @@ std::optional<FileSource> open_forget(const DedupRequest& request, int wake) {
 }
 
 // 0 if it is not known.
-std::uint64_t bytes_in_all(const std::vector<FileSource>& sources) {
+std::uint64_t bytes_in_all(std::span<const FileSource> sources) {
   std::uint64_t bytes = 0;
   for (const FileSource& source : sources) {
     if (!source.identity().regular) return 0;
@@ -162,7 +162,7 @@ Run::Run(const DedupRequest& request)
                         priors_, known_, signals_.wake_descriptor())),
       passed_(open_sink(request.output)),
       resume_(request, known_, inputs_, judge_.hasher()),
-      progress_(bytes_in_all(inputs_), writes_standard_output(request)) {
+      progress_(0, false) {
   if (!request.duplicates.empty()) held_.emplace(open_sink(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(open_sink(request.late_output));
   std::vector<std::pair<const char*, const FileSink*>> outputs;
@@ -182,6 +182,9 @@ Run::Run(const DedupRequest& request)
   options.before_first = [this] { begin(); };
   input_ = resume_.first_input();
   continued_ = resume_.continued();
+  const std::uint64_t all = bytes_in_all(std::span(inputs_).subspan(input_));
+  const std::uint64_t before = resume_.position_in(input_).offset;
+  progress_ = Progress(all > before ? all - before : 0, writes_standard_output(request));
   dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
 }
 
@@ -228,9 +231,8 @@ void Run::say_continued() const {
     note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
   if (resume_.has_ended())
     note("dedup",
-         "the last run has read these inputs to their ends, and its outputs are complete: nothing "
-         "is "
-         "left to do (--abandon reads them again)");
+         "the last run has read these inputs to their ends, and its outputs are complete: there is "
+         "nothing left to do (--abandon reads them again)");
 }
 
 void Run::flush_what_goes() noexcept {

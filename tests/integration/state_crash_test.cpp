@@ -189,8 +189,11 @@ TEST_F(StateCrash, WhenAnyCallFailsAWholeStateIsLeft) {
       EXPECT_TRUE((now == "A" && before == "Z") || (now == "B" && (before == "Z" || before == "A")))
           << now << " with " << before;
       if (outcome.status == 0) {
-        // Only the lock file may stay: the state does not depend on its removal.
-        EXPECT_EQ(call, "unlink " + file.string() + ".lock ");
+        // Only the lock file may stay: the state does not depend on its removal. And the state itself
+        // may be without a lock, which is for runs that know it by another name.
+        EXPECT_TRUE(call == "unlink " + file.string() + ".lock " ||
+                    call == "open " + file.string() + " ")
+            << call;
         continue;
       }
       ++failed;
