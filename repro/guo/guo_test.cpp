@@ -20,7 +20,7 @@ TEST(GuoFormulas, AreThePapers) {
   const Score score = score_of(done);
   EXPECT_EQ(score.unexplained, 0u);
   EXPECT_EQ(score.explained, 1u) << "Figure 14's five percent";
-  EXPECT_GE(score.within, 20u);
+  EXPECT_GE(score.within(), 20u);
   for (const Done& one : done) EXPECT_FALSE(one.result.figure.panels.empty());
 }
 
@@ -30,7 +30,7 @@ TEST(GuoFormulas, OtherParametersAreShownAndNotJudged) {
   const std::vector<Task> tasks = tasks_of(wish);
   const Score score = score_of(run_guo(tasks));
   EXPECT_EQ(score.shown, 3u);
-  EXPECT_EQ(score.within + score.explained + score.unexplained, 0u);
+  EXPECT_EQ(score.within() + score.explained + score.unexplained, 0u);
 }
 
 TEST(GuoFormulas, RefuseWhatCannotBe) {
