@@ -72,6 +72,7 @@ PlanRequest request_of(const Seen::Options& options) {
   request.expect = options.keys;
   request.fpr = options.fpr;
   request.memory = options.memory;
+  request.costs = or_default(options.resource).costs();
   return request;
 }
 
@@ -137,20 +138,21 @@ AnyFilter make(const Seen::Options& options, const Planning* planning) {
 
 AnyFilter made(const Seen::Options& options, const Planning* planning) {
   try {
-    return make(options, planning);
+    AnyFilter filter = make(options, planning);
+    if (options.memory && filter.bytes() > *options.memory)
+      throw NoMemory(
+          fmt::format("in blocks of this resource the filter takes {} bytes of `memory` {}",
+                      filter.bytes(), *options.memory));
+    return filter;
   } catch (const NoMemory& error) {
-    throw NoMemory(
-        std::string(error.what()) +
-        "; or give the resource a larger budget, or ask for fewer `keys` or a larger `fpr`");
+    throw NoMemory(std::string(error.what()) +
+                   "; a larger budget of the resource, fewer `keys` or a larger `fpr` would help");
   }
 }
 
 [[noreturn]] void refuse_key(const AnyFilter& filter) {
   const Window* const window = filter.window();
-  if (window != nullptr && window->params().memory)
-    throw NoMemory("`memory` is used up: there is room again when keys have left the window");
-  throw NoMemory(
-      "there is no memory for one key more: free some, or give the resource a larger budget");
+  throw NoMemory(window != nullptr ? window->why_full() : Window::kNoMemoryForKey);
 }
 
 // Turns the reason why a state cannot be used into an error that names the file.

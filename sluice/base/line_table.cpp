@@ -8,9 +8,6 @@
 namespace sluice {
 namespace {
 
-// A smaller table is soon cleared, and found without a division.
-constexpr std::uint64_t kPagesFromBytes = std::uint64_t{64} << 10;
-
 constexpr std::uint64_t kGranuleBytes = LinePages::kGranuleLines * kCacheLineBytes;
 constexpr std::uint64_t kPageBytes = LinePages::kPageLines * kCacheLineBytes;
 
@@ -26,6 +23,7 @@ LineTable::LineTable(std::uint64_t bytes, MemoryResource& resource) : LineTable(
 
 // What was taken before one is refused goes back with the destructor.
 void LineTable::take_pages(std::uint64_t bytes) {
+  resource().check_left(bytes);
   bytes_ = bytes;
   const std::uint64_t count = (bytes + kPageBytes - 1) / kPageBytes;
   const std::uint64_t granules = (bytes + kGranuleBytes - 1) / kGranuleBytes;

@@ -18,6 +18,7 @@ struct LinePages {
   static constexpr std::uint64_t kGranuleLines = 16;
   // Whole granules. With what aligns it, a page takes 1 MiB less 15 lines.
   static constexpr std::uint64_t kPageLines = 1023 * kGranuleLines;
+  static_assert(kPageLines * kCacheLineBytes <= MemoryResource::kLeastLargest);
   alignas(kCacheLineBytes) static constexpr std::byte kZeros[kCacheLineBytes] = {};
 
   // One bit per granule says whether it was cleared. These bits are in blocks of 512 KiB, each for
@@ -56,6 +57,8 @@ class LineTable {
   LineTable() noexcept : LineTable(default_memory()) {}  // of no bytes
   // Throws NoMemory.
   LineTable(std::uint64_t bytes, MemoryResource& resource);
+  // A smaller table is one block: soon cleared, and found without a division.
+  static constexpr std::uint64_t kPagesFromBytes = std::uint64_t{64} << 10;
   LineTable(LineTable&& other) noexcept;
   LineTable& operator=(LineTable&& other) noexcept;
   ~LineTable();

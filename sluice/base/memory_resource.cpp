@@ -24,17 +24,29 @@ void* raw_block(const void* block) {
   return raw;
 }
 
-[[noreturn]] void refuse(std::uint64_t bytes, const MemoryResource& resource) {
+[[noreturn]] void refuse(std::uint64_t bytes, const MemoryResource& resource,
+                         bool one_block = true) {
   std::string text = "there is no memory for " + std::to_string(bytes) +
                      " bytes more: " + std::to_string(resource.taken()) + " are taken";
   if (resource.budget() != MemoryResource::kNoBudget)
     text += " of " + std::to_string(resource.budget());
-  if (bytes > resource.largest_block())
+  if (one_block && bytes > resource.largest_block())
     text += ", and a block takes at most " + std::to_string(resource.largest_block());
   throw NoMemory(text);
 }
 
 }  // namespace
+
+void MemoryResource::check_largest_block() const {
+  if (largest_block() < kLeastLargest)
+    throw BadParameters("`largest_block` of the memory resource is " +
+                        std::to_string(largest_block()) + ": it must be " +
+                        std::to_string(kLeastLargest) + " or more");
+}
+
+void MemoryResource::check_left(std::uint64_t bytes) const {
+  if (bytes > left()) refuse(bytes, *this, false);
+}
 
 void MemoryResource::charge(std::uint64_t bytes, std::uint64_t blocks) {
   const std::uint64_t before = taken_.fetch_add(bytes, std::memory_order_relaxed);
@@ -52,7 +64,7 @@ void MemoryResource::discharge(std::uint64_t bytes, std::uint64_t blocks) noexce
 
 void* MemoryResource::do_allocate(std::size_t bytes, std::size_t alignment) {
   // Checked before the allocator is called: it may promise what the budget does not allow.
-  if (bytes > largest_block() || bytes > budget_) refuse(bytes, *this);
+  if (bytes > largest_block() || bytes > left()) refuse(bytes, *this);
   void* const block = get(bytes, alignment);
   if (block == nullptr) refuse(bytes, *this);
   try {

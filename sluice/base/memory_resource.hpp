@@ -3,7 +3,9 @@
 // A filter, window or snapshot is made or decoded with a memory resource, and all its memory comes
 // from there. The resource counts: taken() is what all its users together hold.
 //
-// One exception: windows made with the same parameters share those parameters, the text of their
+// Two exceptions. While a short list of keys grows or becomes a table, its keys may be on the
+// ordinary heap, at most 12 KiB; they stay there if the resource gives no memory to come back to,
+// until it does. And windows made with the same parameters share those parameters, the text of their
 // filter and their plan, about 800 bytes. Windows of several resources may share them, so they lie
 // on the ordinary heap and no resource counts them. A window keeps the ones that it uses, and each
 // thread keeps the last eight until it ends. A thread that makes windows by more than eight plans
@@ -17,6 +19,7 @@
 // A resource outlives everything made with it. It may be used by several threads at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +33,20 @@
 namespace sluice {
 
 inline constexpr std::size_t kCacheLineBytes = 64;
+
+// What a resource may count for a block beyond the bytes that were asked for. Planning adds it.
+struct BlockCosts {
+  bool pages = false;       // large tables are cut into pages (line_table.hpp)
+  bool rounds = false;      // up to a size class: at most a quarter more, or kLeastRounding bytes
+  std::size_t padding = 0;  // of a block that is aligned to cache lines
+  static constexpr std::uint64_t kLeastRounding = 48;
+
+  // The most for one block without padding.
+  constexpr std::uint64_t block(std::uint64_t bytes) const noexcept {
+    return rounds ? bytes + std::max(bytes / 4, kLeastRounding) : bytes;
+  }
+  friend bool operator==(const BlockCosts&, const BlockCosts&) = default;
+};
 
 class MemoryResource : public std::pmr::memory_resource {
  public:
@@ -49,17 +66,27 @@ class MemoryResource : public std::pmr::memory_resource {
   // for.
   virtual std::size_t usable(const void* block, std::size_t bytes,
                              std::size_t alignment) const noexcept = 0;
-  // The largest block that one call of allocate() gives, aligned to cache lines. A larger table is
-  // made of pages.
+  // The largest block that one call of allocate() gives, aligned to cache lines: kLeastLargest or
+  // more. A larger table is made of pages.
   virtual std::size_t largest_block() const noexcept = 0;
+  static constexpr std::size_t kLeastLargest = (std::size_t{1} << 20) - 1024;
+  // Throws BadParameters if it gives only smaller ones. Called when a filter is made or decoded.
+  void check_largest_block() const;
   // Null: no memory may be mapped and no thread may be started.
   virtual const Mapping* mapping() const noexcept { return nullptr; }
+  // The most that usable() adds to a block.
+  virtual BlockCosts costs() const noexcept {
+    return {.pages = mapping() == nullptr, .rounds = true, .padding = kCacheLineBytes};
+  }
 
-  // The limit in bytes, the bytes taken now, and in how many blocks.
+  // The limit in bytes, the bytes taken now, what is left, and in how many blocks.
   std::uint64_t budget() const noexcept { return budget_; }
   std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+  std::uint64_t left() const noexcept { return budget_ - std::min(budget_, taken()); }
   std::uint64_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
 
+  // Throws NoMemory if the budget has less left than that: for what is taken block by block.
+  void check_left(std::uint64_t bytes) const;
   // For mapped memory: counts a block, or more bytes of one. Throws NoMemory when the budget would
   // be exceeded.
   virtual void charge(std::uint64_t bytes, std::uint64_t blocks = 1);
@@ -101,6 +128,7 @@ class SystemMemory final : public MemoryResource {
     return std::numeric_limits<std::size_t>::max();
   }
   const Mapping* mapping() const noexcept override { return &mapping_; }
+  BlockCosts costs() const noexcept override { return {}; }
 
  private:
   void* get(std::size_t bytes, std::size_t alignment) noexcept override;
@@ -118,7 +146,8 @@ class HostMemory final : public MemoryResource {
   struct Calls {
     void* (*allocate)(std::size_t bytes) = nullptr;  // required; returns null for "no memory"
     void (*free)(void* block) = nullptr;             // required
-    // The real size of a block; null if the allocator cannot tell.
+    // The real size of a block; null if the allocator cannot tell. Plans then expect up to a
+    // quarter more than was asked for, as of jemalloc's size classes.
     std::size_t (*usable)(void* block) = nullptr;
   };
   // Throws BadParameters when a required call is missing.
@@ -127,6 +156,9 @@ class HostMemory final : public MemoryResource {
   std::size_t usable(const void* block, std::size_t bytes,
                      std::size_t alignment) const noexcept override;
   std::size_t largest_block() const noexcept override { return kLargest - kCacheLineBytes; }
+  BlockCosts costs() const noexcept override {
+    return {.pages = true, .rounds = calls_.usable != nullptr, .padding = kCacheLineBytes};
+  }
 
  private:
   void* get(std::size_t bytes, std::size_t alignment) noexcept override;

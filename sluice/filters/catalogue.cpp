@@ -72,6 +72,7 @@ void check_wish(const Wish& wish) {
 AnyFilter make_filter(std::string_view name_and_settings, const Wish& wish,
                       MemoryResource& memory) {
   check_wish(wish);
+  memory.check_largest_block();
   const auto [info, settings] = parsed(name_and_settings);
   return info->make(wish, settings, memory);
 }
@@ -99,6 +100,7 @@ AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& head
         "filter '{}' is of version {}, and this build reads version {}: was it written by "
         "a newer sluice?",
         known.filter->name, version, known.kind->version));
+  memory.check_largest_block();
   return known.kind->decode(header, payload, memory);
 }
 

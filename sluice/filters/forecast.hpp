@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "sluice/base/memory_resource.hpp"
 #include "sluice/filters/settings.hpp"
 
 namespace sluice {
@@ -13,8 +14,12 @@ struct Forecast {
   // Keys it is planned for. Window filters: keys per window. Filters that forget at random: how
   // many later keys a key survives, on average.
   std::uint64_t keys = 0;
-  std::uint64_t bytes = 0;  // upper limit of FilterStats::bytes, up to that many keys
-  double fpr = 0;           // chance that a key never seen is judged duplicate, when it is full
+  // Upper limit of FilterStats::bytes, up to that many keys, in a resource that counts what is asked
+  // for (the default one); bytes_in() tells it for others. It lies in this many tables and some small
+  // blocks.
+  std::uint64_t bytes = 0;
+  std::uint64_t tables = 1;
+  double fpr = 0;  // chance that a key never seen is judged duplicate, when it is full
   // Standard deviation of fpr between filters with the same parameters: chance fills small tables
   // unevenly.
   double fpr_spread = 0;
@@ -28,5 +33,8 @@ struct Forecast {
   double slack = 0, npws = 0;                // window filters; shares of the window
   Settings settings = {};                    // all parameters, as made
 };
+
+// The same limit in a resource with these costs.
+std::uint64_t bytes_in(const Forecast& forecast, const BlockCosts& costs) noexcept;
 
 }  // namespace sluice

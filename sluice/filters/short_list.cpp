@@ -19,17 +19,21 @@ bool before(const Digest& a, const Digest& b) noexcept {
 
 }  // namespace
 
-ShortList::ShortList(ShortList&& other) noexcept
-    : memory_(other.memory_),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      room_(std::exchange(other.room_, 0)) {}
+ShortList::ShortList(ShortList&& other) noexcept : memory_(other.memory_) {
+  *this = std::move(other);
+}
 
 ShortList& ShortList::operator=(ShortList&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
-  std::swap(room_, other.room_);
+  // Bit fields have no address to swap by.
+  const std::uint32_t room = room_;
+  const bool aside = aside_;
+  room_ = other.room_;
+  aside_ = other.aside_;
+  other.room_ = room & kMostKeys;
+  other.aside_ = aside;
   return *this;
 }
 
@@ -37,10 +41,19 @@ ShortList::~ShortList() {
   clear();
 }
 
+void ShortList::free_block() noexcept {
+  if (data_ == nullptr) return;
+  if (aside_)
+    ::operator delete(data_);
+  else
+    memory_->deallocate(data_, room_ * kKeyBytes, alignof(Digest));
+}
+
 void ShortList::clear() noexcept {
-  if (data_ != nullptr) memory_->deallocate(data_, room_ * kKeyBytes, alignof(Digest));
+  free_block();
   data_ = nullptr;
   size_ = room_ = 0;
+  aside_ = false;
 }
 
 // Two keys more while they are few, since most lists stay so; a quarter more later, so that copying
@@ -55,29 +68,49 @@ std::uint64_t ShortList::bytes_for(std::size_t keys) noexcept {
   return room_for(keys) * kKeyBytes;
 }
 
-std::size_t ShortList::keys_in(std::uint64_t bytes, std::size_t most) noexcept {
-  std::size_t keys = 0;
-  while (keys < most && bytes_for(keys + 1) <= bytes) keys = room_for(keys + 1);
-  return std::min(keys, most);
-}
-
 std::uint64_t ShortList::bytes() const noexcept {
-  return data_ == nullptr ? 0 : memory_->usable(data_, room_ * kKeyBytes, alignof(Digest));
+  if (data_ == nullptr || aside_) return 0;
+  return memory_->usable(data_, room_ * kKeyBytes, alignof(Digest));
 }
 
-void ShortList::reserve(std::size_t room) {
-  auto* const data = static_cast<Digest*>(memory_->allocate(room * kKeyBytes, alignof(Digest)));
+void ShortList::move_to(void* block, std::size_t room, bool aside) noexcept {
+  auto* const data = static_cast<Digest*>(block);
   if (size_ > 0) {
     std::memcpy(data, data_, size_ * sizeof(Digest));
     std::memcpy(stamps_of(data, room), stamps_of(data_, room_), size_ * sizeof(Stamp));
   }
-  if (data_ != nullptr) memory_->deallocate(data_, room_ * kKeyBytes, alignof(Digest));
+  free_block();
   data_ = data;
-  room_ = static_cast<std::uint32_t>(room);
+  room_ = static_cast<std::uint32_t>(room) & kMostKeys;
+  aside_ = aside;
 }
 
-void ShortList::grow() {
-  if (full()) reserve(room_for(std::size_t{room_} + 1));
+void ShortList::reserve(std::size_t room) {
+  move_to(memory_->allocate(room * kKeyBytes, alignof(Digest)), room, false);
+}
+
+void ShortList::grow(std::size_t most, std::uint64_t limit) {
+  if (!full()) return;
+  const std::size_t more = std::size_t{room_} + 1;
+  const std::size_t room = std::min(room_for(more), std::max(more, most));
+  const std::uint64_t bytes_more = memory_->costs().block(room * kKeyBytes);
+  if (bytes_more <= memory_->left() && bytes() + bytes_more <= limit) return reserve(room);
+  step_aside();
+  try {
+    reserve(room);
+  } catch (...) {
+    step_back();
+    throw;
+  }
+}
+
+void ShortList::step_aside() {
+  if (data_ == nullptr || aside_) return;
+  move_to(::operator new(room_* kKeyBytes), room_, true);
+}
+
+void ShortList::step_back() noexcept {
+  if (aside_) while_memory_lasts([&] { reserve(room_); });
 }
 
 std::optional<std::size_t> ShortList::find(const Digest& digest) const noexcept {
@@ -126,13 +159,16 @@ void ShortList::erase_before(Stamp oldest) noexcept {
 
 // To twice its keys, so that neither a few more nor a few less change it again.
 void ShortList::shrink() noexcept {
+  step_back();
   if (room_ <= kLeastShrunk || room_ <= kTooLarge * size_) return;
   if (size_ == 0) return clear();
-  try {
+  // Aside first, so that both blocks are never there at once. If there is no smaller one, the large
+  // one does.
+  while_memory_lasts([&] {
+    step_aside();
     reserve(room_for(2 * std::size_t{size_}));
-  } catch (const std::exception&) {
-    // The large block does.
-  }
+  });
+  step_back();
 }
 
 void ShortList::encode(Encoder& to, Stamp oldest, Stamp newest) const {
@@ -151,7 +187,7 @@ void ShortList::decode(Decoder& from, std::size_t most, Stamp newest) {
   const std::uint64_t count = from.varint();
   if (count > most || count * (sizeof(Digest) + 1) > from.remaining())
     throw CorruptSnapshot("the short list of keys is not there whole");
-  if (count > 0) reserve(room_for(count));
+  if (count > 0) reserve(std::min(room_for(count), most));
   for (; size_ < count; ++size_) {
     const std::uint64_t lo = from.u64();
     const Digest digest{lo, from.u64()};

@@ -4,6 +4,8 @@
 // Cost     find: a binary search. insert: moves all entries after it, so it is for hundreds of
 //          keys, not thousands. 24 bytes per key; no memory without keys.
 // Errors   None.
+// Memory   From its resource, except for a moment: where the old and the new block, or the list and
+//          the table that follows it, do not fit at once, the keys wait on the ordinary heap (aside).
 // Use it   inside a filter, until the filter's own table is smaller.
 //
 // The same keys and stamps give the same bytes, in any order of insertion.
@@ -24,6 +26,7 @@ class ShortList {
  public:
   using Stamp = std::int64_t;
   static constexpr std::size_t kKeyBytes = sizeof(Digest) + sizeof(Stamp);
+  static constexpr std::size_t kMostKeys = (std::size_t{1} << 31) - 1;
 
   explicit ShortList(MemoryResource& memory) noexcept : memory_(&memory) {}
   ShortList(ShortList&& other) noexcept;
@@ -34,12 +37,10 @@ class ShortList {
 
   MemoryResource& memory() const noexcept { return *memory_; }
   std::size_t size() const noexcept { return size_; }
-  // Bytes of the block, as the resource counts them.
+  // Bytes of the block, as the resource counts them; none while the keys are aside.
   std::uint64_t bytes() const noexcept;
   // The most bytes that a list of that many keys takes.
   static std::uint64_t bytes_for(std::size_t keys) noexcept;
-  // The most keys, up to `most`, of a list that takes no more than that.
-  static std::size_t keys_in(std::uint64_t bytes, std::size_t most) noexcept;
 
   // In the order of their digests.
   std::span<const Digest> digests() const noexcept { return {data_, size_}; }
@@ -50,8 +51,15 @@ class ShortList {
   // Replaces its stamp.
   void stamp(std::size_t at, Stamp stamp) noexcept { stamps_of(data_, room_)[at] = stamp; }
   bool full() const noexcept { return size_ == room_; }
-  // Makes room for one more key. Throws NoMemory; nothing has changed then.
-  void grow();
+  // Makes room for one more key, and for no more than `most` in all if they are fewer. The old and
+  // the new block take no more than `limit` together: else the keys step aside, as they do if the
+  // budget has no room for both. Throws NoMemory; nothing has changed then.
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+  void grow(std::size_t most = kMostKeys, std::uint64_t limit = kNoLimit);
+  // Gives the block back to the resource, and keeps the keys on the heap. Throws std::bad_alloc.
+  void step_aside();
+  // The opposite. If the resource refuses, they stay aside, and nothing is lost.
+  void step_back() noexcept;
   // The key is not in the list, and the list is not full.
   void insert(const Digest& digest, Stamp stamp) noexcept;
   void erase(std::size_t at) noexcept;
@@ -80,11 +88,14 @@ class ShortList {
     return reinterpret_cast<Stamp*>(data + room);
   }
   void reserve(std::size_t room);
+  void move_to(void* block, std::size_t room, bool aside) noexcept;
+  void free_block() noexcept;
 
   MemoryResource* memory_;
   Digest* data_ = nullptr;  // digests, then stamps
   std::uint32_t size_ = 0;
-  std::uint32_t room_ = 0;
+  std::uint32_t room_ : 31 = 0;
+  bool aside_ : 1 = false;  // the block is on the heap
 };
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "sluice/base/error.hpp"
+#include "tests/support/host_memory.hpp"
 
 namespace sluice {
 namespace {
@@ -145,13 +146,54 @@ TEST(ShortList, ShrinksToItsKeysAndSomeRoom) {
   EXPECT_EQ(list.bytes(), 0u);
 }
 
-TEST(ShortList, KeysThatFitAreThoseOfItsSize) {
-  for (std::uint64_t bytes = 0; bytes < 20'000; bytes += 7) {
-    const std::size_t keys = ShortList::keys_in(bytes, 512);
-    EXPECT_LE(ShortList::bytes_for(keys), bytes);
-    EXPECT_TRUE(keys == 512 || ShortList::bytes_for(keys + 1) > bytes) << bytes;
+// In a budget that has room for its largest block and not for the one before it as well; and where
+// there is no memory to come back to.
+TEST(ShortList, GrowsWhereTwoBlocksDoNotFit) {
+  constexpr std::size_t kMost = 300;
+  SystemMemory memory({.budget = kMost * ShortList::kKeyBytes});
+  ShortList list(memory);
+  for (std::uint64_t key = 0; key < kMost; ++key) {
+    list.grow(kMost);
+    list.insert({key, key}, static_cast<ShortList::Stamp>(key));
+    ASSERT_EQ(list.bytes(), memory.taken());
   }
-  EXPECT_EQ(ShortList::keys_in(1000, 5), 5u);
+  EXPECT_EQ(list.bytes(), memory.budget()) << "room for no more keys than it may have";
+  const auto expect_all = [&] {
+    ASSERT_EQ(list.size(), kMost);
+    for (std::uint64_t key = 0; key < kMost; ++key) {
+      ASSERT_EQ(list.find({key, key}), key);
+      ASSERT_EQ(list.stamps()[key], static_cast<ShortList::Stamp>(key));
+    }
+  };
+  EXPECT_THROW(list.grow(), NoMemory);
+  expect_all();
+  EXPECT_EQ(list.bytes(), memory.taken());
+  list.step_aside();
+  EXPECT_EQ(memory.taken(), 0u);
+  void* const other = memory.allocate(100);
+  list.step_back();
+  EXPECT_EQ(list.bytes(), 0u) << "another one has taken some of its memory";
+  expect_all();
+  ShortList moved = std::move(list);
+  list = std::move(moved);
+  expect_all();
+  memory.deallocate(other, 100);
+  list.shrink();
+  EXPECT_EQ(list.bytes(), memory.taken()) << "it is back";
+  EXPECT_EQ(list.bytes(), memory.budget());
+  expect_all();
+}
+
+// A limit of its own, where the resource would give more.
+TEST(ShortList, GrowsWithinALimit) {
+  constexpr std::uint64_t kLimit = 100 * ShortList::kKeyBytes;
+  TestMemory memory;
+  ShortList list(memory);
+  for (std::uint64_t key = 0; key < 90; ++key) {
+    list.grow(90, kLimit);
+    list.insert({key, key}, 0);
+  }
+  EXPECT_LE(memory.peak(), kLimit + 32) << "and what its block is larger than asked for";
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct PlanRequest {
   std::optional<double> lines = {};             // cache lines that observe of a new key touches
   std::optional<std::uint64_t> memory = {};     // bytes, for the filter and `beside`
   std::uint64_t beside = 0;                     // the part of `memory` for other things
+  BlockCosts costs = {};                        // of the resource that the filter will be made in
 
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
@@ -50,7 +51,7 @@ struct Plan {
   // What it will be.
   std::string settings = {};  // all parameters except the error that it was planned for
   std::uint64_t holds = 0;    // keys of the set or window; if it forgets, the mean distance
-  std::uint64_t bytes = 0;    // of the filter
+  std::uint64_t bytes = 0;    // of the filter, in such a resource
   double bits_per_key = 0;
   double fpr = 0, fnr = 0;  // fnr: of a repeat at the largest distance that can be asked for
   double slack = 0, npws = 0;

@@ -438,7 +438,7 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
 void Sizing::judge(Plan& plan, const Family& family, double asked, const Forecast& made,
                    Words words) const {
   plan.holds = made.keys;
-  plan.bytes = made.bytes;
+  plan.bytes = bytes_in(made, request_.costs);
   plan.fpr = ceil3(made.fpr);
   plan.fnr = ceil6(made.fnr);
   plan.slack = ceil6(made.slack);

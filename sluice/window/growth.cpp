@@ -31,8 +31,6 @@ constexpr std::uint64_t kLeastPart = 8;
 constexpr std::uint64_t kSmallerBy = 8;
 // For the blocks of a successor, which may be larger than asked for.
 constexpr std::uint64_t kBlockRounding = 256;
-constexpr const char* kUsedUp =
-    "`memory` is used up: there is room again when keys have left the window";
 // Of `exact-window`.
 constexpr std::uint64_t kSlotBytes = sizeof(Digest) + sizeof(std::uint64_t);
 // Below this no filter distinguishes budgets.
@@ -45,10 +43,6 @@ constexpr unsigned kMostIdleSteps = 1024;
 
 Growth::Growth(std::shared_ptr<const Make> make, const Plan& plan, MemoryResource& memory)
     : make_(std::move(make)), plan_(plan), stages_(memory) {}
-
-void Growth::leave(std::uint64_t bytes) noexcept {
-  if (plan_.memory != 0) plan_.memory -= std::min(plan_.memory - 1, bytes);
-}
 
 // As planned. Where the resource gives larger blocks than the plan assumes, it may be too large for
 // the limit: then as large as fits.

@@ -53,8 +53,6 @@ class Growth {
       : Growth(std::make_shared<const Make>(std::move(make)), plan, memory) {}
   // Throws NoMemory, also if no stage is small enough for the limit.
   void start();
-  // Takes that much from the limit.
-  void leave(std::uint64_t bytes) noexcept;
   // Forgets everything. Unlike start() it cannot fail: if there is no memory for a small stage, the
   // newest is cleared and kept until the next key, which tries again.
   void start_again() noexcept;
@@ -85,6 +83,8 @@ class Growth {
   std::uint64_t most_keys_of_next() const;
   double fpr_of_next() const { return share_left(); }
   static constexpr double kWorseBy = 2;
+  static constexpr const char* kUsedUp =
+      "`memory` is used up: there is room again when keys have left the window";
   // The greatest error that a stage was planned for.
   double worst_planned_fpr() const;
   // Memory beside the first stage, while there is no other stage.

@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t kKnownBlueprints = 8;
 
 // What is left for the stages beside the objects that hold them.
-std::uint64_t memory_of_growth(std::uint64_t memory) {
-  const std::uint64_t beside = sizeof(Growth) + AnyFilter::holder_bytes<Window>();
+std::uint64_t memory_of_growth(std::uint64_t memory, const BlockCosts& costs) {
+  const std::uint64_t beside =
+      costs.block(sizeof(Growth)) + costs.block(AnyFilter::holder_bytes<Window>());
   return memory > beside ? memory - beside : 1;
 }
 
@@ -38,8 +39,7 @@ Growth::Plan plan_of(const Window::Params& params) {
   return {.keys = by_count ? params.spec.size : first_keys(params),
           .fpr = params.fpr,
           .may_grow = !by_count,
-          .by = params.growth,
-          .memory = params.memory ? memory_of_growth(*params.memory) : 0};
+          .by = params.growth};
 }
 
 [[noreturn]] void refuse_timeless(std::string_view filter) {
@@ -129,7 +129,8 @@ Settings Window::Params::settings() const {
   return settings;
 }
 
-std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& params) {
+std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& params,
+                                                              const BlockCosts& costs) {
   const Forecast table = forecast(params);
   Params cut = params;
   // The stages to come are cut as the first one is.
@@ -138,30 +139,36 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
   Wish first = first_wish(params);
   if (forecast_filter(params.filter, first).generations != table.generations)
     first.generations = table.generations;  // it was cut again, into whole generations
+  Growth::Plan plan = plan_of(cut);
+  if (cut.memory) plan.memory = memory_of_growth(*cut.memory, costs);
   return std::make_shared<const Blueprint>(
       Blueprint{.params = cut,
                 .make = std::make_shared<const Growth::Make>(maker_of(cut, first.generations)),
                 .generations_asked = params.generations.has_value(),
-                .plan = plan_of(cut),
+                .plan = plan,
                 .limits = ClockLimits(cut.spec.size, cut.max_ahead),
                 .generation_size = size_of_generation(cut.spec, *cut.generations),
                 .table = table,
-                .most_listed = most_listed(cut, table.bytes)});
+                .bytes = bytes_in(table, costs),
+                .most_listed = most_listed(cut, table.bytes, costs)});
 }
 
 // A host with one window per user makes them all with the same parameters: the last few blueprints
 // are kept.
-std::shared_ptr<const Window::Blueprint> Window::find_blueprint(const Params& params) {
+std::shared_ptr<const Window::Blueprint> Window::find_blueprint(const Params& params,
+                                                                const MemoryResource& memory) {
+  const BlockCosts costs = memory.costs();
   struct Known {
     Params asked;
+    BlockCosts costs;
     std::shared_ptr<const Blueprint> blueprint;
   };
   thread_local std::array<std::optional<Known>, kKnownBlueprints> known;
   thread_local std::size_t next = 0;
   for (const auto& entry : known)
-    if (entry && entry->asked == params) return entry->blueprint;
-  auto made = blueprint_of(params);
-  known[next++ % known.size()] = Known{params, made};
+    if (entry && entry->asked == params && entry->costs == costs) return entry->blueprint;
+  auto made = blueprint_of(params, costs);
+  known[next++ % known.size()] = Known{params, costs, made};
   return made;
 }
 
@@ -172,27 +179,22 @@ void Window::Delete::operator()(Growth* growth) const noexcept {
 }
 
 Window Window::make(const Params& params, MemoryResource& memory) {
-  Window window(find_blueprint(params), memory);
+  memory.check_largest_block();
+  Window window(find_blueprint(params, memory), memory);
   window.check_budget(memory.budget());
   if (!window.params().listed || window.blueprint_->most_listed == 0) window.start_table();
   return window;
 }
 
 void Window::check_budget(std::uint64_t budget) const {
-  if (blueprint_->table.bytes > budget)
+  if (blueprint_->bytes > budget)
     throw NoMemory(fmt::format(
-        "the table of the window would take {} bytes, and there are {}: ask for a smaller window",
-        blueprint_->table.bytes, budget));
+        "the table of the window may take {} bytes, and there are {}: ask for a smaller window",
+        blueprint_->bytes, budget));
 }
 
-// If the resource gives a larger block for this object than asked for, it may do so for the window's
-// holder, which is of about the same size. The stages get less by both.
 Owned<Growth> Window::make_growth() const {
-  constexpr std::uint64_t kSizeClass = 32;
-  auto growth = make_owned<Growth>(memory(), blueprint_->make, blueprint_->plan, memory());
-  const std::uint64_t surplus = taken_by(growth) - sizeof(Growth);
-  if (surplus > 0) growth->leave(2 * surplus + kSizeClass);
-  return growth;
+  return make_owned<Growth>(memory(), blueprint_->make, blueprint_->plan, memory());
 }
 
 // Empty.

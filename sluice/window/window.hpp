@@ -35,6 +35,8 @@ class Window {
   static constexpr std::uint64_t kFirstKeys = std::uint64_t{1} << 16;
   static constexpr std::uint64_t kKeysAfterList = std::uint64_t{1} << 10;
   static constexpr std::size_t kMostFilterText = 4096;
+  static constexpr const char* kNoMemoryForKey =
+      "there is no memory for one key more: free some of the resource, or give it a larger budget";
   // A window whose table takes more than this starts with the table: a large block is not requested
   // in the middle of a stream, nor by loading a state of a few hundred bytes.
   static constexpr std::uint64_t kMostListedPlan = std::uint64_t{256} << 20;
@@ -102,6 +104,8 @@ class Window {
   // throw NoMemory where a batch returns less than all.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
+  // Why the last key was refused, and what helps: for a NoMemory.
+  const char* why_full() const noexcept;
   void insert(const Digest& digest) { observe(digest); }
   std::size_t observe(std::span<const Digest> digests, std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) const;
@@ -149,7 +153,7 @@ class Window {
                        MemoryResource& memory = default_memory());
 
  private:
-  // What windows with the same parameters share.
+  // What windows with the same parameters share, in resources with the same costs.
   struct Blueprint {
     Params params;  // with the generations filled in
     std::shared_ptr<const Growth::Make> make;
@@ -158,11 +162,15 @@ class Window {
     ClockLimits limits;
     std::uint64_t generation_size;
     Forecast table;           // the first stage
-    std::size_t most_listed;  // keys of a list; with a limit, as many as fit beside the table
+    std::uint64_t bytes;      // the most that it takes in such a resource
+    std::size_t most_listed;  // keys of a list
   };
-  static std::shared_ptr<const Blueprint> blueprint_of(const Params& params);
-  static std::shared_ptr<const Blueprint> find_blueprint(const Params& params);
-  static std::shared_ptr<const Blueprint> blueprint_of_snapshot(const Params& params);
+  static std::shared_ptr<const Blueprint> blueprint_of(const Params& params,
+                                                       const BlockCosts& costs);
+  static std::shared_ptr<const Blueprint> find_blueprint(const Params& params,
+                                                         const MemoryResource& memory);
+  static std::shared_ptr<const Blueprint> blueprint_of_snapshot(const Params& params,
+                                                                const MemoryResource& memory);
 
   Window(std::shared_ptr<const Blueprint> blueprint, MemoryResource& memory) noexcept
       : blueprint_(std::move(blueprint)), list_(memory) {}
@@ -196,9 +204,12 @@ class Window {
   std::optional<std::size_t> find_listed(const Digest& digest, Nanoseconds now) const noexcept;
   void ask_list(std::span<const Digest> digests, std::span<Verdict> verdicts,
                 Nanoseconds now) const noexcept;
-  static std::size_t most_listed(const Params& params, std::uint64_t table_bytes) noexcept;
+  static std::size_t most_listed(const Params& params, std::uint64_t table_bytes,
+                                 const BlockCosts& costs) noexcept;
   void tidy_list() noexcept;
   bool make_room();
+  void grow_list();
+  void write_list_to_table();
   bool write_listed(const Digest& digest, ShortList::Stamp stamp);
   bool reserve_listed(const Digest& digest, ShortList::Stamp from,
                       const std::optional<Digest>& believed, ShortList::Stamp claimed);

@@ -200,11 +200,14 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
 
 Verdict Window::observe(const Digest& digest) {
   Verdict verdict;
-  if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 0)
-    throw NoMemory(params().memory
-                       ? "`memory` is used up: there is room again when keys have left the window"
-                       : "the window has no memory for more keys");
+  if (observe(std::span(&digest, 1), std::span(&verdict, 1)) == 0) throw NoMemory(why_full());
   return verdict;
+}
+
+// Only what grows with its keys can use up its limit.
+const char* Window::why_full() const noexcept {
+  return params().memory && params().spec.by_time() && !listed() ? Growth::kUsedUp
+                                                                 : kNoMemoryForKey;
 }
 
 std::size_t Window::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {

@@ -50,14 +50,26 @@ void Window::ask_list(std::span<const Digest> digests, std::span<Verdict> verdic
   });
 }
 
-// As many keys as take no more than the table would. With a limit, the list must leave room for the
-// table, since both are there while the keys move.
-std::size_t Window::most_listed(const Params& params, std::uint64_t table_bytes) noexcept {
-  const std::uint64_t table = table_bytes - AnyFilter::holder_bytes<Window>();
-  const auto most = static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(table / ShortList::kKeyBytes, 16, kMostListed));
-  if (!params.memory) return most;
-  return ShortList::keys_in(*params.memory - std::min(*params.memory, table_bytes), most);
+// As many keys as take no more than the table would: a budget that has room for the table has room
+// for any list before it. In all resources the same, unless a limit is too tight even for a list.
+std::size_t Window::most_listed(const Params& params, std::uint64_t table_bytes,
+                                const BlockCosts& costs) noexcept {
+  constexpr std::uint64_t kHolder = AnyFilter::holder_bytes<Window>();
+  std::uint64_t most =
+      std::clamp<std::uint64_t>((table_bytes - kHolder) / ShortList::kKeyBytes, 16, kMostListed);
+  if (params.memory)
+    while (most > 0 &&
+           costs.block(kHolder) + costs.block(most * ShortList::kKeyBytes) > *params.memory)
+      --most;
+  return static_cast<std::size_t>(most);
+}
+
+// Both blocks of a list that grows are within the limit.
+void Window::grow_list() {
+  const std::uint64_t holder = memory().costs().block(AnyFilter::holder_bytes<Window>());
+  list_.grow(blueprint_->most_listed, params().memory
+                                          ? *params().memory - std::min(*params().memory, holder)
+                                          : ShortList::kNoLimit);
 }
 
 // Gives back the memory of keys that have left the window. It reads the whole list, so it does that
@@ -79,7 +91,7 @@ bool Window::make_room() {
   if (!list_.full() && list_.size() < most) return true;
   list_.erase_before(oldest(clock_.now()));
   if (list_.size() >= most) return false;
-  list_.grow();
+  grow_list();
   return true;
 }
 
@@ -124,7 +136,7 @@ bool Window::reserve_listed(const Digest& digest, ShortList::Stamp from,
     inside += (believed == list_.digests()[i] ? claimed : list_.stamps()[i]) >= from;
   if (inside >= most) return false;
   // Otherwise there is room as soon as those outside are erased.
-  if (inside == list_.size()) list_.grow();
+  if (inside == list_.size()) grow_list();
   return true;
 }
 
@@ -196,10 +208,26 @@ std::size_t Window::observe_list(std::span<const Digest> digests, std::span<Verd
   return judged + observe(digests.subspan(judged), verdicts.subspan(judged));
 }
 
-// The oldest first, each at its age, as if the table had been there when it came.
+// The list gives its memory back first: there may be none for both.
 void Window::make_table() {
   if (!listed()) return;
   const std::int64_t listed_tick = tick_;
+  list_.step_aside();
+  try {
+    start_table();
+    write_list_to_table();
+  } catch (...) {
+    growth_.reset();
+    tick_ = listed_tick;
+    left_ = 0;
+    list_.step_back();
+    throw;
+  }
+  list_.clear();
+}
+
+// The oldest first, each at its age, as if the table had been there when it came.
+void Window::write_list_to_table() {
   const auto size = static_cast<std::int64_t>(generation_size());
   const bool by_time = params().spec.by_time();
   const std::int64_t now = by_time ? clock_.now() : tick_;
@@ -209,7 +237,6 @@ void Window::make_table() {
   const auto keys = std::span(order).first(list_.size());
   std::iota(keys.begin(), keys.end(), std::uint16_t{0});
   std::ranges::stable_sort(keys, {}, [&](std::uint16_t i) { return list_.stamps()[i]; });
-  start_table();
   for (const std::uint16_t i : keys) {
     const ShortList::Stamp stamp = list_.stamps()[i];
     if (stamp < from) continue;
@@ -217,20 +244,15 @@ void Window::make_table() {
                                                       static_cast<std::int64_t>(generations()));
     // Rewritten if the table finds it already, by mistake: it stays longer than the older key that it
     // is taken for.
-    if (growth_->admit_aged(list_.digests()[i], static_cast<unsigned>(age), Anchor::refreshed))
-      continue;
-    growth_.reset();
-    tick_ = listed_tick;
-    left_ = 0;
-    throw NoMemory("there is no memory for the table of the window");
+    if (!growth_->admit_aged(list_.digests()[i], static_cast<unsigned>(age), Anchor::refreshed))
+      throw NoMemory("there is no memory for the table of the window");
   }
   if (by_time) {
     if (clock_.started()) set_tick(generation_of(now));
   } else {
-    left_ = static_cast<std::uint64_t>(size - listed_tick % size);
+    left_ = static_cast<std::uint64_t>(size - tick_ % size);
     tick_ = 0;
   }
-  list_.clear();
 }
 
 bool Window::forget_listed(const Digest& digest) noexcept {

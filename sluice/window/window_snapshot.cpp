@@ -47,9 +47,10 @@ void Window::encode_payload(Encoder& to) const {
   if (!listed()) growth_->encode_payload(to);
 }
 
-std::shared_ptr<const Window::Blueprint> Window::blueprint_of_snapshot(const Params& params) {
+std::shared_ptr<const Window::Blueprint> Window::blueprint_of_snapshot(
+    const Params& params, const MemoryResource& memory) {
   try {
-    return find_blueprint(params);
+    return find_blueprint(params, memory);
   } catch (const BadParameters& error) {
     throw CorruptSnapshot(error.what());
   }
@@ -103,6 +104,7 @@ void Window::check_stages_to_come(std::uint64_t payload_bytes) const {
 }
 
 Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
+  memory.check_largest_block();
   const std::uint64_t payload_bytes = payload.remaining();
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no window has these fields");
@@ -133,7 +135,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   header.bytes(std::as_writable_bytes(std::span(params.filter)));
   Params asked = params;
   if ((form & 4) == 0) asked.generations.reset();
-  Window window(blueprint_of_snapshot(asked), memory);
+  Window window(blueprint_of_snapshot(asked, memory), memory);
   if (params.listed && !window.params().listed)
     throw CorruptSnapshot(
         fmt::format("the window would take {} bytes, and none of more than {} starts as a list",
@@ -151,11 +153,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   if (listed) {
     refuse(position > (params.spec.by_time() ? 0 : kMostWritten));
     window.tick_ = static_cast<std::int64_t>(position);
-    // Not only as many as fit beside the table: earlier versions did not look at `memory`.
-    Params unlimited = params;
-    unlimited.memory.reset();
-    window.list_.decode(header, most_listed(unlimited, window.blueprint_->table.bytes),
-                        window.newest_stamp());
+    window.list_.decode(header, window.blueprint_->most_listed, window.newest_stamp());
     refuse(payload.remaining() != 0 || !window.list_is_sound());
     window.check_budget(window.budget_beside_others());
     return window;

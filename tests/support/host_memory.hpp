@@ -18,6 +18,30 @@ inline HostMemory::Calls malloc_calls() {
           .usable = [](void* block) { return malloc_usable_size(block); }};
 }
 
+// malloc, with a count of the bytes asked for: those held now, and the most that were at once.
+struct CountedHost {
+  static inline std::uint64_t held = 0, peak = 0;
+
+  static HostMemory::Calls calls() {
+    return {.allocate =
+                [](std::size_t bytes) {
+                  auto* const block = static_cast<std::uint64_t*>(std::malloc(bytes + kBefore));
+                  *block = bytes;
+                  peak = std::max(peak, held += bytes);
+                  return static_cast<void*>(block + kBefore / sizeof *block);
+                },
+            .free =
+                [](void* block) {
+                  auto* const all = static_cast<std::uint64_t*>(block) - kBefore / sizeof held;
+                  held -= *all;
+                  std::free(all);
+                }};
+  }
+
+ private:
+  static constexpr std::size_t kBefore = 16;  // for the size of the block; keeps its alignment
+};
+
 // Of blocks that are larger than asked for, and of no more alignment than a host owes. Counts by
 // itself, apart from the resource, and refuses the call that it is told to; 0: none.
 class TestMemory final : public MemoryResource {
@@ -41,6 +65,7 @@ class TestMemory final : public MemoryResource {
     if (calls_ == fail_at_) throw NoMemory("this call was to be refused");
     MemoryResource::charge(bytes, blocks);
     most_ = std::max(most_, bytes);
+    peak_ = std::max(peak_, taken());
   }
 
   // The n-th call from now on is refused, and only that.
@@ -52,6 +77,7 @@ class TestMemory final : public MemoryResource {
   bool failed() const noexcept { return fail_at_ != 0 && calls_ >= fail_at_; }
   std::uint64_t asked() const noexcept { return asked_; }  // how often, what a block takes
   std::uint64_t most() const noexcept { return most_; }    // that one call asked for
+  std::uint64_t peak() const noexcept { return peak_; }    // taken at once
 
  private:
   void* get(std::size_t bytes, std::size_t alignment) noexcept override {
@@ -65,7 +91,7 @@ class TestMemory final : public MemoryResource {
   std::size_t largest_;
   Mapping mapping_ = {};
   bool maps_ = false;
-  std::uint64_t calls_ = 0, fail_at_ = 0, most_ = 0;
+  std::uint64_t calls_ = 0, fail_at_ = 0, most_ = 0, peak_ = 0;
   mutable std::uint64_t asked_ = 0;
 };
 

@@ -77,6 +77,7 @@ class AgePartitioned {
            taken_by(written_);
   }
   MemoryResource& memory() const noexcept { return memory_.resource(); }
+  static constexpr std::uint64_t kTables = 4;
   // The stats().bytes of such a filter, before it is made.
   static std::uint64_t bytes_for(const Params& params) {
     return params.table_bytes() + 2 * stale_words(params) * sizeof(std::uint64_t) +

@@ -229,6 +229,7 @@ Forecast ApbbfParams::brief_forecast() const {
       layout == Layout::segment ? predicted_fpr(full) : model::column_fpr(k, l, shape());
   return {.keys = capacity,
           .bytes = Apbbf::bytes_for(*this),
+          .tables = Apbbf::kTables,
           .fpr = fpr,
           .fpr_spread = fpr * match_spread(*this),
           .generations = l,

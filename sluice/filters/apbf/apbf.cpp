@@ -132,6 +132,7 @@ Forecast ApbfParams::brief_forecast() const {
   const double fpr = predicted_fpr(full);
   return {.keys = capacity,
           .bytes = Apbf::bytes_for(*this),
+          .tables = Apbf::kTables,
           .fpr = fpr,
           // Of half-full parts; a run of k of them has to match.
           .fpr_spread = fpr * std::sqrt(k * parts) *

@@ -134,6 +134,7 @@ Forecast Cohort::Params::brief_forecast() const {
   return {.keys = capacity,
           .bytes = buckets * kernels::kBucketBytes + strips(*this) * sizeof(std::uint32_t) +
                    kMostStrays * sizeof(kernels::CohortStray),
+          .tables = 2,
           // Small tables have spare room, but promise only what they were planned for.
           .fpr = model::cohort_fpr(slots, slot_bits - generation_bits,
                                    std::max(load, model::cohort_load(slot_bits))),

@@ -135,6 +135,7 @@ Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
   // A vector of pieces doubles as it grows.
   return {.keys = keys,
           .bytes = bytes + std::bit_ceil(filters) * sizeof(DynamicPiece),
+          .tables = filters,
           .fpr = -std::expm1(log_right),
           .fpr_spread = model::bloom_spread(static_cast<double>(bits), probes,
                                             static_cast<double>(std::min(capacity, keys))),

@@ -68,6 +68,7 @@ Forecast Exact::Params::forecast() const {
   const std::uint64_t while_growing = expected_keys == 0 ? slots / 2 : 0;
   return {.keys = keys,
           .bytes = checked_multiply(slots + while_growing, sizeof(Digest), "filter 'exact'"),
+          .tables = 2,
           .lines = 1 + (looked_at - 1) / kSlotsALine,
           .settings = settings()};
 }

@@ -83,6 +83,7 @@ Forecast ExactWindow::Params::forecast() const {
   constexpr double kLinesAtHalf = 1 + 1.5 * sizeof(Entry) / kCacheLineBytes;
   return {.keys = keys,
           .bytes = table + (std::uint64_t{generations} + 1) * sizeof(std::uint64_t),
+          .tables = 2,
           .lines = kLinesAtHalf,
           .generations = generations,
           .slack = model::window_slack(generations),

@@ -118,6 +118,7 @@ Forecast Growing::Params::forecast() const {
   const double keys_per_split = shape->slots() * shape->load_256ths / 256.0;
   return {.keys = keys,
           .bytes = bytes,
+          .tables = 2,
           .fpr = bound(*shape, expected_keys),
           .lines = expected_keys == 0 ? 2 + 2 / keys_per_split : 2,
           .settings = settings()};

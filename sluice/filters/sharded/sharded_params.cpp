@@ -180,6 +180,7 @@ Forecast ShardedFilter::Params::forecast() const {
                           ShardCrew::bytes_for(shards) + shards * sizeof(AnyFilter) +
                               AnyFilter::holder_bytes<ShardedWindow>(),
                           "filter 'sharded'");
+  all.tables = (all.tables + 1) * shards;
   all.fpr_spread /= std::sqrt(static_cast<double>(shards));
   all.settings = settings();
   return all;

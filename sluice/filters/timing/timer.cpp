@@ -126,6 +126,7 @@ Forecast Timer::Params::brief_forecast() const {
   const auto live = static_cast<double>(shape().live_capacity());
   return {.keys = capacity,
           .bytes = bytes_of(shape()),
+          .tables = 2,
           .fpr = equal <= 1 ? model::timer_window_fpr(table_of(*this), live)
                             : model::timer_equal_fpr(table_of(*this), equal, live, generations + 1),
           .fpr_spread = model::bloom_spread(static_cast<double>(timers), probes, live),

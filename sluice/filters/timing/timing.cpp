@@ -186,6 +186,7 @@ Forecast Timing::Params::brief_forecast() const {
   check(*this);
   return {.keys = capacity,
           .bytes = bytes_of(shape()),
+          .tables = 2,
           .fpr = planned_fpr(*this),
           .fpr_spread = model::bloom_spread(static_cast<double>(timers), probes,
                                             static_cast<double>(shape().live_capacity())),
