@@ -93,8 +93,8 @@ void ShortList::grow(std::size_t most, std::uint64_t limit) {
   if (!full()) return;
   const std::size_t more = std::size_t{room_} + 1;
   const std::size_t room = std::min(room_for(more), std::max(more, most));
-  if (data_ == nullptr) return reserve(room);
-  if (bytes() + room * kKeyBytes <= limit && while_memory_lasts([&] { reserve(room); })) return;
+  const std::uint64_t bytes_more = memory_->costs().block(room * kKeyBytes);
+  if (bytes_more <= memory_->left() && bytes() + bytes_more <= limit) return reserve(room);
   step_aside();
   try {
     reserve(room);

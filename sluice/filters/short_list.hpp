@@ -53,7 +53,7 @@ class ShortList {
   bool full() const noexcept { return size_ == room_; }
   // Makes room for one more key, and for no more than `most` in all if they are fewer. The old and
   // the new block take no more than `limit` together: else the keys step aside, as they do if the
-  // resource refuses to give both. Throws NoMemory; nothing has changed then.
+  // budget has no room for both. Throws NoMemory; nothing has changed then.
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
   void grow(std::size_t most = kMostKeys, std::uint64_t limit = kNoLimit);
   // Gives the block back to the resource, and keeps the keys on the heap. Throws std::bad_alloc.
