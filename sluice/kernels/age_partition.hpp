@@ -108,6 +108,10 @@ struct AgeBatch {
   std::uint64_t room = 0;     // how many keys may be written
   bool refresh = false;       // a duplicate is written again
   std::uint64_t written = 0;  // out: keys written
+  // Out, with refresh: keys written again, by how old they were, from 1 to k − 1 generations. Index k:
+  // those that were older, or not there. A key that was younger than k has its bits already in the
+  // segments that are as old as itself or older.
+  std::uint64_t* again = nullptr;
 };
 
 template <class Segments, class Stale = StaleYoungest>
@@ -144,6 +148,17 @@ class AgePartition {
     return true;
   }
 
+  // The age of the youngest trace of the key, if it is more than 0 and less than k; else k.
+  unsigned young_age(const Digest& digest) const noexcept {
+    const unsigned end = std::min(2 * ring_.k - 1, ring_.segments());
+    unsigned run = 0;
+    for (unsigned i = 1; i < end; ++i) {
+      run = matches(digest, i) ? run + 1 : 0;
+      if (run == ring_.k) return i + 1 - ring_.k;
+    }
+    return ring_.k;
+  }
+
   [[gnu::always_inline]] void write(const Digest& digest, unsigned age) const noexcept {
     for (unsigned i = age; i < age + ring_.k; ++i) {
       const unsigned physical = ring_.physical(i);
@@ -170,6 +185,7 @@ class AgePartition {
             const bool duplicate = may_contain(digest);
             batch.verdicts[judged + i] = static_cast<Verdict>(duplicate);
             if (duplicate && (!batch.refresh || holds(digest, 0))) return;
+            if (duplicate) ++batch.again[young_age(digest)];
             write(digest, 0);
             ++batch.written;
           });

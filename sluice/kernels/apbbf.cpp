@@ -130,7 +130,8 @@ constexpr std::size_t kLinesAhead = 40;
 // the work it saves. A line that is touched is fresh from then on, for either verdict.
 template <unsigned kSegments, unsigned kSteps, bool kRefresh>
 HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* digests,
-                                       std::size_t count, Verdict* verdicts) {
+                                       std::size_t count, Verdict* verdicts,
+                                       [[maybe_unused]] std::uint64_t* again) {
   const ApbbfTable table = given;
   const LineLanes lanes(table.ring, 0);
   std::uint64_t written = 0;
@@ -147,6 +148,7 @@ HWY_NOINLINE std::uint64_t admit_lines(const ApbbfTable& given, const Digest* di
         const std::uint64_t matches = probe.template matches<kSegments>();
         const bool duplicate = lanes.template has_run<kSteps>(matches, kSegments);
         const bool write = kRefresh ? !lanes.holds(matches) : !duplicate;
+        if constexpr (kRefresh) again[lanes.young_age(matches, kSegments)] += write;
         probe.write(words, lanes.take[write]);
         verdicts[i] = static_cast<Verdict>(duplicate);
         written += write;
@@ -174,7 +176,7 @@ std::size_t admit_all_lines(const ApbbfTable& table, AgeBatch& batch) {
                      : table.ring.k <= 8 ? admit_lines<kSegments, 3, false>
                                          : admit_lines<kSegments, 5, false>;
   return admit_runs(batch, [&](const Digest* digests, std::size_t count, Verdict* verdicts) {
-    return admit(table, digests, count, verdicts);
+    return admit(table, digests, count, verdicts, batch.again);
   });
 }
 
@@ -204,7 +206,7 @@ HWY_NOINLINE std::size_t admit_blocks(const ApbbfTable& table, AgeBatch& batch) 
                          ? admit_columns<kBlock, kBits, false, true>
                          : admit_columns<kBlock, kBits, false, false>;
     return admit_runs(batch, [&](const Digest* digests, std::size_t count, Verdict* verdicts) {
-      return run(table, digests, count, verdicts);
+      return run(table, digests, count, verdicts, batch.again);
     });
   }
   const AgePartition partition(Segments<kBlock, kBits, kColumn>(table), table.ring, table.stale);

@@ -109,6 +109,7 @@ std::size_t apbbf_admit_behind(const ApbbfTable& table, AgeBatch& batch) noexcep
     const bool duplicate = lanes.has_run<5>(matches, table.ring.segments());
     batch.verdicts[judged] = static_cast<Verdict>(duplicate);
     if (batch.refresh ? lanes.holds(matches) : duplicate) continue;
+    if (batch.refresh) ++batch.again[lanes.young_age(matches, table.ring.segments())];
     write_line(table, lanes, digest);
     ++batch.written;
   }

@@ -118,6 +118,9 @@ class Columns {
     return runs_.template has_run<kSteps>(matches, count());
   }
   HWY_INLINE bool holds(std::uint64_t matches) const { return runs_.holds(matches); }
+  HWY_INLINE unsigned young_age(std::uint64_t matches) const {
+    return runs_.young_age(matches, count());
+  }
 
   // Writes the key if `write` is 1. If it is 0, the same amount is written to a spare place.
   HWY_INLINE void write(const Digest& digest, std::uint64_t unit, std::uint64_t stale,
@@ -162,7 +165,8 @@ HWY_INLINE void for_each_column(const C& columns, std::size_t table_bytes, const
 
 template <unsigned kBlock, unsigned kBits, bool kRefresh, bool kCommon>
 HWY_NOINLINE std::uint64_t admit_columns(const ApbbfTable& table, const Digest* digests,
-                                         std::size_t count, Verdict* verdicts) {
+                                         std::size_t count, Verdict* verdicts,
+                                         [[maybe_unused]] std::uint64_t* again) {
   const Columns<kBlock, kBits, kCommon> columns(table);
   alignas(64) std::uint64_t elsewhere[kBlock / 64] = {};
   std::uint64_t written = 0;
@@ -174,6 +178,7 @@ HWY_NOINLINE std::uint64_t admit_columns(const ApbbfTable& table, const Digest* 
         const std::uint64_t matches = columns.matches(digest, stale);
         const bool duplicate = columns.has_run(matches);
         const std::uint64_t write = kRefresh ? !columns.holds(matches) : !duplicate;
+        if constexpr (kRefresh) again[columns.young_age(matches)] += write;
         columns.write(digest, unit, stale, write, elsewhere);
         verdicts[i] = static_cast<Verdict>(duplicate);
         written += write;

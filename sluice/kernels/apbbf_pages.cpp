@@ -64,6 +64,7 @@ std::size_t apbbf_admit_paged(const ApbbfTable& table, AgeBatch& batch) noexcept
     // A line that is touched is fresh from then on, for either verdict.
     refresh_line(table, line_of(table, digest));
     if (batch.refresh ? lanes.holds(matches) : duplicate) continue;
+    if (batch.refresh) ++batch.again[lanes.young_age(matches, table.ring.segments())];
     write_line(table, lanes, digest);
     ++batch.written;
   }

@@ -88,7 +88,8 @@ double apbbf_bits(unsigned k, unsigned l, const BlockShape& shape) {
   return static_cast<double>(k + l) * k / std::max(l, 1u) * shape.block / block_capacity(shape);
 }
 
-std::vector<double> keys_in_segments(std::span<const double> generations, unsigned k) {
+std::vector<double> keys_in_segments(std::span<const double> generations, unsigned k,
+                                     std::span<const double> again) {
   std::vector<double> keys(generations.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     // As many come as go.
@@ -97,6 +98,23 @@ std::vector<double> keys_in_segments(std::span<const double> generations, unsign
       continue;
     }
     for (std::size_t age = i + 1 >= k ? i + 1 - k : 0; age <= i; ++age) keys[i] += generations[age];
+  }
+  for (std::size_t i = 0; i < again.size(); ++i) keys[i] = std::max(0.0, keys[i] - again[i]);
+  return keys;
+}
+
+std::vector<double> without_again(std::span<const double> generations, unsigned k,
+                                  std::span<const double> again) {
+  std::vector<double> keys(generations.begin(), generations.end());
+  if (std::ranges::all_of(again, [](double each) { return each == 0; })) return keys;
+  const std::vector<double> all = keys_in_segments(generations, k);
+  const std::vector<double> once = keys_in_segments(generations, k, again);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t end = std::min(keys.size(), i + k);
+    double before = 0, left = 0;
+    for (std::size_t segment = i; segment < end; ++segment)
+      before += all[segment], left += once[segment];
+    if (before > 0) keys[i] *= left / before;
   }
   return keys;
 }

@@ -92,8 +92,13 @@ double apbbf_bits(unsigned k, unsigned l, const BlockShape& shape);
 // --- any fill -----------------------------------------------------------------------------------
 
 // From the keys written in each generation, youngest first (one number per segment): how many keys
-// each segment holds, of its own generation and of the k − 1 before it.
-std::vector<double> keys_in_segments(std::span<const double> generations, unsigned k);
+// each segment holds, of its own generation and of the k − 1 before it. `again`: of each segment, how many
+// of these it was given more than once, because they came again (`refreshed`); empty: none.
+std::vector<double> keys_in_segments(std::span<const double> generations, unsigned k,
+                                     std::span<const double> again = {});
+// The keys of each generation, less its share of those that its segments had already.
+std::vector<double> without_again(std::span<const double> generations, unsigned k,
+                                  std::span<const double> again);
 
 // The error if a key's blocks in all segments are adjacent in one column: a crowded column is
 // crowded in every segment, so matches are not independent. `generations` are the keys of each

@@ -10,7 +10,8 @@
 //   generation_keys()   keys that may be written in one generation: more would break the promise
 //                       on the error, so the filter is full then
 //   what_is_wrong()     a sentence, or nothing
-//   predicted_fpr(keys) from the keys of each generation, youngest first
+//   predicted_fpr(keys, again) from the keys of each generation and the keys that a segment got more than
+//                       once, youngest first
 //   table(memory, stale, youngest, strips), with admit, ask, holds, write, empty and sweep (kernels/)
 //   encode(to), decode(from)
 //
@@ -74,14 +75,14 @@ class AgePartitioned {
   PlannedFor planned() const noexcept { return {params_.capacity, params_.target_fpr}; }
   std::uint64_t bytes() const noexcept {
     return memory_.taken() + stale_.taken() + next_stale_.taken() + stamps_.taken() +
-           taken_by(written_);
+           taken_by(written_) + taken_by(again_);
   }
   MemoryResource& memory() const noexcept { return memory_.resource(); }
   static constexpr std::uint64_t kTables = 4;
   // The stats().bytes of such a filter, before it is made.
   static std::uint64_t bytes_for(const Params& params) {
     return params.table_bytes() + 2 * stale_words(params) * sizeof(std::uint64_t) +
-           stamp_bytes(params) + (params.k + params.l) * sizeof(std::uint64_t);
+           stamp_bytes(params) + 2 * (params.k + params.l) * sizeof(std::uint64_t);
   }
 
   void encode_header(Encoder& to) const;
@@ -94,6 +95,7 @@ class AgePartitioned {
       : params_(params),
         ring_{params.k, params.l, 0},
         written_(params.k + params.l, memory),
+        again_(params.k + params.l, memory),
         memory_(params.table_bytes(), memory),
         stale_(stale_words(params) * sizeof(std::uint64_t), memory),
         next_stale_(stale_words(params) * sizeof(std::uint64_t), memory),
@@ -133,6 +135,11 @@ class AgePartitioned {
     written_at(age) += keys;
     live_keys_ += keys;
   }
+  // A key of age `held` was written again at age `at`: segments of both have it already.
+  void note_again(unsigned held, unsigned at, std::uint64_t keys) noexcept {
+    const unsigned from = std::max(held, at), end = std::min(held, at) + ring_.k;
+    for (unsigned age = from; age < end; ++age) again_[ring_.physical(age)] += keys;
+  }
   bool behind() const noexcept { return floor_ != taken_; }
   void keep_pace() noexcept {
     if (behind())
@@ -159,6 +166,7 @@ class AgePartitioned {
   std::uint64_t next_strip_ = 0;  // to be swept
   Vector<std::uint64_t> written_;  // keys by generation, at the physical number of the segment
                                    // that was the youngest in it
+  Vector<std::uint64_t> again_;  // of each segment, at its physical number: keys that it got again
   LineTable memory_;
   Memory stale_;       // a bit per unit of the segment that was the youngest at `floor_`
   Memory next_stale_;  // all ones when everything is swept: for the next youngest
@@ -179,9 +187,14 @@ std::size_t AgePartitioned<P>::admit(std::span<const Digest> digests, std::span<
     batch.count = static_cast<std::size_t>(std::min<std::uint64_t>(batch.count, budget));
   else
     batch.room = std::min(batch.room, budget);
+  std::array<std::uint64_t, kernels::kMostParts + 1> again;
+  if (batch.refresh) std::fill_n(again.begin(), ring_.k + 1, 0);
+  batch.again = again.data();
   const std::size_t judged = table().admit(batch);
   budget -= batch.refresh ? judged : batch.written;
   note_written(0, batch.written);
+  for (unsigned age = 1; batch.refresh && age < ring_.k; ++age)
+    if (again[age] > 0) note_again(age, 0, again[age]);
   keep_pace();
   return judged;
 }
@@ -194,6 +207,11 @@ std::optional<Verdict> AgePartitioned<P>::admit_aged(const Digest& digest, unsig
   if (duplicate && (anchor == Anchor::delivered || table().holds(digest, age)))
     return Verdict::duplicate;
   if (room(age) == 0) return std::nullopt;
+  if (duplicate) {
+    unsigned held = 0;
+    while (held < ring_.l && !table().holds(digest, held)) ++held;
+    note_again(held, age, 1);
+  }
   table().write(digest, age);
   note_written(age, 1);
   keep_pace();

@@ -22,6 +22,7 @@ void AgePartitioned<P>::clear() noexcept {
   stale_.clear();
   stamps_.clear();
   std::ranges::fill(written_, 0);
+  std::ranges::fill(again_, 0);
   ring_.youngest = 0;
   live_keys_ = taken_ = floor_ = swept_ = next_strip_ = 0;
 }
@@ -101,6 +102,7 @@ void AgePartitioned<P>::rotate() noexcept {
   live_keys_ -= written_at(ring_.l);
   ring_.youngest = ring_.physical(ring_.segments() - 1);
   written_at(0) = 0;
+  again_[ring_.youngest] = 0;
   ++taken_;
   swept_ = 0;
   if (!in_time) return;
@@ -110,14 +112,16 @@ void AgePartitioned<P>::rotate() noexcept {
 
 template <class P>
 FilterStats AgePartitioned<P>::stats() const {
-  std::vector<double> keys;
-  for (unsigned age = 0; age < ring_.segments(); ++age)
+  std::vector<double> keys, again;
+  for (unsigned age = 0; age < ring_.segments(); ++age) {
     keys.push_back(static_cast<double>(written_[ring_.physical(age)]));
+    again.push_back(static_cast<double>(again_[ring_.physical(age)]));
+  }
   return {.keys = live_keys_,
           .capacity = params_.capacity,
           .bytes = bytes(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = params_.predicted_fpr(keys)};
+          .predicted_fpr = params_.predicted_fpr(keys, again)};
 }
 
 template <class P>
@@ -128,6 +132,7 @@ void AgePartitioned<P>::encode_header(Encoder& to) const {
   to.u64(swept_);
   to.u64(next_strip_);
   for (const std::uint64_t written : written_) to.u64(written);
+  for (const std::uint64_t again : again_) to.u64(again);
 }
 
 template <class P>
@@ -212,6 +217,10 @@ AgePartitioned<P> AgePartitioned<P>::decode(Decoder& header, Decoder& payload,
     refuse(written > params.generation_keys());
   }
   for (unsigned age = 0; age <= params.l; ++age) filter.live_keys_ += filter.written_at(age);
+  for (std::uint64_t& again : filter.again_) {
+    again = header.u64();
+    refuse(again > params.generation_keys() * params.k);
+  }
   filter.memory_.decode(payload);
   payload.bytes(filter.stale_.bytes());
   if (filter.behind()) {

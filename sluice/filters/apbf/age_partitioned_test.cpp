@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "sluice/base/random.hpp"
@@ -30,6 +31,8 @@ class AtOnce {
   std::vector<Verdict> admit(const std::vector<Digest>& digests, Anchor anchor) {
     std::vector<Verdict> verdicts(digests.size());
     kernels::AgeBatch batch;
+    std::array<std::uint64_t, kernels::kMostParts + 1> again{};
+    batch.again = again.data();
     batch.digests = digests.data();
     batch.count = batch.room = digests.size();
     batch.verdicts = verdicts.data();

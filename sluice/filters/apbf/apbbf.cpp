@@ -220,8 +220,9 @@ double lines_per_key(const ApbbfParams& params) {
 
 // `match`: the chance that a segment with that many keys matches a key that it does not hold.
 template <class Match>
-double segments_fpr(const ApbbfParams& params, std::span<const double> generations, Match match) {
-  std::vector<double> matches = model::keys_in_segments(generations, params.k);
+double segments_fpr(const ApbbfParams& params, std::span<const double> generations,
+                    std::span<const double> again, Match match) {
+  std::vector<double> matches = model::keys_in_segments(generations, params.k, again);
   double before = -1, chance = 0;  // most segments hold as much as the one before
   for (double& each : matches) {
     if (each != before) chance = match(before = each);
@@ -239,7 +240,7 @@ Forecast ApbbfParams::brief_forecast() const {
   // Of columns, what is known of full ones: the table is no fuller.
   const double fpr =
       layout == Layout::segment
-          ? segments_fpr(*this, full,
+          ? segments_fpr(*this, full, {},
                          [&](double keys) {
                            return model::block_match(shape(), keys / static_cast<double>(blocks));
                          })
@@ -294,12 +295,14 @@ const char* ApbbfParams::what_is_wrong() const {
   return nullptr;
 }
 
-double ApbbfParams::predicted_fpr(std::span<const double> generations) const {
+double ApbbfParams::predicted_fpr(std::span<const double> generations,
+                                  std::span<const double> again) const {
   // No generation gets more keys than fill the table as planned.
   if (layout != Layout::segment)
-    return std::min(model::column_fpr_at(generations, k, shape(), static_cast<double>(blocks)),
+    return std::min(model::column_fpr_at(model::without_again(generations, k, again), k, shape(),
+                                         static_cast<double>(blocks)),
                     model::column_fpr(k, l, shape()));
-  return segments_fpr(*this, generations, [&](double keys) {
+  return segments_fpr(*this, generations, again, [&](double keys) {
     return model::block_match(shape(), keys, static_cast<double>(blocks));
   });
 }

@@ -129,7 +129,7 @@ Forecast ApbfParams::brief_forecast() const {
   if (const char* wrong = what_is_wrong()) throw BadParameters(wrong);
   const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
   const std::vector<double> full(k + l, static_cast<double>(a_generation));
-  const double fpr = predicted_fpr(full);
+  const double fpr = predicted_fpr(full, {});
   return {.keys = capacity,
           .bytes = Apbf::bytes_for(*this),
           .tables = Apbf::kTables,
@@ -176,8 +176,9 @@ const char* ApbfParams::what_is_wrong() const {
   return nullptr;
 }
 
-double ApbfParams::predicted_fpr(std::span<const double> generations) const {
-  std::vector<double> matches = model::keys_in_segments(generations, k);
+double ApbfParams::predicted_fpr(std::span<const double> generations,
+                                 std::span<const double> again) const {
+  std::vector<double> matches = model::keys_in_segments(generations, k, again);
   const double log_zero = std::log1p(-1 / static_cast<double>(part_bits));
   double before = -1, chance = 0;  // most segments hold as much as the one before
   for (double& match : matches) {

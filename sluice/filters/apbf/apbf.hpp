@@ -47,7 +47,7 @@ struct ApbfParams {
   kernels::AgeStripShape strips() const noexcept { return {units(), kernels::kStripLines, k + l}; }
   std::uint64_t generation_keys() const noexcept;  // g = ⌊m ln 2 / k⌋
   const char* what_is_wrong() const;
-  double predicted_fpr(std::span<const double> generations) const;
+  double predicted_fpr(std::span<const double> generations, std::span<const double> again) const;
   void encode(Encoder& to) const;
   static ApbfParams decode(Decoder& from);
 
