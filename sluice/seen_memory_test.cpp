@@ -71,7 +71,9 @@ TEST(SeenMemory, OneBudgetHasRoomForAllThePlansItHolds) {
     all.push_back(Seen({.window = kKeys, .resource = &memory}));
   for (std::uint64_t key = 0; key < 2 * kKeys; ++key)
     for (std::uint64_t i = 0; i < kWindows; ++i)
-      if (key % (i + 1) == 0) ASSERT_TRUE(all[i].first(key_of(key))) << key;
+      if (key % (i + 1) == 0) {
+        ASSERT_TRUE(all[i].first(key_of(key))) << key;
+      }
 }
 
 // Another one takes the memory that the table needs. Keys are refused, none that was judged is
@@ -118,7 +120,9 @@ TEST(SeenMemory, ASetStaysWithinItsMemoryInAnyResource) {
       EXPECT_LE(seen.plan()->choice().bytes, memory);
       const auto state = seen.save();
       HostMemory again(CountedHost::calls(), memory);
-      if (resource == &bare) EXPECT_EQ(Seen::load(state, &again).bytes(), seen.bytes());
+      if (resource == &bare) {
+        EXPECT_EQ(Seen::load(state, &again).bytes(), seen.bytes());
+      }
     }
   }
 }
@@ -180,7 +184,9 @@ TEST(SeenMemory, WhatThePlanTakesIsEnoughInEveryResource) {
             most = std::max(most, seen.bytes());
           }
           ASSERT_LE(most, limit);
-          if (kind == Kind::host) ASSERT_LE(CountedHost::peak, limit);
+          if (kind == Kind::host) {
+            ASSERT_LE(CountedHost::peak, limit);
+          }
           ASSERT_LE(seen.bytes(), seen.plan()->choice().bytes);
           ASSERT_EQ(seen.bytes(), options.resource->taken());
           ++made;

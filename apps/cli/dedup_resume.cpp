@@ -13,6 +13,8 @@
 #include "command.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/stream/csv.hpp"
+#include "sluice/stream/splitter.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -50,21 +52,34 @@ std::uint64_t size_of(const FileSource& input) {
 }
 
 bool ends_open(const FileSink& sink, std::uint64_t end, char terminator) {
-  const Descriptor file(
-      ::open(fmt::format("/proc/self/fd/{}", sink.descriptor()).c_str(), O_RDONLY | O_CLOEXEC),
-      true);
+  const Descriptor file = readable(sink.descriptor());
   char last = terminator;
   if (end == 0 || !file || ::pread(file.number(), &last, 1, static_cast<off_t>(end) - 1) != 1)
     return false;
   return last != terminator;
 }
 
+// The header of a table that begins at that offset; none if it is longer than can be expected.
+std::optional<std::string> header_at(int descriptor, std::uint64_t offset, const Format& format) {
+  const Descriptor file = readable(descriptor);
+  if (!file) return std::nullopt;
+  std::string bytes(std::size_t{1} << 16, '\0');
+  const ssize_t got =
+      ::pread(file.number(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  if (got <= 0) return std::nullopt;
+  const bool all = static_cast<std::size_t>(got) < bytes.size();
+  std::vector<Record> records;
+  make_splitter(format)->split({bytes.data(), static_cast<std::size_t>(got)}, all, 1, records);
+  if (records.empty()) return std::nullopt;
+  std::string_view header = records.front().text();
+  if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
+  return std::string(header);
+}
+
 // Appends what stands in the file after `end` to PATH.cut.
 void keep_tail(const FileSink& sink, std::uint64_t end) {
   const std::string kept = sink.path() + ".cut";
-  const Descriptor from(
-      ::open(fmt::format("/proc/self/fd/{}", sink.descriptor()).c_str(), O_RDONLY | O_CLOEXEC),
-      true);
+  const Descriptor from = readable(sink.descriptor());
   const Descriptor to(
       ::open(kept.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666), true);
   const auto fail = [&] {
@@ -268,6 +283,7 @@ const OutputPosition* Resume::find(const FileSink& sink, const std::string& path
 
 SinkBefore Resume::continue_output(Output& output, const OutputPosition& known) {
   output.ours = true;
+  if (known.end.offset > 0) check_header(output);
   output.sink->continue_at(known.end.offset);
   return {.header = known.end.offset > 0,
           .open_end = ends_open(*output.sink, known.end.offset, terminator_of(request_))};
@@ -294,6 +310,21 @@ void Resume::refuse_output(const Output& output, const OutputPosition& known) co
       shorter ? fmt::format("has {}, fewer than", bytes(sink.size()))
               : "has other contents in place of",
       wrote, continues_ ? fmt::format(", or {}", kGiveUp) : ", or write to another one"));
+}
+
+// Rows under the header of other columns would be misread.
+void Resume::check_header(const Output& output) const {
+  const Format& format = request_.options.format;
+  const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
+  const bool adds_column = request_.options.infer && request_.options.infer->posterior;
+  if (!table || !format.header || adds_column || !inputs_[first_].regular()) return;
+  const auto ours = header_at(output.sink->descriptor(), 0, format);
+  const auto input = header_at(inputs_[first_].descriptor(), base_[first_], format);
+  if (ours && input && *ours != *input)
+    throw BadParameters(fmt::format(
+        "{} has the header '{}', and input '{}' has '{}': write to another file, or give inputs "
+        "with the same columns",
+        text_of(output.role, *output.sink), *ours, inputs_[first_].name(), *input));
 }
 
 void Resume::keep_tails() const {

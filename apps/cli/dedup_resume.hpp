@@ -69,6 +69,7 @@ class Resume {
   SinkBefore continue_output(Output& output, const OutputPosition& known);
   SinkBefore join_unfinished(Output& output, const OutputPosition& known);
   SinkBefore join_finished(Output& output);
+  void check_header(const Output& output) const;
   [[noreturn]] void refuse_output(const Output& output, const OutputPosition& known) const;
   FileEnd end_of(std::size_t input, const SourcePosition& position) const;
 

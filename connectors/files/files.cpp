@@ -54,6 +54,13 @@ Descriptor::~Descriptor() {
   if (owned_ && number_ >= 0) ::close(number_);
 }
 
+Descriptor readable(int descriptor) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) != O_WRONLY) return {descriptor, false};
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  return {::open(link.c_str(), O_RDONLY | O_CLOEXEC), true};
+}
+
 FileSource FileSource::open(const std::string& path, int wake, const char* what,
                             Archives archives) {
   if (path == "-") return {Descriptor(STDIN_FILENO, false), kStandardInput, wake, archives};

@@ -31,6 +31,9 @@ class Descriptor {
   bool owned_;
 };
 
+// The same file, open for reading: outputs are open for writing only. False if that is not allowed.
+Descriptor readable(int descriptor);
+
 // Identifies a file independent of its name: to check that an output is not also an input.
 struct FileIdentity {
   dev_t device = 0;

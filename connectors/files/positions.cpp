@@ -25,13 +25,6 @@ constexpr std::uint8_t kNoOutput = 0xFF;
 constexpr std::uint64_t kMostText = 65536;
 constexpr std::uint64_t kMostInputs = std::uint64_t{1} << 22;
 
-// An output is open for writing only.
-Descriptor readable(int descriptor) {
-  const int flags = ::fcntl(descriptor, F_GETFL);
-  if (flags >= 0 && (flags & O_ACCMODE) != O_WRONLY) return {descriptor, false};
-  return {::open(fmt::format("/proc/self/fd/{}", descriptor).c_str(), O_RDONLY | O_CLOEXEC), true};
-}
-
 // False if the file ends before, or cannot be read.
 bool read_at(int descriptor, std::uint64_t offset, std::span<char> out) {
   while (!out.empty()) {

@@ -243,6 +243,9 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   sluice "${table[@]}" two -o out --duplicates dup
   holds out 'id,x\n1,a\n2,b\n3,c\n'
   holds dup 'id,x\n1,a\n2,b\n2,b\n'
+  printf 'x,id\nd,4\n' >other
+  refused 2 "${table[@]}" other -o out
+  says "'id,x'" "'x,id'" out
   sluice dedup --stats none --csv --key id --filter exact --state t one >>by-shell
   sluice dedup --stats none --csv --key id --filter exact --state t two >>by-shell
   cmp by-shell out
