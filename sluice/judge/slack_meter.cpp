@@ -8,7 +8,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMostSlots = 8192;
-constexpr std::uint64_t kLooksPerSample = std::uint64_t{1} << 16;
+constexpr std::uint64_t kLooksPerSample = std::uint64_t{1} << 15;
 
 }  // namespace
 
@@ -17,7 +17,9 @@ void SlackMeter::look(std::span<const Digest> digests, std::span<const Verdict> 
   const WindowSpec& spec = window_->params().spec;
   if (spec.kind == WindowSpec::Kind::landmark) return;  // has no slack
   const bool by_time = spec.by_time(), refreshed = window_->params().anchor == Anchor::refreshed;
-  if (by_time && times.empty()) now_ = window_->clock().now();
+  const Nanoseconds latest = window_->clock().now();
+  if (by_time && times.empty()) now_ = latest;
+  set_ages();
   std::size_t counted = 0;
   // The number of a record is how many came before it that are remembered.
   const auto count_until = [&](std::size_t end) {
@@ -27,31 +29,39 @@ void SlackMeter::look(std::span<const Digest> digests, std::span<const Verdict> 
                   : end - counted - count_duplicates(verdicts.subspan(counted, end - counted)));
     counted = end;
   };
-  for (std::size_t at = kernels::next_sampled(digests, 0, threshold_); at < digests.size();
-       at = kernels::next_sampled(digests, at + 1, threshold_)) {
+  // All are in the sample at first.
+  const auto next = [&](std::size_t from) {
+    return weight_ == 1 ? from : kernels::next_sampled(digests, from, threshold_);
+  };
+  for (std::size_t at = next(0); at < digests.size(); at = next(at + 1)) {
     count_until(at);
     if (verdicts[at] == Verdict::pending || (!late.empty() && late[at])) continue;
     // A time that is not believed is taken for now.
-    const Nanoseconds most = window_->clock().now();
-    if (by_time && !times.empty()) now_ = std::max(now_, std::min(times[at], most));
+    if (by_time && !times.empty()) now_ = std::max(now_, std::min(times[at], latest));
     judge(digests[at], verdicts[at] == Verdict::duplicate,
           by_time && !times.empty() ? std::min(times[at], now_) : now_);
   }
   count_until(digests.size());
-  if (by_time) now_ = window_->clock().now();
+  if (by_time) now_ = latest;
 }
 
-// Of a window of n keys, the n-th last is still inside; of one of time, what is as old is not.
-void SlackMeter::judge(const Digest& digest, bool duplicate, std::int64_t written) {
+// Of a window of n keys, the n-th last is still inside; of one of time, what is as old is not. When a
+// generation ends, npws of the window is remembered past it: half a generation more than on average.
+void SlackMeter::set_ages() {
   const WindowSpec& spec = window_->params().spec;
+  const double kept =
+      window_->listed()
+          ? 0
+          : std::max(0.0, window_->npws() - 0.5 / std::max(1u, window_->generations()));
+  past_age_ = static_cast<std::int64_t>(spec.size) + !spec.by_time();
+  near_age_ = past_age_ - static_cast<std::int64_t>(kept * static_cast<double>(spec.size));
+}
+
+void SlackMeter::judge(const Digest& digest, bool duplicate, std::int64_t written) {
   Shadow::Entry* entry = times_.find(digest);
   if (duplicate && entry != nullptr) {
-    const auto size = static_cast<std::int64_t>(spec.size);
-    const std::int64_t age = now_ - entry->last, past = spec.by_time() ? size : size + 1;
-    if (age >= past)
-      past_ += weight_;
-    else if (age >= past - static_cast<std::int64_t>(mean_kept() * static_cast<double>(size)))
-      before_ += weight_;
+    const std::int64_t age = now_ - entry->last;
+    if (age >= near_age_) (age >= past_age_ ? past_ : before_) += weight_;
   }
   if (!duplicate || window_->params().anchor == Anchor::refreshed) {
     if (entry != nullptr) {
@@ -82,13 +92,6 @@ void SlackMeter::halve() {
   times_.rebuild(times_.slots(), [&](const Shadow::Entry& entry) {
     return kernels::sample_word(entry.key) <= threshold_;
   });
-}
-
-// When a generation ends, npws of the window is remembered past it: half a generation more than on
-// average.
-double SlackMeter::mean_kept() const {
-  if (window_->listed()) return 0;
-  return std::max(0.0, window_->npws() - 0.5 / std::max(1u, window_->generations()));
 }
 
 }  // namespace sluice

@@ -12,10 +12,10 @@
 //              window are counted, and not predicted.
 //
 // At first every key is in the sample. It is halved when its table is full of keys inside the window, and
-// after every 65,536 records that were looked at; a record then counts for 2, 4, 8, … records. Keys that a
+// after every 32,768 records that were looked at; a record then counts for 2, 4, 8, … records. Keys that a
 // loaded state brought are not known, so for one window their repeats are not counted.
 //
-// Cost     Two instructions per record beside the sample, and up to 192 KiB.
+// Cost     Two instructions per record, some hundred for one in the sample, and up to 192 KiB.
 #pragma once
 
 #include <cstdint>
@@ -45,16 +45,17 @@ class SlackMeter {
 
  private:
   void judge(const Digest& digest, bool duplicate, std::int64_t written);
-  double mean_kept() const;  // as a share of the window
+  void set_ages();
   void make_room();
   void halve();
 
   const Window* window_;
   Shadow times_;  // of a count window: the number of the record among those that count
   std::int64_t now_ = 0;
+  std::int64_t past_age_ = 0, near_age_ = 0;  // outside the window, and nearly
   std::uint64_t threshold_ = ~std::uint64_t{0};
   std::uint64_t weight_ = 1, looks_ = 0;
-  std::uint64_t past_ = 0, before_ = 0;  // outside the window, and inside by less than mean_kept()
+  std::uint64_t past_ = 0, before_ = 0;  // outside the window, and inside, but not much longer
 };
 
 }  // namespace sluice

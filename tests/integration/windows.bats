@@ -466,7 +466,7 @@ by_time=(--key 1 --event-time 2)
   [ "$(stat_of 'has("window")')" = false ]
   sluice dedup --stats json "${by_time[@]}" --window 10m input >out 2>err
   [ "$(stat_of '.window | keys_unsorted | join(" ")')" = \
-    "kind size anchor slack npws generations growths late disbelieved forgotten_early stash" ]
+    "kind size anchor slack npws slack_lost slack_predicted slack_sample generations growths late disbelieved forgotten_early stash" ]
   [ "$(stat_of '.window | [.kind,.size,.anchor,.generations,.growths,.late,.disbelieved,.stash] | join(" ")')" = \
     "time 600 delivered 24 0 0 0 0" ]
   [ "$(stat_of '(.window.slack - 1 / 24 | fabs < 1e-6) and (.window.npws - 1 / 24 | fabs < 1e-6)')" = true ]
