@@ -28,6 +28,9 @@ struct SnapshotPull::State {
     with_checksum.bytes(preamble);
     with_checksum.u64(checksum);
     preamble = with_checksum.take();
+    // Otherwise the first reset may find its own seed in old bytes, and keep a secret that is not
+    // there any more: the checksum would be wrong.
+    XXH3_INITSTATE(&hash);
     begin_chunk();
   }
 
