@@ -91,8 +91,8 @@ Paper dautrich_paper() {
               "are those of an independent simulation of its set-up at full size (2^22 queries), "
               "and have random errors of their own where errors are few.",
               "**Parameters** that give the paper's curves: max(k, 3) bits per timer, ⌊w · bits / "
-              "bits "
-              "per timer⌋ timers, the smallest block B with ⌈w/B⌉ + 1 + P + 2 ≤ 2^bits, padding P = "
+              "bits per timer⌋ timers, the smallest block B with ⌈w/B⌉ + 1 + P + 2 ≤ 2^bits, "
+              "padding P = "
               "max(0, ⌈m/(kB)⌉ − 1). The best k of 1 to 30 is found for each filter and size, as "
               "in "
               "§5.1.2: tried upwards on a quarter of the queries until both penalties have risen "
