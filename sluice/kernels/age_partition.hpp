@@ -173,25 +173,8 @@ class AgePartition {
 
   // Judges in order until the room is used up, and returns how many it judged.
   [[gnu::always_inline]] std::size_t admit(AgeBatch& batch, std::size_t table_bytes) const {
-    std::size_t judged = 0;
-    // A key takes at most one place, so this many keys need no check.
-    while (judged < batch.count && batch.written < batch.room) {
-      const std::size_t run = static_cast<std::size_t>(
-          std::min<std::uint64_t>(batch.count - judged, batch.room - batch.written));
-      for_each(
-          batch.digests + judged, run,
-          table_bytes, [&](std::size_t i) __attribute__((always_inline)) {
-            const Digest& digest = batch.digests[judged + i];
-            const bool duplicate = may_contain(digest);
-            batch.verdicts[judged + i] = static_cast<Verdict>(duplicate);
-            if (duplicate && (!batch.refresh || holds(digest, 0))) return;
-            if (duplicate) ++batch.again[young_age(digest)];
-            write(digest, 0);
-            ++batch.written;
-          });
-      judged += run;
-    }
-    return judged;
+    return batch.refresh ? admit_all<true>(batch, table_bytes)
+                         : admit_all<false>(batch, table_bytes);
   }
 
   [[gnu::always_inline]] void ask(const Digest* digests, std::size_t count, Verdict* verdicts,
@@ -203,6 +186,29 @@ class AgePartition {
   }
 
  private:
+  template <bool kRefresh>
+  [[gnu::always_inline]] std::size_t admit_all(AgeBatch& batch, std::size_t table_bytes) const {
+    std::size_t judged = 0;
+    // A key takes at most one place, so this many keys need no check.
+    while (judged < batch.count && batch.written < batch.room) {
+      const std::size_t run = static_cast<std::size_t>(
+          std::min<std::uint64_t>(batch.count - judged, batch.room - batch.written));
+      for_each(
+          batch.digests + judged, run,
+          table_bytes, [&](std::size_t i) __attribute__((always_inline)) {
+            const Digest& digest = batch.digests[judged + i];
+            const bool duplicate = may_contain(digest);
+            batch.verdicts[judged + i] = static_cast<Verdict>(duplicate);
+            if (duplicate && (!kRefresh || holds(digest, 0))) return;
+            if (kRefresh && duplicate) ++batch.again[young_age(digest)];
+            write(digest, 0);
+            ++batch.written;
+          });
+      judged += run;
+    }
+    return judged;
+  }
+
   [[gnu::always_inline]] bool matches(const Digest& digest, unsigned age) const noexcept {
     const unsigned physical = ring_.physical(age);
     for (unsigned part = 0; part < segments_.parts(); ++part) {
