@@ -7,7 +7,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMostSlots = 8192;
+constexpr std::size_t kMostSlots = 4096;
 constexpr std::uint64_t kLooksPerSample = std::uint64_t{1} << 15;
 
 }  // namespace

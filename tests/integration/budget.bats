@@ -17,7 +17,7 @@ setup() {
 
 # What else is asked for, in turn: each way of planning, and all that takes memory beside a filter.
 # KEYS is a number of keys that fills the budget with the lowest error that fits.
-others=("" "--window KEYS" "--expect KEYS" "--window 10m --rate 1/s --fpr 1e-6"
+others=("" "--window KEYS" "--expect KEYS" "--window 10m --arrival-time --rate 1/s --fpr 1e-6"
   "--duplicates held --state s --checkpoint-every 100k" "--audit 1/16 --untrusted-keys"
   "--window KEYS --duplicates held --state s")
 
@@ -83,13 +83,13 @@ peak_of() {
   most=$(count 500000 3000000)
   # The last thousand come again, and are still known.
   (seq 1 "$most" && seq $((most - 999)) "$most") >input
-  sluice dedup --window 10m --expect 1k --fpr 1e-6 --memory 14MiB --stats json input >out 2>err
+  sluice dedup --window 10m --arrival-time --expect 1k --fpr 1e-6 --memory 14MiB --stats json input >out 2>err
   cat err
   stat_of '.memory_bytes <= 14 * 1048576 and .window.growths > 0 and .window.forgotten_early > 0 and
            .duplicates >= 1000 and .duplicates < 1010 and .filter.keys > 50000' | grep -qx true
   grep -q 'warning: more keys came in a window than --memory has room for' err
   # Enough memory: nothing is forgotten, nothing is said.
-  sluice dedup --window 10m --expect 1k --fpr 1e-6 --memory 64MiB --stats json input >out 2>err
+  sluice dedup --window 10m --arrival-time --expect 1k --fpr 1e-6 --memory 64MiB --stats json input >out 2>err
   stat_of '.window.forgotten_early == 0 and .window.growths > 0' | grep -qx true
   run -1 grep warning err
   # By event time, too.
@@ -112,11 +112,11 @@ peak_of() {
 
 @test "a state keeps the budget of its window" {
   seq 1 100000 >input
-  flags=(--window 10m --expect 1k --fpr 1e-6 --state kept --stats json)
+  flags=(--window 10m --arrival-time --expect 1k --fpr 1e-6 --state kept --stats json)
   sluice dedup "${flags[@]}" --memory 13MiB input >out 2>err
   seq 100001 400000 >rest
   # Without --memory the limit is that of the state.
-  sluice dedup --window 10m --state kept --stats json rest >out 2>err
+  sluice dedup --window 10m --arrival-time --state kept --stats json rest >out 2>err
   stat_of '.window.forgotten_early > 0 and .memory_bytes <= 13 * 1048576' | grep -qx true
   refused 2 dedup "${flags[@]}" --memory 14MiB input
   says "--state 'kept'" "memory="

@@ -38,8 +38,11 @@ checked() {
 }
 
 @test "records of every format are read" {
-  seq -f '%g,2026-01-01T10:%02g:00Z' 1 59 | sed '1i id,at' >input.csv
-  seq -f '{"id":%g,"at":"2026-01-01T10:%02g:00Z"}' 1 59 >input.json
+  printf 'id,at\n' >input.csv
+  for minute in {10..59}; do
+    printf '%d,2026-01-01T10:%d:00Z\n' "$minute" "$minute" >>input.csv
+    printf '{"id":%d,"at":"2026-01-01T10:%d:00Z"}\n' "$minute" "$minute" >>input.json
+  done
   checked dedup --csv --key id --event-time at --window 10m --audit 1/2 --stats json input.csv \
     >out 2>err
   checked dedup --json --key /id --event-time /at --window 10m --stats json input.json >out 2>err

@@ -79,7 +79,7 @@ suggested() {
   done
   sluice dedup --stats json --window 1e3 input >out 2>err
   [ "$(stat_of .window.size)" = 1000 ]
-  sluice dedup --stats json --window .5m --rate 1_000/s --max-record 1e6 --audit 1/1_024 \
+  sluice dedup --stats json --window .5m --arrival-time --rate 1_000/s --max-record 1e6 --audit 1/1_024 \
     --audit-memory .5MiB --audit-ghosts 1e3 --checkpoint-every 1_000 --state s --slack 5e-2 \
     input >out 2>err
   [ "$(stat_of '[.window.size, .audit.sample, .audit.most_bytes] | join(" ")')" = "30 1024 524288" ]
@@ -95,7 +95,7 @@ suggested() {
   # And refused alike.
   for wrong in 1__0 _1 1_ 1e 1. . 1,000 0x10 -1 1e999; do
     for flag in --expect --fpr --memory --max-record --seed --slack --cost-lost --audit-memory; do
-      run -2 sluice dedup --window 10m --audit 1/8 "$flag=$wrong" input
+      run -2 sluice dedup --window 10m --arrival-time --audit 1/8 "$flag=$wrong" input
     done
     refused 2 plan --lines="$wrong"
     refused 2 generate clicks --skew="$wrong"
