@@ -516,7 +516,7 @@ burst() {
 
 # Keys that come back just after the window: with the usual slack about half of these are held back.
 @test "records held back past the window are counted, and a smaller slack holds back fewer" {
-  awk 'BEGIN { for (i = 0; i < 20000; ++i) printf "%d %d\n", i % 4900, 1767225600 + i / 8 }' >input
+  awk 'BEGIN { for (i = 0; i < 20000; ++i) printf "%d %d\n", i % 2450, 1767225600 + i / 4 }' >input
   lost() {
     "$SLUICE" dedup --key 1 --event-time 2 --window 10m --seed 1 --stats json "$@" input 2>&1 >output |
       jq .window.slack_lost
