@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <tuple>
 #include <utility>
 
 #include "command.hpp"
@@ -49,6 +51,16 @@ std::string bytes(std::uint64_t count) {
 
 std::uint64_t size_of(const FileSource& input) {
   return input.offset() + input.bytes_left();
+}
+
+// Whether a file may have been written to after the state was saved: only its last bytes are compared,
+// and none before the first checkpoint. The system's clock of files has ticks of some milliseconds, so
+// a file of the same tick may be newer.
+bool as_new_as(const std::string& state, int descriptor) {
+  struct stat saved, file;
+  if (::stat(state.c_str(), &saved) != 0 || ::fstat(descriptor, &file) != 0) return true;
+  return std::tie(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >=
+         std::tie(saved.st_mtim.tv_sec, saved.st_mtim.tv_nsec);
 }
 
 bool ends_open(const FileSink& sink, std::uint64_t end, char terminator) {
@@ -140,8 +152,13 @@ bool Resume::same_inputs() const {
 bool Resume::inputs_done() const {
   const RunPosition& run = *known_.run;
   if (!same_inputs() || run.shape != request_.shape || run.forgot != request_.forget) return false;
+  if (!request_.forget.empty()) {
+    const Descriptor file(::open(request_.forget.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), true);
+    if (!file || as_new_as(request_.state, file.number())) return false;
+  }
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (!inputs_[i].regular() || size_of(inputs_[i]) != run.inputs[i].end.offset ||
+        as_new_as(request_.state, inputs_[i].descriptor()) ||
         !run.inputs[i].end.matches(inputs_[i].descriptor(), hasher_))
       return false;
   return true;
@@ -241,8 +258,9 @@ SinkBefore Resume::join(OutputRole role, FileSink& sink) {
 
 SinkBefore Resume::join_unfinished(Output& output, const OutputPosition& known) {
   if (!known.end.matches(output.sink->descriptor(), hasher_)) refuse_output(output, known);
-  // From a pipe, the records after the last checkpoint may not come again.
-  output.cuts = !known_.run->inputs[first_].regular;
+  // From a pipe, or a file that was changed, the records after the last checkpoint may not come again.
+  output.cuts = !known_.run->inputs[first_].regular ||
+                as_new_as(request_.state, inputs_[first_].descriptor());
   return continue_output(output, known);
 }
 

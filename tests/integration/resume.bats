@@ -28,6 +28,31 @@ killed_until_done() {
   done
 }
 
+@test "an input that was changed in its place is read again, and nothing of an output is lost" {
+  for i in {10001..30000}; do echo "user$i,active"; done >listed
+  sluice dedup --stats none --filter exact --state seen listed -o changes
+  sluice dedup --stats none --filter exact --state seen listed -o changes
+  [ "$(wc -l <changes)" -eq 20000 ]
+  # The same length, and far from the end.
+  sed -i 's/^user10005,active$/user10005,paused/' listed
+  sluice dedup --stats none --filter exact --state seen listed -o changes
+  [ "$(tail -n 1 changes)" = user10005,paused ]
+  # Keys to forget are an input, too.
+  echo user10007,active >forget
+  sluice dedup --stats none --filter exact --state seen listed -o changes --forget forget
+  echo user10008,active >forget
+  sluice dedup --stats none --filter exact --state seen listed -o changes --forget forget
+  [ "$(tail -n 1 changes)" = user10008,active ]
+  # Stopped before the first checkpoint, and then rotated.
+  (seq -f '{"id":%g}' 1 5000 && echo BAD) >log
+  run -1 sluice dedup --stats none --json --key /id --strict --state s log -o out
+  [ "$(wc -l <out)" -eq 5000 ]
+  echo '{"id":777777}' >log
+  sluice dedup --stats none --json --key /id --strict --state s log -o out 2>err
+  [ "$(wc -l <out.cut)" -eq 5000 ]
+  grep -q "out.cut" err
+}
+
 @test "kill -9 at random moments, then the same command again: not one byte differs" {
   seeded
   killed=0 continued=0
