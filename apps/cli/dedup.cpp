@@ -120,8 +120,8 @@ constexpr const char* kExamples =
     "  tail -f events | sluice dedup --memory 64MiB\n"
     "  tail -f events | sluice dedup -k 2 -d , --checkpoint-every 10s --state seen\n"
     "\n"
-    "Exit codes: 0 done, 1 the run failed, 2 wrong usage or state file refused, 130 or 143 "
-    "interrupted (state saved).\n";
+    "Exit codes: 0 done, 1 the run failed, 2 wrong usage or state file refused, 129, 130 or "
+    "143 interrupted (state saved).\n";
 
 }  // namespace
 

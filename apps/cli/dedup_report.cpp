@@ -73,7 +73,7 @@ std::string window_row(const DedupReport& report) {
   if (window.disbelieved > 0)
     row += fmt::format("; {} not believed", counted(window.disbelieved, "time"));
   if (report.counts.forgotten_early > 0)
-    row += fmt::format("; {} forgotten early, for want of memory",
+    row += fmt::format("; {} forgotten early, because --memory was used up",
                        counted(report.counts.forgotten_early, "key"));
   return row + "\n";
 }
@@ -122,11 +122,10 @@ void add_window(JsonWriter& json, const DedupReport& report) {
 std::string forget_row(const DedupReport& report) {
   if (!report.forget) return "";
   return fmt::format(
-      "  forgotten   {:>15}  taken back; {} were not there{}; about {} other keys lost their "
-      "trace\n",
+      "  forgotten   {:>15}  keys of --forget; not held: {}{}; about {} other keys were forgotten "
+      "by mistake\n",
       format_count(report.forget->forgotten), format_count(report.forget->missing),
-      report.forget->kept == 0 ? ""
-                               : fmt::format(", {} were kept", format_count(report.forget->kept)),
+      report.forget->kept == 0 ? "" : fmt::format("; kept: {}", format_count(report.forget->kept)),
       report.forget->expected_wrong < 0.05 ? "0"
                                            : fmt::format("{:.1f}", report.forget->expected_wrong));
 }

@@ -1,5 +1,6 @@
 #include "dedup_run.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -66,6 +67,9 @@ class Run {
  private:
   void say_reading() const;
   void say_continued() const;
+  void say_stopped() const;
+  std::string after_stop() const;
+  bool empties_output() const;
   void flush_what_goes() noexcept;
   bool forget();
   bool read(std::size_t input);
@@ -235,6 +239,37 @@ void Run::say_continued() const {
          "nothing left to do (--abandon reads them again)");
 }
 
+// An interrupted run may look like a loss.
+void Run::say_stopped() const {
+  if (signals_.received() == 0) return;
+  if (state_file_ && request_.stats != DedupRequest::Stats::none)
+    note("dedup", fmt::format("stopped by {}; {}", signals_.name(), after_stop()));
+  // A file is read again from the first record that was not judged. A pipe is not.
+  const std::uint64_t unfinished = dedup_->counts().unfinished_bytes;
+  if (unfinished > 0 && input_ < inputs_.size() && !inputs_[input_].regular())
+    warn("dedup", fmt::format("stopped within a record of '{}': the {} of it that came are not "
+                              "judged, so its sender should send it again",
+                              inputs_[input_].name(), format_size(unfinished)));
+}
+
+std::string Run::after_stop() const {
+  if (input_ == inputs_.size())
+    return "nothing is lost: all inputs were read to their ends, the outputs are complete, and the "
+           "state is saved";
+  if (is_over())
+    return "no record that was read is lost: all are judged and written, the state is saved, and "
+           "the same command again continues with what comes next";
+  return fmt::format(
+      "nothing is lost: the state is saved, and the same command again continues from here{}",
+      empties_output() ? ", if you write >> instead of > (which would empty the output)" : "");
+}
+
+// Whether a shell would empty the output of this run if its command was run again.
+bool Run::empties_output() const {
+  return is_standard_output(request_.output) && passed_.identity().regular &&
+         (fcntl(passed_.descriptor(), F_GETFL) & O_APPEND) == 0;
+}
+
 void Run::flush_what_goes() noexcept {
   try {
     dedup_->flush();
@@ -275,7 +310,7 @@ void Run::begin() {
 // one of them back.
 bool Run::forget() {
   if (!state_file_)
-    warn("dedup", "--forget without --state: nothing is remembered yet, and nothing is taken back");
+    warn("dedup", "--forget without --state has no effect: nothing is remembered yet");
   DedupOptions options = request_.options;
   options.forget = true;
   options.event_time.reset();
@@ -284,8 +319,8 @@ bool Run::forget() {
   taker.run(*to_forget_, [this] { return signals_.received() == 0; });
   if (signals_.received() != 0) {
     warn("dedup",
-         fmt::format("stopped while the keys of '{}' were taken back: nothing was changed, "
-                     "run it again",
+         fmt::format("stopped while forgetting the keys of '{}': nothing was changed; run the same "
+                     "command again",
                      to_forget_->name()));
     return false;
   }
@@ -425,10 +460,8 @@ void Run::finish() {
   look_at_error();
   look_at_memory();
   progress_.clear();
+  say_stopped();
   const DedupCounts& counts = dedup_->counts();
-  if (counts.unfinished_bytes > 0)
-    warn("dedup", fmt::format("stopped within a record: {} of it were read and not judged",
-                              format_size(counts.unfinished_bytes)));
   if (counts.records > 0 && counts.unkeyed == counts.records)
     warn("dedup",
          fmt::format("no record had the key{}, so all were {}: check --key{} and the record format",

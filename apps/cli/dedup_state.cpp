@@ -162,8 +162,8 @@ Snapshot checked_to_forget(const DedupRequest& request, Snapshot state) {
   if (request.forget.empty() || state.filter.can_forget()) return state;
   const Window* window = state.filter.window();
   throw BadParameters(fmt::format(
-      "--forget '{}': filter '{}' cannot take keys back: use one that can, such as {}",
-      request.forget, window == nullptr ? name_of(state.filter.kind()) : window->filter_name(),
+      "--forget '{}': filter '{}' cannot forget keys: use one that can, such as {}", request.forget,
+      window == nullptr ? name_of(state.filter.kind()) : window->filter_name(),
       window == nullptr ? "--filter growing" : "--filter cohort"));
 }
 

@@ -1,12 +1,14 @@
 // `sluice filters`: every filter with its parameters.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "arguments.hpp"
 #include "command.hpp"
 #include "commands.hpp"
+#include "help_text.hpp"
 #include "json_writer.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "words.hpp"
@@ -14,12 +16,22 @@
 namespace sluice::cli {
 namespace {
 
+void print_line(const std::string& line, std::size_t indent) {
+  fmt::print("{}", fit_line(line, indent));
+}
+
 void print_text() {
   for (const FilterInfo& filter : catalogue()) {
-    fmt::print("{}: {}\n", filter.name, filter.summary);
+    print_line(fmt::format("{}: {}", filter.name, filter.summary), 4);
+    std::size_t names = 0;
+    for (const ParameterInfo& parameter : filter.parameters)
+      names = std::max(names, parameter.name.size());
+    const std::size_t indent = names + 4;
     for (const ParameterInfo& parameter : filter.parameters) {
-      fmt::print("  {:<8} {}\n", parameter.name, parameter.meaning);
-      fmt::print("  {:<8} {}; default: {}\n", "", parameter.range, in_flags(parameter.standard));
+      print_line(fmt::format("  {:<{}}  {}", parameter.name, names, parameter.meaning), indent);
+      print_line(fmt::format("{:{}}{}; default: {}", "", indent, parameter.range,
+                             in_flags(parameter.standard)),
+                 indent);
     }
     fmt::print("\n");
   }

@@ -34,18 +34,22 @@ std::size_t widest(const Items& items) {
 }
 
 std::string description_of(const ModelInfo& info) {
-  std::string text = fmt::format("{}: {}\n", info.name, info.summary);
+  std::string text = fit_line(fmt::format("{}: {}", info.name, info.summary), 4);
   const std::size_t flags = widest(info.parameters);
   for (const ModelParameter& parameter : info.parameters) {
-    text += fmt::format("  --{:<{}}  {}\n", parameter.name, flags, parameter.meaning);
-    text += fmt::format(
-        "    {:<{}}  {}; {}\n", "", flags, range_of(parameter),
-        parameter.standard.empty() ? "needed" : fmt::format("default: {}", parameter.standard));
+    const std::size_t indent = flags + 6;
+    text +=
+        fit_line(fmt::format("  --{:<{}}  {}", parameter.name, flags, parameter.meaning), indent);
+    text += fit_line(
+        fmt::format(
+            "{:{}}{}; {}", "", indent, range_of(parameter),
+            parameter.standard.empty() ? "needed" : fmt::format("default: {}", parameter.standard)),
+        indent);
   }
   const std::size_t names = widest(info.outputs);
   text += "  tells\n";
   for (const ModelOutput& output : info.outputs)
-    text += fmt::format("    {:<{}}  {}\n", output.name, names, output.meaning);
+    text += fit_line(fmt::format("    {:<{}}  {}", output.name, names, output.meaning), names + 6);
   return text;
 }
 
@@ -126,8 +130,10 @@ void print_results(const ModelInfo& info, const Request& request) {
   std::size_t values = 0;
   for (const auto& [name, value] : results) values = std::max(values, shown(value).size());
   for (std::size_t i = 0; i < results.size(); ++i)
-    fmt::print("{}\n", fmt::format("{:<{}}  {:<{}}  {}", results[i].first, names,
-                                   shown(results[i].second), values, info.outputs[i].meaning));
+    fmt::print("{}",
+               fit_line(fmt::format("{:<{}}  {:<{}}  {}", results[i].first, names,
+                                    shown(results[i].second), values, info.outputs[i].meaning),
+                        names + values + 4));
 }
 
 int run(const std::vector<std::string>& words, bool json) {
@@ -145,7 +151,7 @@ int run(const std::vector<std::string>& words, bool json) {
   else if (request.json)
     describe_json(info);
   else
-    fmt::print("{}", fit_to_terminal(description_of(info)));
+    fmt::print("{}", description_of(info));
   return kDone;
 }
 

@@ -150,7 +150,7 @@ void add_repro(Command& app) {
       "F");
   command.option("--seed", flags->seed, "The same seed gives the same files", "S");
   command.option("--repeats", flags->repeats,
-                 "Run everything so often, with other seeds, for standard errors", "COUNT");
+                 "Run everything this many times, with other seeds, for standard errors", "COUNT");
   command.option(
       "--input", flags->input,
       "Read this stream instead of generating one: one key per line, or source, tab, key", "FILE");

@@ -60,4 +60,17 @@ int StopSignals::received() const noexcept {
   return g_received;
 }
 
+std::string_view StopSignals::name() const noexcept {
+  switch (g_received) {
+    case SIGINT:
+      return "SIGINT";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "";
+  }
+}
+
 }  // namespace sluice::cli

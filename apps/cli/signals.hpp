@@ -2,6 +2,8 @@
 // signal. SIGUSR1 as a question: how is it going?
 #pragma once
 
+#include <string_view>
+
 namespace sluice::cli {
 
 class StopSignals {
@@ -19,6 +21,8 @@ class StopSignals {
   int wake_descriptor() const noexcept;
   // 0, or the signal that came.
   int received() const noexcept;
+  // "SIGINT"; empty if none came.
+  std::string_view name() const noexcept;
 };
 
 }  // namespace sluice::cli

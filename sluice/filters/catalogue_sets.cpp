@@ -115,9 +115,8 @@ FilterInfo growing_row() {
                                   .guard = kGuard};
   return {.name = "growing",
           .summary =
-              "a set of any number of keys in fingerprints, table and all growing bucket by "
-              "bucket: holds "
-              "the rate asked for at every size",
+              "a set of any number of keys in fingerprints, in a table that grows bucket by "
+              "bucket: keeps the error asked for at every size",
           .parameters = Growing::Params::known(),
           .make = make_from<Growing>,
           .forecast = forecast_of<Growing>,
@@ -164,9 +163,8 @@ FilterInfo dynamic_row() {
                                   .guard = kGuard};
   return {.name = "dynamic",
           .summary =
-              "a set of any number of keys in a series of Bloom filters: grows, and forgets and "
-              "merges if "
-              "asked to",
+              "a set of any number of keys in a series of Bloom filters: grows, can be "
+              "merged, and can forget keys",
           .parameters = Dynamic::Params::known(),
           .make = make_from<Dynamic>,
           .forecast = forecast_dynamic,
@@ -197,14 +195,13 @@ FilterInfo counting_row() {
                                   .large = kLarge,
                                   .golden = kGolden,
                                   .guard = kGuard};
-  return {
-      .name = "counting",
-      .summary =
-          "a set of a known number of keys in small counters: as bloom, and keys can be taken back",
-      .parameters = Counting::Params::known(),
-      .make = make_from<Counting>,
-      .forecast = forecast_of<Counting>,
-      .row = &kRow};
+  return {.name = "counting",
+          .summary =
+              "a set of a known number of keys in small counters: like bloom, and can forget keys",
+          .parameters = Counting::Params::known(),
+          .make = make_from<Counting>,
+          .forecast = forecast_of<Counting>,
+          .row = &kRow};
 }
 
 FilterInfo exact_row() {

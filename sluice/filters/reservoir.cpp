@@ -47,7 +47,7 @@ constexpr ParameterInfo kKnown[] = {
      "variant=paper: from which sampling rate on all that is judged distinct is written",
      "above 0, below 1", "0.03"},
     {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
-    {"seed", "of what is drawn", "0 to 2^64 − 1", "1"},
+    {"seed", "of the random draws", "0 to 2^64 − 1", "1"},
 };
 
 constexpr const char* kFillsUp =

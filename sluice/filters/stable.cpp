@@ -34,7 +34,7 @@ constexpr ParameterInfo kKnown[] = {
     {"draws", "which cells are reduced: neighbours, or each by chance", "run or independent",
      "run"},
     {"fpr", "the error it is planned for", "above 0, below 1", "`fpr`"},
-    {"seed", "of the cells that are reduced", "0 to 2^64 − 1", "1"},
+    {"seed", "of the random choice of cells to reduce", "0 to 2^64 − 1", "1"},
 };
 
 const char* what_is_wrong(const Stable::Params& params) {

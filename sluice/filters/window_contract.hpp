@@ -34,7 +34,7 @@ concept WindowFilter = Filter<F> &&
     requires(F filter, const F& constant, const Digest& digest, std::span<const Digest> digests,
              std::span<Verdict> verdicts, std::uint64_t& budget, Anchor anchor, unsigned age,
              unsigned later) {
-  // How many generations a key stays beyond the one in which it was written.
+  // For how many generations after the one in which it was written a key stays.
   { constant.generations() } -> std::same_as<unsigned>;
   { filter.rotate() }
   noexcept;

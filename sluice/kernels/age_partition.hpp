@@ -31,7 +31,7 @@ namespace sluice::kernels {
 
 struct AgeRing {
   unsigned k = 0;         // segments a key is written in
-  unsigned l = 0;         // generations a key stays beyond its own
+  unsigned l = 0;         // generations for which a key stays beyond its own
   unsigned youngest = 0;  // physical number of the segment of age 0
 
   unsigned segments() const noexcept { return k + l; }

@@ -169,9 +169,14 @@ std::optional<ClockTime> take_clock(std::string_view& text) {
   return clock;
 }
 
-// Z, +hh, +hhmm, +hh:mm, or nothing: how far ahead of UTC.
+// Z, +hh, +hhmm or +hh:mm, perhaps after a blank; UTC after a blank; or nothing: how far ahead of UTC.
 std::optional<Nanoseconds> take_offset(std::string_view& text) {
-  if (text.empty() || take(text, 'Z') || take(text, 'z')) return 0;
+  if (text.empty()) return 0;
+  if (take(text, ' ') && text == "UTC") {
+    text = {};
+    return 0;
+  }
+  if (take(text, 'Z') || take(text, 'z')) return 0;
   const bool west = take(text, '-');
   if (!west && !take(text, '+')) return std::nullopt;
   const auto hours = take_number(text, 2, 2);

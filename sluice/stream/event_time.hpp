@@ -24,9 +24,9 @@ enum class TimeFormat : std::uint8_t {
   milliseconds,
   microseconds,
   nanoseconds,
-  // 2026-11-15T10:50:00.123Z, with +01:00 for Z, or a blank for T; without an offset: UTC;
-  // 20261115T105000Z; 2026-11-15, and 20261115 unless it may be a number. 24:00:00 is the end of a
-  // day, and a second is 60 only where a leap second was inserted.
+  // 2026-11-15T10:50:00.123Z; with +01:00, +0100 or +01 for Z, a blank before it, or " UTC"; without
+  // an offset: UTC; with a blank for T; 20261115T105000Z; 2026-11-15, and 20261115 unless it may be a
+  // number. 24:00:00 is the end of a day, and a second is 60 only where a leap second was inserted.
   iso8601,
 };
 

@@ -43,6 +43,26 @@ TEST(EventTime, Iso8601) {
   EXPECT_EQ(parse_time("1969-12-31T23:59:59Z", TimeFormat::iso8601), -kSecond);
 }
 
+// As `date` and git print them.
+TEST(EventTime, ABlankMayStandBeforeTheOffset) {
+  const Nanoseconds time = 1'700'000'000 * kSecond;
+  for (const char* text :
+       {"2023-11-14 23:13:20 +0100", "2023-11-14 23:13:20 +01:00", "2023-11-14 23:13:20 +01",
+        "2023-11-14 17:13:20 -0500", "2023-11-14 22:13:20 UTC", "2023-11-14 22:13:20 Z",
+        "2023-11-14T23:13:20.000 +0100", "20231114 231320 +0100"})
+    for (const TimeFormat format : {TimeFormat::automatic, TimeFormat::iso8601})
+      EXPECT_EQ(parse_time(text, format), time) << text;
+  EXPECT_EQ(parse_time("2023-11-14 23:13 +0100", TimeFormat::automatic), time - 20 * kSecond);
+  // A blank promises an offset. Other names of zones mean different offsets to different people.
+  for (const char* text :
+       {"2023-11-14 22:13:20 ", "2023-11-14 22:13:20  Z", "2023-11-14 22:13:20 CET",
+        "2023-11-14 22:13:20UTC", "2023-11-14 22:13:20 UTC+1", "2023-11-14 22:13:20 Z ",
+        "2023-11-14 22:13:20 +1", "2023-11-14 22:13:20 +010", "2023-11-14 22:13:20 0100",
+        "2023-11-14 +0100", "2023-11-14 UTC", "1700000000 +0100"})
+    for (const TimeFormat format : {TimeFormat::automatic, TimeFormat::iso8601})
+      EXPECT_EQ(parse_time(text, format), std::nullopt) << text;
+}
+
 TEST(EventTime, BasicIso8601) {
   const Nanoseconds time = 1'700'000'000 * kSecond;
   for (const char* text : {"20231114T221320Z", "20231114T221320", "20231114 221320",
@@ -148,6 +168,13 @@ TEST(EventTime, MaySpanFields) {
   EXPECT_EQ(times_of({.kind = Format::Kind::csv, .header = false}, "1,3",
                      {"\"2023-11-14\",x,22:13:20Z", "20231114,x,\"221320\"", "2023-11-14,x,"}),
             (Times{time, time, std::nullopt}));
+  EXPECT_EQ(times_of({.kind = Format::Kind::lines}, "2,3,4",
+                     {"a 2023-11-14 23:13:20 +0100 b", "a 2023-11-14 22:13:20 UTC",
+                      "a 2023-11-14 22:13:20", "a 2023-11-14 22:13:20 CET"}),
+            (Times{time, time, std::nullopt, std::nullopt}));
+  EXPECT_EQ(times_of({.kind = Format::Kind::csv, .header = false}, "1,2,3",
+                     {"2023-11-14,23:13:20,+01:00", "2023-11-14,22:13:20,"}),
+            (Times{time, std::nullopt}));
   // Numbers have lost their spelling: 0930 is no JSON, and 20231110 would be 2023111e1.
   EXPECT_EQ(times_of({.kind = Format::Kind::json}, "/d,/t",
                      {R"({"t":"22:13:20","d":"2023-11-14"})", R"({"t":"22:13:20","d":20231114})",

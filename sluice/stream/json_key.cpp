@@ -72,6 +72,22 @@ JsonPointer parse_pointer(std::string_view text) {
   return pointer;
 }
 
+// What a path of jq (.user.id, .items[0]) or JSONPath ($.user.id, $['user']) is as a pointer.
+std::string guessed_pointer(std::string_view path) {
+  std::string pointer;
+  bool inside = false;  // a name has begun
+  for (const char byte : path) {
+    if (byte == ',') pointer += byte;
+    const bool skipped = byte == '"' || byte == '\'' || (byte == '$' && !inside);
+    if (skipped) continue;
+    const bool separates = byte == '.' || byte == '/' || byte == '[' || byte == ']' || byte == ',';
+    if (!separates && !inside) pointer += '/';
+    if (!separates) pointer += byte;
+    inside = !separates;
+  }
+  return pointer;
+}
+
 }  // namespace
 
 void append_integer(std::uint64_t magnitude, bool negative, std::string& out) {
@@ -119,10 +135,9 @@ void append_decimal(std::string_view number, std::string& out) {
 
 std::vector<JsonPointer> parse_json_pointers(std::string_view key) {
   if (!key.empty() && key.front() != '/') {
-    std::string guess = "/" + std::string(key);
-    std::replace(guess.begin(), guess.end(), '.', '/');
-    throw BadKey("'" + std::string(key) +
-                 "' is no JSON Pointer, which begins with '/': did you mean '" + guess + "'?");
+    const std::string guess = guessed_pointer(key);
+    throw BadKey("'" + std::string(key) + "' is not a JSON Pointer, which begins with '/'" +
+                 (guess.empty() ? "" : ": did you mean '" + guess + "'?"));
   }
   std::vector<JsonPointer> pointers;
   while (true) {

@@ -28,7 +28,7 @@ load helper
   run ! grep forgotten err
   echo a >back
   echo a | sluice dedup --filter exact --forget back >/dev/null 2>err
-  grep -E 'forgotten +0  taken back; 1 were not there' err
+  grep -E 'forgotten +0  keys of --forget; not held: 1; about 0 other keys' err
 }
 
 @test "the file is cut and keyed like the input, with a header of its own" {
@@ -76,7 +76,7 @@ load helper
     '--state s'; do
     # shellcheck disable=SC2086  # several words
     refused 2 dedup $flags --forget back --output kept back
-    says "--forget 'back'" "cannot take keys back"
+    says "--forget 'back'" "cannot forget keys"
   done
   holds kept 'old\n'
   cmp s before

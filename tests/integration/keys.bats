@@ -173,3 +173,27 @@ load helper
   says --delimiter newline
   printf 'a\n1\0b\n1\0' | gives 'a\n1\0' -0 --key 2 -d $'\n'
 }
+
+@test "a path of jq or JSONPath is refused, and the pointer suggested" {
+  echo '{"user":{"id":1},"items":[{"id":2}]}' >input
+  while read -r path pointer; do
+    refused 2 dedup --json --key "$path" input
+    says "'$path' is not a JSON Pointer" "did you mean '$pointer'?"
+    sluice dedup --strict --stats none --json --key "$pointer" input >out
+    cmp input out
+  done <<'END'
+.user.id /user/id
+user.id /user/id
+user/id /user/id
+$.user.id /user/id
+.user["id"] /user/id
+$['user']['id'] /user/id
+.items[0].id /items/0/id
+$.items[0].id /items/0/id
+.["items"][0] /items/0
+.user.id,.items[0].id /user/id,/items/0/id
+user.id,items /user/id,/items
+END
+  refused 2 dedup --json --key . input
+  [[ $stderr != *"did you mean"* ]]
+}

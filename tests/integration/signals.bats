@@ -15,7 +15,9 @@ interrupted() {
   holds out 'a\nb\n'
   [ "$(stat_of '[.records,.distinct,.duplicates,.unfinished_bytes,.interrupted]|join(" ")')" = \
     "3 2 1 10 true" ]
-  grep -q "warning: stopped within a record" err
+  grep -qE "^sluice dedup: stopped by SIG$1; no record that was read is lost: .* the state is saved, and \
+the same command again continues with what comes next" err
+  grep -qE "warning: stopped within a record of 'feed': the 10 bytes of it .* send it again" err
   printf 'a\nb\nc\n' | sluice dedup --stats none --state s >again
   holds again 'c\n'
 }
@@ -136,6 +138,49 @@ interrupted() {
   [ "$(stat_of .records)" -lt 400000 ]
   sluice dedup --stats none --state s input >>out
   awk '!seen[$0]++' input | cmp - out
+}
+
+@test "a stop says that nothing is lost and how to continue, which is true" {
+  lines_of 400k >input
+  awk '!seen[$0]++' input >once
+  # The run waits for the reader of its duplicates when the signal comes.
+  stopped() {
+    rm -f s s.* drain out err
+    mkfifo drain
+    "$@" 3>&- &
+    pid=$!
+    started+=("$pid")
+    exec 8<drain
+    head -c 1000 <&8 >/dev/null
+    kill -TERM "$pid"
+    cat <&8 >/dev/null
+    exec 8<&-
+    ends_with 143
+  }
+  run=("$SLUICE" dedup --stats json --expect 1M --state s --duplicates drain input)
+  to_file() { exec "${run[@]}" -o out 2>err; }
+  stopped to_file
+  grep -qx 'sluice dedup: stopped by SIGTERM; nothing is lost: the state is saved, and the same command again continues from here' err
+  run ! grep -q -e warning -e 'within a record' err
+  tail -n 1 err | jq -e .interrupted
+  cat drain >/dev/null &
+  "${run[@]}" -o out 2>/dev/null
+  cmp once out
+
+  appended() { exec "${run[@]}" >>out 2>err; }
+  stopped appended
+  grep -q 'the same command again continues from here$' err
+  # The shell empties the file of > before the run can continue it.
+  replaced() { exec "${run[@]}" >out 2>err; }
+  stopped replaced
+  grep -qF 'continues from here, if you write >> instead of > (which would empty the output)' err
+  cat drain >/dev/null &
+  "${run[@]}" >>out 2>/dev/null
+  cmp once out
+
+  quietly() { exec "${run[@]/json/none}" -o out 2>err; }
+  stopped quietly
+  [ ! -s err ]
 }
 
 @test "a second SIGINT ends the run at once" {

@@ -18,6 +18,29 @@ minutes=(--stats none --key 1 --window 10m)
   holds out '{"t":"10:00:00","d":"2026-01-01","k":"k"}\n{"t":"23:00:00","d":"2026-01-01","k":"k"}\n'
 }
 
+@test "times with an offset after a blank, in one field or three" {
+  # The second is five minutes after the first, the third an hour and more.
+  printf 'k,2026-01-01 11:00:00 +0100\nk,2026-01-01 10:05:00 UTC\nk,2026-01-01 10:30:00 -01\n' >input
+  for format in auto iso8601; do
+    sluice dedup "${minutes[@]}" --strict -d , --time-format $format --event-time 2 input >out
+    sed -n '1p;3p' input | cmp - out
+    tr , ' ' <input | sluice dedup "${minutes[@]}" --strict --time-format $format --event-time 2,3,4 >out
+    sed -n '1p;3p' input | tr , ' ' | cmp - out
+  done
+  # What `date` prints of itself.
+  for form in '+%F %T %z' '+%F %T %:z' '+%F %T UTC' --iso-8601=seconds --rfc-3339=ns; do
+    for zone in UTC0 CET-1 EST5; do
+      [[ $form != *UTC* || $zone == UTC0 ]] || continue
+      echo "k,$(TZ=$zone date -d @1700000000 "$form")"
+    done
+  done >input
+  sluice dedup "${minutes[@]}" --strict -d , --event-time 2 input >out
+  head -n 1 input | cmp - out
+  sluice dedup --stats json --key 1 --window 10m -d , --event-time 2 \
+    <(printf 'k,2026-01-01 11:00:00 CET\nk,2026-01-01 11:00:00 \n') >out 2>err
+  [ "$(stat_of .malformed)" -eq 2 ]
+}
+
 @test "a stream of dates is refused in a window shorter than a day, before anything is written" {
   printf 'k 2026-01-01 10:00:00\nk 2026-01-01 23:00:00\n' >input
   for window in 10m hour 23h; do

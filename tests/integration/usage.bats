@@ -19,18 +19,35 @@ commands=('' dedup generate 'generate clicks' 'generate lines' filters inspect m
   says "there is no command 'dedupe': did you mean dedup?"
 }
 
-@test "help fits 80 columns, and loses no word by that" {
+# fits ARG...: what `sluice ARG...` prints is at most 80 columns wide on a terminal.
+fits() {
+  local columns
+  sluice "$@" >fits.out
+  columns=$(LC_ALL=C.UTF-8 wc --max-line-length <fits.out)
+  [[ $columns -gt 0 && $columns -le 80 ]] || fail "sluice $*: $columns columns"
+}
+
+@test "help and lists fit 80 columns, and lose no word by that" {
+  # The measure counts characters, not bytes.
+  [ "$(printf '1/256 … λ³' | LC_ALL=C.UTF-8 wc --max-line-length)" -eq 10 ]
   for command in "${commands[@]}"; do
     # shellcheck disable=SC2086  # a command may be two words
-    sluice $command --help >out
-    awk -v command="$command" 'length($0) > 80 {print command ": " $0; wide = 1} END {exit wide}' out
+    fits $command --help
+    # shellcheck disable=SC2086
+    fits help $command
   done
-  sluice --help-all >out
-  awk 'length($0) > 80 {print; wide = 1} END {exit wide}' out
-  sluice model --json | jq -r .name | while read -r name; do
-    sluice model "$name" --help >out
-    awk -v name="$name" 'length($0) > 80 {print name ": " $0; wide = 1} END {exit wide}' out
-  done
+  fits --help-all
+  fits --version
+  fits filters
+  fits model
+  for name in $(sluice model --json | jq -r .name); do fits model "$name" --help; done
+  fits model apbf --k 10 --l 7
+  # Every word of a list is there, in order.
+  sluice filters | tr -s ' \n' ' ' >out
+  sluice filters --json | jq -r .summary | while read -r summary; do grep -qF ": $summary" out; done
+  sluice model | tr -s ' \n' ' ' >out
+  sluice model --json | jq -r '.summary, (.parameters[].meaning), .outputs[]' |
+    while read -r text; do grep -qF -e "$text" out; done
   # A text over several lines, and where they begin.
   sluice dedup --help >out
   grep -A 1 -e '--strict ' out | tr -s ' \n' ' ' | grep -qF \

@@ -31,7 +31,7 @@ struct ApbbfParams {
 
   Layout layout = Layout::segment;
   unsigned k = 0;              // segments a key is written in
-  unsigned l = 0;              // generations a key stays beyond its own
+  unsigned l = 0;              // generations for which a key stays beyond its own
   unsigned block = 512;        // B: bits of a block; of a line's lane 512 / (k + l)
   unsigned bits = 8;           // b: bits per key in a block; in a line's lane 32 / (k + l)
   std::uint64_t blocks = 0;    // blocks per segment, or columns, or lines

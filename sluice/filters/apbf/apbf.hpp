@@ -29,7 +29,7 @@ struct ApbfParams {
   static constexpr std::string_view kName = "apbf";
 
   unsigned k = 0;               // segments a key is written in
-  unsigned l = 0;               // generations a key stays beyond its own
+  unsigned l = 0;               // generations for which a key stays beyond its own
   unsigned parts = 1;           // per segment
   std::uint64_t part_bits = 0;  // m: whole cache lines
   std::uint64_t capacity = 0;   // w: keys a window holds

@@ -27,7 +27,7 @@ constexpr std::string_view kLayouts[] = {"blocked", "classic"};
 
 constexpr ParameterInfo kBloomParameters[] = {
     {"layout", "where a key's bits lie: in one cache line, or anywhere", "blocked or classic",
-     "blocked, from an fpr of about 1e-8 down classic"},
+     "blocked; classic for an fpr below about 1e-8"},
     {"bytes", "size of the table", "64 to 64TiB", "what keys and fpr need"},
     {"probes", "bits per key", "blocked: 8 or 16; classic: 1 to 64", "the best for the size"},
     {"keys", "distinct keys it is planned for", "1 to 2^44", "`keys`; 8M, or what bytes hold"},

@@ -105,7 +105,7 @@ class Dynamic {
   void merge(const Dynamic& other);
   bool can_merge() const noexcept { return params_.tighten == 0; }
 
-  // The intersection: it contains a key exactly if both do. Each filter of one is intersected with
+  // The intersection: a key is in it exactly if it is in both. Each filter of one is intersected with
   // each of the other (Def. 2), and empty results are dropped: at most the product of their
   // numbers. Bits only. Throws BadParameters.
   static Dynamic intersect(const Dynamic& a, const Dynamic& b);

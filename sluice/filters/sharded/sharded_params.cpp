@@ -25,8 +25,7 @@ constexpr std::string_view kName = "sharded";
 constexpr std::string_view kTheirs = "of.";
 
 constexpr ParameterInfo kKnown[] = {
-    {"shards", "filters that the keys are dealt to, each judged on a thread of its own", "1 to 64",
-     "2"},
+    {"shards", "number of filters that share the keys, each on its own thread", "1 to 64", "2"},
     {"of", "the filter that the shards are; its own parameters may follow",
      "any filter but sharded", "bloom"},
     {"keys", "distinct keys, or keys a window holds, all shards together", "as the shards'",

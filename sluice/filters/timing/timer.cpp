@@ -31,7 +31,7 @@ constexpr ParameterInfo kKnown[] = {
     {"generations", "generations a window is cut into; slack is one of them", "1 to 65533", "24"},
     {"probes", "timers a key has", "1 to 64", "log₂(1/fpr)"},
     {"timer", "bits of a timer", "8 or 16", "8 up to 126 generations"},
-    {"layout", "a part of the table a probe, all of it, or a slice per key",
+    {"layout", "one part of the table per probe, the whole table, or one slice per key",
      "vertical, plain or horizontal", "vertical"},
     {"slices", "slices of layout=horizontal", "1 to 65536", "40"},
     {"equal",

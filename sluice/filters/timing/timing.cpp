@@ -23,7 +23,7 @@ constexpr ParameterInfo kKnown[] = {
     {"probes", "timers a key has", "1 to 64", "what takes the fewest bits"},
     {"timer", "bits of a timer", "3 to 32",
      "the fewest for generations; without these max(probes, 3)"},
-    {"padding", "timestamps beyond the fewest: more of it, less to look at a key", "0 to 2^32",
+    {"padding", "extra timestamps: more of them mean less work per key", "0 to 2^32",
      "as much as leaves one timer per probe to look at"},
     {"timers", "timers in all", "1 to 2^49", "what keys and fpr need"},
     {"bytes", "size of the table, instead of timers", "8 to 64TiB", "what keys and fpr need"},
