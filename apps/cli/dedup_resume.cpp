@@ -397,7 +397,8 @@ SinkBefore Resume::join(OutputRole role, FileSink& sink) {
     if (!regular) refuse_output(output, *known);
     return join_unfinished(output, *known);
   }
-  if (!replaceable_ && (!place || regular))
+  // What a pipe has brought may have been collected in a file, which standard output now appends to.
+  if (!replaceable_ && (!place || (regular && !is_standard(sink))))
     throw BadParameters(fmt::format(
         "the unfinished run of --state '{}' {}, and this run writes {}: run the same command "
         "again, or {}",

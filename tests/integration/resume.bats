@@ -479,6 +479,27 @@ short=(dedup --filter exact --window 10 --state s)
   [ "$(stat -c %a out.cut)" = 600 ]
   refused 2 "${again[@]}" other -o out --duplicates out.cut
   says "'out.cut'" "write to another file"
+  refused 2 dedup --state out.cut other -o out
+  says "where --state is kept"
+}
+
+@test "a finished run: tables that grew are read on by the columns of their headers" {
+  table=(dedup --filter exact --window 2 --csv --key id --state s)
+  printf 'x,id\na,1\nb,2\nc,3\n' >one
+  printf 'x,id\nd,4\ne,5\nf,6\n' >two
+  sluice "${table[@]}" one two -o out 2>err
+  printf 'g,7\n' >>one
+  printf 'h,8\ni,8\n' >>two
+  printf 'x,id\nj,9\n' >three
+  sluice "${table[@]}" one two three -o out --stats none
+  holds out 'x,id\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\ng,7\nh,8\nj,9\n'
+  mv out yesterday
+  printf 'k,10\n' >>two
+  sluice "${table[@]}" one two three -o out --stats none
+  holds out 'x,id\nk,10\n'
+  mv out yesterday
+  sluice "${table[@]}" one two three -o out 2>err
+  holds out 'x,id\n'
 }
 
 @test "an unfinished run: another output or flag is refused, and a renamed input is named and taken" {
@@ -488,6 +509,12 @@ short=(dedup --filter exact --window 10 --state s)
   [ ! -e twice ]
   refused 2 "${again[@]}" -o out --invert input
   says "'--invert'" "none of the flags"
+  # A pipe's records may have been collected in a file, but --output would replace it.
+  rm -f t t.*
+  run -1 bash -c 'ulimit -f 500; set -o pipefail; "$SLUICE" dedup --stats none --filter exact --checkpoint-every 1 \
+    --state t input | cat'
+  refused 2 dedup --stats none --filter exact --state t input -o collected
+  says "a pipe"
   mv input input.1
   echo new >input
   refused 2 "${again[@]}" -o out input
