@@ -188,8 +188,11 @@ void Resume::start_at(std::size_t input, const InputPosition& known) {
     warn(
         "dedup",
         fmt::format("the last line of input '{}' had no end when it was read, and was judged as it "
-                    "stood then. It has been continued since: it is judged again, as a whole",
-                    inputs_[input].name()));
+                    "stood then. It has been continued since: it is judged again, as a whole{}",
+                    inputs_[input].name(),
+                    request_.options.keys.empty()
+                        ? ""
+                        : ", and held back as a duplicate if its key was complete before"));
 }
 
 // Each input where it ended: one that was done may have grown since.
