@@ -1,5 +1,6 @@
 // How a run begins and what its state records of files: it continues the unfinished run of its
-// state, or begins a new one after what earlier runs wrote. docs/resuming.md has the rules.
+// state, reads what is new since a finished one, or begins a new one after what earlier runs wrote.
+// docs/resuming.md has the rules.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "connectors/files/files.hpp"
 #include "connectors/files/positions.hpp"
+#include "dedup_known.hpp"
 #include "dedup_report.hpp"
 #include "dedup_request.hpp"
 #include "sluice/stream/dedup.hpp"
@@ -27,23 +29,29 @@ class Resume {
   // what was written after its last checkpoint is removed. Throws BadParameters when it is not what
   // the state says, or the unfinished run wrote elsewhere.
   SinkBefore join(OutputRole role, FileSink& sink);
-  // After the last join: throws BadParameters when an output of the unfinished run is missing.
+  // After the last join: throws BadParameters when an output of the unfinished run is missing. If
+  // the same command has finished before, its inputs are read on from where it ended.
   void check_joined();
-  // Before the first write: what this run removes and may not write again is kept in FILE.cut.
+  // Before the first write: what this run removes and may not write again is kept in FILE.cut, and
+  // so is what a run that is given up wrote to other files after its last checkpoint.
   void keep_tails() const;
 
-  // Whether it continues, and with which input. The input stands where it is to be read on.
+  // Whether it continues an unfinished run.
   bool continues() const noexcept { return continues_; }
   // Whether the last run has done all that this one is asked to do, and nothing has changed since.
-  bool has_ended() const noexcept { return first_ == inputs_.size(); }
-  std::size_t first_input() const noexcept { return first_; }
-  SourcePosition position_in(std::size_t input) const;
+  bool has_ended() const noexcept { return ended_; }
+  // Where an input is to be read on; its front if the state does not know it.
+  SourcePosition position_in(std::size_t input) const { return starts_[input]; }
+  // A pipe that was read to its end before the run was interrupted.
+  bool skips(std::size_t input) const { return now_[input].drained; }
   // Whether the keys of --forget were taken back before.
   bool has_forgotten() const;
   std::optional<ContinuedReport> continued() const;
+  // What else a user should know of the inputs: which are read on, and from where.
+  const std::vector<std::string>& notes() const noexcept { return notes_; }
 
   // Seeks, after the header was read.
-  void seek();
+  void seek(std::size_t input);
 
   // An input was read to its end.
   void done_with(std::size_t input, const SourcePosition& end);
@@ -56,32 +64,50 @@ class Resume {
     OutputRole role;
     FileSink* sink;
     bool ours = false;  // holds what the state says
+    bool same = false;  // that of the last run in this role
     bool cuts = false;  // removes what this run may not write again
   };
 
+  GivenInput given(std::size_t input) const;
   bool same_inputs() const;
-  bool inputs_done() const;
+  bool same_forget() const;
   bool outputs_done() const;
-  RunPosition run_at(std::size_t current, const SourcePosition& position) const;
+  bool is_new(std::size_t input) const;
+  const OutputPosition* placed(OutputRole role) const;
+  void continue_inputs();
+  void read_on_after_finished();
+  void start_at(std::size_t input, const InputPosition& known);
+  void start_anew(std::size_t input);
+  void keep_others(const std::vector<const InputPosition*>& found);
+  void say_read_on();
+  void say_nothing_new();
   void check_same() const;
   void check_read(std::size_t input) const;
-  const OutputPosition* find(const FileSink& sink, const std::string& path) const;
+  std::string difference(std::size_t input, const InputPosition& known) const;
+  const OutputPosition* find(const FileSink& sink) const;
   SinkBefore continue_output(Output& output, const OutputPosition& known);
   SinkBefore join_unfinished(Output& output, const OutputPosition& known);
   SinkBefore join_finished(Output& output);
   void check_header(const Output& output) const;
   [[noreturn]] void refuse_output(const Output& output, const OutputPosition& known) const;
-  FileEnd end_of(std::size_t input, const SourcePosition& position) const;
+  void cut_given_up(const OutputPosition& known) const;
+  InputPosition at(std::size_t input, const SourcePosition& position) const;
+  bool has_begun(const RunPosition& run) const;
 
   const DedupRequest& request_;
   Positions known_;
   std::vector<FileSource>& inputs_;
   const Hasher& hasher_;
-  std::vector<std::uint64_t> base_;  // where each input stood at first
-  std::vector<FileEnd> ends_;        // of the inputs that are done
+  std::vector<std::uint64_t> base_;     // where each input stood at first
+  std::vector<SourcePosition> starts_;  // where each is to be read on
+  std::vector<InputPosition> now_;      // how far each is read
+  std::vector<InputPosition> others_;   // that this run does not read
   std::vector<Output> outputs_;
-  bool continues_ = false;  // an unfinished run
-  std::size_t first_ = 0;
+  std::vector<std::string> notes_;
+  bool continues_ = false;    // an unfinished run
+  bool replaceable_ = false;  // that may be followed by any other
+  bool reads_on_ = false;     // after a finished run of the same command
+  bool ended_ = false;
 };
 
 }  // namespace sluice::cli

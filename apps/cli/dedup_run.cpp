@@ -59,6 +59,18 @@ void check_distinct_files(std::span<const FileSource> inputs,
   }
 }
 
+// What a run cuts off an output goes to a file beside it.
+void check_apart_from_cut(const std::vector<std::pair<const char*, const FileSink*>>& outputs) {
+  for (const auto& [flag, sink] : outputs)
+    for (const auto& [other_flag, other] : outputs)
+      if (sink != other && sink->identity().regular && other->identity().regular &&
+          sink->path() == other->path() + ".cut")
+        throw BadParameters(fmt::format(
+            "{} '{}' is where the end of {} '{}' would be kept if it were cut off: write to "
+            "another file",
+            flag, sink->name(), other_flag, other->name()));
+}
+
 class Run {
  public:
   explicit Run(const DedupRequest& request);
@@ -176,6 +188,7 @@ Run::Run(const DedupRequest& request)
   if (late_) outputs.emplace_back("--late-output", &*late_);
   check_distinct_files(inputs_, outputs);
   if (to_forget_) check_distinct_files({&*to_forget_, 1}, outputs);
+  if (state_file_) check_apart_from_cut(outputs);
   DedupOptions options = request.options;
   options.clock = arrival_clock(judge_.window());
   options.forget_early = judge_.window() != nullptr && judge_.window()->params().memory;
@@ -184,10 +197,11 @@ Run::Run(const DedupRequest& request)
   if (late_) options.late_before = resume_.join(OutputRole::late, *late_);
   resume_.check_joined();
   options.before_first = [this] { begin(); };
-  input_ = resume_.first_input();
+  if (resume_.has_ended()) input_ = inputs_.size();
   continued_ = resume_.continued();
-  const std::uint64_t all = bytes_in_all(std::span(inputs_).subspan(input_));
-  const std::uint64_t before = resume_.position_in(input_).offset;
+  const std::uint64_t all = bytes_in_all(inputs_);
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) before += resume_.position_in(i).offset;
   progress_ = Progress(all > before ? all - before : 0, writes_standard_output(request));
   dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
 }
@@ -198,7 +212,9 @@ int Run::execute() {
   try {
     const bool forgets = to_forget_ && !resume_.has_forgotten() && !resume_.has_ended();
     if (forgets && !forget()) return 128 + signals_.received();
-    while (input_ < inputs_.size() && signals_.received() == 0 && read(input_)) ++input_;
+    while (input_ < inputs_.size() && signals_.received() == 0 &&
+           (resume_.skips(input_) || read(input_)))
+      ++input_;
   } catch (const BadRecord&) {
     // The records before the bad one are judged and written.
     dedup_->flush();
@@ -231,8 +247,9 @@ void Run::say_reading() const {
 }
 
 void Run::say_continued() const {
-  if (continued_)
+  if (resume_.continues())
     note("dedup", "continues the unfinished run of its state: " + describe(*continued_));
+  for (const std::string& text : resume_.notes()) note("dedup", text);
   if (resume_.has_ended())
     note("dedup",
          "the last run has read these inputs to their ends, and its outputs are complete: there is "
@@ -284,7 +301,7 @@ bool Run::read(std::size_t number) {
   const SourcePosition from = resume_.position_in(number);
   if (from.offset > 0) {
     dedup_->read_header(input);
-    resume_.seek();
+    resume_.seek(number);
   }
   reading_ = true;
   if (!dedup_->run(
@@ -349,7 +366,9 @@ bool Run::is_over() const {
 void Run::save_state() {
   const bool over = !running_ && is_over();
   const Positions now = resume_.at(over ? inputs_.size() : input_,
-                                   reading_ ? dedup_->position() : resume_.position_in(input_),
+                                   reading_                  ? dedup_->position()
+                                   : input_ < inputs_.size() ? resume_.position_in(input_)
+                                                             : SourcePosition{},
                                    forgotten_.has_value() || resume_.has_forgotten());
   const auto write = [&](Encoder& to) {
     write_snapshot(judge_.hasher(), judge_.filter(), labels_of(request_.options), to,
@@ -434,6 +453,7 @@ bool Run::checkpoint_due() const {
 
 // Outputs are written first: a state must never hold a key whose record was not written.
 void Run::checkpoint() {
+  begin();
   dedup_->flush();
   passed_.sync();
   if (held_) held_->sync();
@@ -449,7 +469,6 @@ void Run::finish() {
     resume_.keep_tails();
     state_file_->remove_leftovers();
   } else if (state_file_) {
-    begin();
     checkpoint();
   } else {
     dedup_->flush();

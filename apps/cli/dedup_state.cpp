@@ -117,9 +117,11 @@ void check_state_apart(const DedupRequest& request) {
        {std::pair("--output", request.output), std::pair("--duplicates", request.duplicates),
         std::pair("--late-output", request.late_output)})
     for (const std::filesystem::path& state : files_of_state(request.state))
-      if (!is_standard_output(output) && same_place(output, state))
+      if (!is_standard_output(output) &&
+          (same_place(output, state) || same_place(output + ".cut", state)))
         throw BadParameters(
-            fmt::format("{} '{}' is where --state is kept: write to another file", flag, output));
+            fmt::format("{} '{}'{} is where --state is kept: write to another file", flag, output,
+                        same_place(output, state) ? "" : ", or what is cut off it (FILE.cut),"));
 }
 
 // Checked now, and not when the run has done its work and wants to save it.

@@ -36,7 +36,7 @@ void print_positions(const Positions& positions, const Row& row) {
           "input {} of {}, '{}', is read {}; run the same command again to continue",
           format_count(run.current + 1), format_count(run.inputs.size()), printable(current.name),
           current.regular ? fmt::format("up to byte {} (record {})",
-                                        format_count(current.end.offset), format_count(run.records))
+                                        format_count(current.end.offset), format_count(current.records))
                           : "from a pipe"));
 }
 
@@ -54,7 +54,7 @@ void add_positions(JsonWriter& json, const Positions& positions) {
         .field("file", input.regular)
         .field("offset", input.end.offset)
         .end();
-  json.end_list().field("current", run.current).field("records", run.records).end();
+  json.end_list().field("current", run.current).field("records", run.inputs[run.current].records).end();
 }
 
 void print_text(const std::string& file, const Snapshot& snapshot) {

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::string_view kOutputs = "outputs";
 constexpr std::string_view kInputs = "inputs";
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kOutputsVersion = 1;
+constexpr std::uint8_t kInputsVersion = 2;
 constexpr std::uint8_t kNoOutput = 0xFF;
 // More than a path can have, and more names than a command line holds.
 constexpr std::uint64_t kMostText = 65536;
@@ -90,7 +91,7 @@ bool decode_bool(Decoder& from) {
 
 Section encode_outputs(const std::vector<OutputPosition>& outputs) {
   BytesEncoder to;
-  to.u8(kVersion);
+  to.u8(kOutputsVersion);
   to.varint(outputs.size());
   for (const OutputPosition& output : outputs) {
     encode(output.path, to);
@@ -111,54 +112,75 @@ std::vector<OutputPosition> decode_outputs(Decoder& from) {
   return outputs;
 }
 
-std::vector<std::byte> encode_run(const RunPosition& run) {
-  BytesEncoder to;
-  to.u8(kVersion);
-  to.varint(run.inputs.size());
-  for (const InputPosition& input : run.inputs) {
+void encode(const std::vector<InputPosition>& inputs, Encoder& to) {
+  to.varint(inputs.size());
+  for (const InputPosition& input : inputs) {
     encode(input.name, to);
     to.u8(input.regular);
     encode(input.end, to);
+    to.varint(input.records);
+    to.varint(input.inode);
+    to.u8(input.drained);
   }
-  to.varint(run.current);
-  to.varint(run.records);
-  for (const auto& output : run.outputs) to.u8(output.value_or(kNoOutput));
-  encode(run.forgot, to);
-  encode(run.shape, to);
-  return to.take();
 }
 
-RunPosition decode_run(Decoder& from, std::size_t outputs) {
-  RunPosition run;
+std::vector<InputPosition> decode_inputs(Decoder& from, std::uint64_t most) {
   const std::uint64_t count = from.varint();
-  refuse_if(count == 0 || count > kMostInputs);
+  refuse_if(count > most);
+  std::vector<InputPosition> inputs;
   for (std::uint64_t i = 0; i < count; ++i) {
     InputPosition input;
     input.name = decode_text(from);
     input.regular = decode_bool(from);
     input.end = decode_end(from);
+    input.records = from.varint();
+    input.inode = from.varint();
+    input.drained = decode_bool(from);
     refuse_if(input.name.empty());
-    run.inputs.push_back(std::move(input));
+    refuse_if(input.regular ? input.drained : input.end != FileEnd{} || input.inode != 0);
+    inputs.push_back(std::move(input));
   }
+  return inputs;
+}
+
+std::vector<std::byte> encode_run(const RunPosition& run) {
+  BytesEncoder to;
+  to.u8(kInputsVersion);
+  encode(run.inputs, to);
+  to.varint(run.current);
+  to.u8(run.begun);
+  for (const auto& output : run.outputs) to.u8(output.value_or(kNoOutput));
+  encode(run.forgot, to);
+  encode(run.shape, to);
+  encode(run.others, to);
+  return to.take();
+}
+
+RunPosition decode_run(Decoder& from, std::size_t outputs) {
+  RunPosition run;
+  run.inputs = decode_inputs(from, kMostInputs);
   run.current = from.varint();
-  run.records = from.varint();
-  refuse_if(run.current > count);
+  run.begun = decode_bool(from);
+  refuse_if(run.inputs.empty() || run.current > run.inputs.size());
   for (std::size_t role = 0; role < kOutputRoles; ++role) {
     const std::uint8_t output = from.u8();
     if (output == kNoOutput) continue;
     const auto before = std::span(run.outputs).first(role);
-    refuse_if(output >= outputs || std::ranges::count(before, std::optional(output)) > 0);
+    refuse_if(output != RunPosition::kNoFile &&
+              (output >= outputs || std::ranges::count(before, std::optional(output)) > 0));
     run.outputs[role] = output;
   }
   run.forgot = decode_text(from);
   run.shape = decode_text(from);
+  run.others = decode_inputs(from, RunPosition::kMostOthers);
+  refuse_if(!std::ranges::all_of(run.others, &InputPosition::regular));
   return run;
 }
 
 template <class Decode>
-auto decode_all(std::span<const std::byte> bytes, Decode decode) {
+auto decode_all(std::span<const std::byte> bytes, std::uint8_t version, Decode decode) {
   BytesDecoder from(bytes);
-  refuse_if(from.u8() != kVersion);
+  refuse_if(from.u8() != version);
   auto result = decode(from);
   refuse_if(from.remaining() != 0);
   return result;
@@ -225,10 +247,11 @@ Positions positions_in(const Sections& sections) {
     return std::ranges::find(sections, name, &Section::name);
   };
   if (const auto found = with_name(kOutputs); found != sections.end())
-    positions.outputs = decode_all(found->bytes, decode_outputs);
+    positions.outputs = decode_all(found->bytes, kOutputsVersion, decode_outputs);
   if (const auto found = with_name(kInputs); found != sections.end())
-    positions.run = decode_all(
-        found->bytes, [&](Decoder& from) { return decode_run(from, positions.outputs.size()); });
+    positions.run = decode_all(found->bytes, kInputsVersion, [&](Decoder& from) {
+      return decode_run(from, positions.outputs.size());
+    });
   return positions;
 }
 

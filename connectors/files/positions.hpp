@@ -1,6 +1,6 @@
 // What a state remembers of files, in the same durable record as its filter: where each output
-// ends, and, while a run is unfinished, how far its inputs are read. With these a run that was
-// stopped, killed or cut off continues where its state ends.
+// ends, and how far the inputs are read. With these a run that was stopped, killed or cut off
+// continues where its state ends, and one that follows a finished run reads only what is new.
 //
 // A file is recognized by its last bytes, not by its name or inode: a copy of a disk, mounted
 // elsewhere, continues too, and a file that was rotated or edited is not taken for the old one.
@@ -40,16 +40,19 @@ struct FileEnd {
 
 // A file that runs wrote to.
 struct OutputPosition {
-  std::string path;  // absolute; empty: standard output
+  std::string path;  // absolute; empty: standard output, if the system does not tell its path
   FileEnd end;
   friend bool operator==(const OutputPosition&, const OutputPosition&) = default;
 };
 
-// An input of the last run.
+// An input that runs read.
 struct InputPosition {
   std::string name;  // as given; "-" is standard input
   bool regular = false;
-  FileEnd end;  // the records before it are in outputs and state
+  FileEnd end = {};           // of a file: the records before it are in outputs and state
+  std::uint64_t records = 0;  // before it
+  std::uint64_t inode = 0;    // of a file, which keeps it when it is renamed
+  bool drained = false;       // a pipe that was read to its end
   friend bool operator==(const InputPosition&, const InputPosition&) = default;
 };
 
@@ -58,14 +61,20 @@ inline constexpr std::size_t kOutputRoles = 3;
 
 // How far a run has come.
 struct RunPosition {
+  static constexpr std::uint8_t kNoFile = 0xFE;  // an output that is a pipe, terminal or device
+  static constexpr std::size_t kMostOthers = 1024;
+
   std::vector<InputPosition> inputs;  // at least one
-  // The input that is being read; those before it are done. Past the last one: the run is finished.
+  // The input that is being read. Past the last one: the run is finished.
   std::uint64_t current = 0;
-  std::uint64_t records = 0;  // of that one, before its end
-  // For each role its place among the outputs, or none if it has none that is a regular file.
+  bool begun = false;  // it has judged records
+  // For each role that the run writes, its place among the outputs, or kNoFile.
   std::array<std::optional<std::uint8_t>, kOutputRoles> outputs = {};
   std::string forgot;  // the file whose keys it took back before it began to read; empty: none
   std::string shape;   // the flags that decide what goes to which output
+  // Files that runs before it with the same flags and outputs have read, and it has not: the last
+  // ones last.
+  std::vector<InputPosition> others = {};
 
   bool finished() const { return current == inputs.size(); }
   friend bool operator==(const RunPosition&, const RunPosition&) = default;
@@ -75,8 +84,8 @@ struct Positions {
   static constexpr std::size_t kMostOutputs = 64;
 
   std::vector<OutputPosition> outputs;  // those of the last run last
-  // The last run: a finished one only if its inputs and outputs all were files. So if it was killed
-  // just before it ended, or is run again, nothing is delivered again.
+  // The last run: a finished one only if its outputs and one of its inputs were files. So if it was
+  // killed just before it ended, or is run again, nothing is delivered again.
   std::optional<RunPosition> run;
 
   bool unfinished() const { return run && !run->finished(); }

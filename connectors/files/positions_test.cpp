@@ -22,12 +22,14 @@ const Hasher kHasher(HashKind::xxh3, Secret::from_seed(1));
 
 Positions some_positions() {
   const FileEnd end{.offset = 100'000, .checked = FileEnd::kMostChecked, .digest = {1, 2}};
-  RunPosition run{.inputs = {{"a", true, end}, {"-", false, {}}, {"b", true, {}}},
-                  .current = 1,
-                  .records = 7,
-                  .outputs = {1, std::nullopt, 0},
-                  .forgot = "gone",
-                  .shape = "--invert"};
+  RunPosition run{
+      .inputs = {{"a", true, end, 9, 77}, {"-", false, {}, 3, 0, true}, {"b", true, {}, 0, 78}},
+      .current = 1,
+      .begun = true,
+      .outputs = {1, RunPosition::kNoFile, 0},
+      .forgot = "gone",
+      .shape = "--invert",
+      .others = {{"c", true, end, 2, 79}}};
   return {.outputs = {{"/there/late", end}, {"", {.offset = 5, .checked = 0, .digest = {}}}},
           .run = run};
 }

@@ -275,20 +275,23 @@ bool StateFile::exists() const {
 }
 
 Snapshot StateFile::load(const Understands& understands) const {
-  const auto hint = [this](const char* what) {
+  const auto hint = [this](const char* what, const char* otherwise) {
     std::string sentence = std::string(what) + ". Nothing was changed";
     std::error_code ignored;
     if (fs::is_regular_file(previous(), ignored))
       sentence +=
           "; the state before it is " + quoted(previous()) + ": use it with `state_previous`";
+    else
+      sentence += otherwise;
     return sentence;
   };
   try {
     return load_snapshot_file(given_, default_memory(), understands);
   } catch (const CorruptSnapshot& error) {
-    throw CorruptSnapshot(hint(error.what()));
+    throw CorruptSnapshot(
+        hint(error.what(), "; restore a copy, or move it away to begin with an empty state"));
   } catch (const StateRefused& error) {
-    throw StateRefused(hint(error.what()));
+    throw StateRefused(hint(error.what(), ""));
   }
 }
 

@@ -308,18 +308,221 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   run -0 --separate-stderr sluice "${command[@]}"
   says "nothing left to do" --abandon
   cmp out input
-  # Not if anything is different: an input, a flag, or an output that was moved away.
+  # With other flags or outputs it is another command, and reads the inputs itself.
   sluice "${command[@]}" --duplicates twice 2>err
   cat input input | cmp - out
+  # An output that was moved away does not make the inputs new.
+  sluice "${command[@]}" 2>err
+  mv out before
   echo 5001 >>input
-  mv out before
   sluice "${command[@]}" 2>err
-  cmp out input
+  holds out '5001\n'
   mv out before
-  sluice "${command[@]}" 2>err
-  cmp out input
+  run -0 --separate-stderr sluice "${command[@]}"
+  says "nothing new" --abandon
+  [ ! -s out ]
   sluice "${command[@]}" --abandon 2>err
-  cat input input | cmp - out
+  cmp out input
+}
+
+# The window is so short that all is delivered again if it is read again.
+short=(dedup --filter exact --window 10 --state s)
+
+@test "a finished run: inputs that grew are read on, others from their beginning, wherever they stand" {
+  seq 1 50 >a
+  seq 101 150 >b
+  sluice "${short[@]}" a b -o out 2>err
+  seq 51 60 >>a
+  seq 201 250 >c
+  run -0 --separate-stderr sluice "${short[@]}" c b a -o out --stats json
+  says "reads on" "'a' from byte 141 of 171"
+  echo "${stderr_lines[-1]}" >err
+  [ "$(stat_of '.records')" = 60 ]
+  { seq 1 50 && seq 101 150 && seq 201 250 && seq 51 60; } >want
+  cmp out want
+  # Not among the inputs for once, and then again.
+  echo 61 >>a
+  echo 251 >>c
+  sluice "${short[@]}" "$PWD/c" -o out 2>err
+  sluice "${short[@]}" ./a b -o out 2>err
+  printf '251\n61\n' >>want
+  cmp out want
+  run -0 --separate-stderr sluice "${short[@]}" c a b -o out
+  says "nothing left to do"
+  # A file with the same name and contents in another folder is another file.
+  mkdir folder
+  cp a folder
+  sluice "${short[@]}" folder/a -o out 2>err
+  cat want a | cmp - out
+  # Pipes are always read.
+  echo 62 >>a
+  sluice "${short[@]}" a <(seq 301 302) -o out 2>err
+  tail -n 3 out | holds /dev/stdin '62\n301\n302\n'
+}
+
+@test "a finished run: a rotated input is read from its beginning, and the renamed one read on" {
+  seq 1 50 >log
+  sluice "${short[@]}" log -o out 2>err
+  echo 51 >>log
+  mv log log.1
+  seq 1001 1060 >log
+  cp s begin
+  run -0 --separate-stderr sluice "${short[@]}" log -o out --stats none
+  says "'log' is not the file" "from its beginning" "'log.1' is the file"
+  { seq 1 50 && seq 1001 1060; } >want
+  cmp out want
+  sluice "${short[@]}" log.1 log -o out 2>err
+  echo 51 >>want
+  cmp out want
+}
+
+@test "a finished run: a last line without an end that is continued is judged again, with a warning" {
+  printf 'id,x\n1,"a\n2"\n3,b' >in
+  sluice "${short[@]}" --csv --key id in -o out 2>err
+  # Its terminator comes later: nothing is judged again.
+  printf '\r\n4,"c\nd' >>in
+  run -0 --separate-stderr sluice "${short[@]}" --csv --key id in -o out
+  [[ $stderr != *"had no end"* ]]
+  # Within quotes, a newline is none.
+  printf '\ne",f\n5,g\n' >>in
+  run -0 --separate-stderr sluice "${short[@]}" --csv --key id in -o out
+  says "had no end"
+  holds out 'id,x\n1,"a\n2"\n3,b\n4,"c\nd\n4,"c\nd\ne",f\n5,g\n'
+  rm -f s s.* out
+  printf 'one\ntw' >in
+  sluice "${short[@]}" in -o out 2>err
+  printf 'o\nthree\n' >>in
+  run -0 --separate-stderr sluice "${short[@]}" in -o out --stats none
+  says "'in'" "had no end" "as a whole"
+  holds out 'one\ntw\ntwo\nthree\n'
+}
+
+@test "kill -9 while inputs grow and come: in the end each record is there once, in order of reading" {
+  seeded
+  wanted=$(count 4 60)
+  killed=0 continued=0
+  for ((round = 0; killed < wanted && round < 40; ++round)); do
+    rm -f s s.* out in.*
+    command=(dedup --filter exact --window 10 --checkpoint-every 500 --threads $((1 + RANDOM % 2)) --state s -o out)
+    next=0
+    for ((day = 0; day < 4; ++day)); do
+      # What is new in any of the inputs, while a run is unfinished or after it.
+      for ((part = 0; part <= day; ++part)); do
+        seq -f 'record-%.0f' $((next + 1)) $((next + 15000)) >>"in.$part"
+        next=$((next + 15000))
+      done
+      command+=("in.$day")
+      run_us=30000
+      if ((RANDOM % 2)); then
+        "$SLUICE" "${command[@]}" >>piped 2>err 3>&- &
+        pid=$!
+        started+=("$pid")
+        sleep "$(random_time "$run_us")"
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+        seq -f 'record-%.0f' $((next + 1)) $((next + 100)) >>in.0
+        next=$((next + 100))
+      fi
+      killed_until_done 1 "${command[@]}"
+    done
+    sort out >got
+    cat in.* | sort | cmp - got || fail "round $round: $(wc -l <out) of $next"
+  done
+  echo "# $killed kills, $continued runs continued" >&3
+  [ "$killed" -ge "$wanted" ]
+}
+
+@test "an unfinished run: what came to an input that was done is read, too; a pipe that was is not" {
+  seq 1000001 1003000 >first
+  lines_of 30000 >second
+  awk '!seen[$0]++' first second >want
+  files=(dedup --stats none --filter exact --checkpoint-every 1 --state s -o out)
+  run -1 bash -c 'ulimit -f 500; exec "$SLUICE" "$@"' - "${files[@]}" first second
+  [ "$(sluice inspect --json s | jq .unfinished.current)" -eq 1 ]
+  echo 2000000 >>first
+  run -0 --separate-stderr sluice dedup --filter exact --state s -o out first second
+  says "'second' from byte" "'first' from byte 24,000 of 24,008"
+  { cat want && echo 2000000; } | sort >sorted
+  sort out | cmp - sorted
+  rm -f s s.* out
+  run -1 bash -c 'ulimit -f 500; cat first | "$SLUICE" "$@"; exit "${PIPESTATUS[1]}"' - "${files[@]}" - second
+  run -0 --separate-stderr bash -c 'echo more | "$SLUICE" "$@"' - "${files[@]}" - second
+  says "standard input" "is not read" "once more"
+  { seq 1000001 1003000 && echo 2000000 && awk '!seen[$0]++' second; } | cmp - out
+}
+
+@test "one file is known whether it is written by >>, -o or another name" {
+  for i in {1..6}; do seq $((3 * i)) $((3 * i + 2)) >"in.$i"; done
+  quiet=("${short[@]}" --stats none)
+  sluice "${quiet[@]}" in.1 >>out
+  sluice "${quiet[@]}" in.2 -o out
+  sluice "${quiet[@]}" in.3 >>out
+  sluice "${quiet[@]}" in.4 -o other --duplicates out
+  ln out linked
+  sluice "${quiet[@]}" in.5 -o linked
+  sluice "${quiet[@]}" in.6 -o out
+  cat in.1 in.2 in.3 in.5 in.6 | cmp - out
+  [ ! -e out.cut ] && [ ! -e linked.cut ]
+}
+
+@test "--abandon with another output cuts the old one back, to a file with its mode" {
+  (umask 077 && : >out)
+  unfinished --state s -o out input
+  chmod 600 out
+  kept=$(sluice inspect --json s | jq '.outputs[0].bytes')
+  cp out torn
+  echo other >other
+  run -0 --separate-stderr sluice "${again[@]}" --abandon -o elsewhere other
+  says "out' was cut back" out.cut
+  head -c "$kept" torn | cmp - out
+  tail -c +$((kept + 1)) torn | cmp - out.cut
+  [ "$(stat -c %a out.cut)" = 600 ]
+  refused 2 "${again[@]}" other -o out --duplicates out.cut
+  says "'out.cut'" "write to another file"
+  refused 2 dedup --state out.cut other -o out
+  says "where --state is kept"
+}
+
+@test "a finished run: tables that grew are read on by the columns of their headers" {
+  table=(dedup --filter exact --window 2 --csv --key id --state s)
+  printf 'x,id\na,1\nb,2\nc,3\n' >one
+  printf 'x,id\nd,4\ne,5\nf,6\n' >two
+  sluice "${table[@]}" one two -o out 2>err
+  printf 'g,7\n' >>one
+  printf 'h,8\ni,8\n' >>two
+  printf 'x,id\nj,9\n' >three
+  sluice "${table[@]}" one two three -o out --stats none
+  holds out 'x,id\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\ng,7\nh,8\nj,9\n'
+  mv out yesterday
+  printf 'k,10\n' >>two
+  sluice "${table[@]}" one two three -o out --stats none
+  holds out 'x,id\nk,10\n'
+  mv out yesterday
+  sluice "${table[@]}" one two three -o out 2>err
+  holds out 'x,id\n'
+}
+
+@test "an unfinished run: another output or flag is refused, and a renamed input is named and taken" {
+  unfinished --state s -o out input
+  refused 2 "${again[@]}" -o out --duplicates twice input
+  says "has no --duplicates" "'twice'" "run the same command again" --abandon
+  [ ! -e twice ]
+  refused 2 "${again[@]}" -o out --invert input
+  says "'--invert'" "none of the flags"
+  # A pipe's records may have been collected in a file, but --output would replace it.
+  rm -f t t.*
+  run -1 bash -c 'ulimit -f 500; set -o pipefail; "$SLUICE" dedup --stats none --filter exact --checkpoint-every 1 \
+    --state t input | cat'
+  refused 2 dedup --stats none --filter exact --state t input -o collected
+  says "a pipe"
+  mv input input.1
+  echo new >input
+  refused 2 "${again[@]}" -o out input
+  says "'input.1' is that file" "in place of 'input'"
+  sluice "${again[@]}" -o out input.1
+  cmp out want
+  sluice "${again[@]}" -o out input
+  { cat want && echo new; } | cmp - out
 }
 
 @test "a hard link to a state shares its lock" {

@@ -17,8 +17,10 @@ same_code() {
   for threads in 1 2; do
     rm -f aside late state state.previous
     code=0
-    sluice dedup --seed 1 --stats json --threads "$threads" "$@" >"out.$threads" 2>"err.$threads" ||
+    sluice dedup --seed 1 --stats json --threads "$threads" "$@" >all 2>"err.$threads" ||
       code=$?
+    # The path of standard output is in the state.
+    mv all "out.$threads"
     [[ $code -eq $wanted ]] || fail "$*: ended with $code instead of $wanted: $(head -c 300 "err.$threads")"
     # Only the time and the memory differ. A sanitizer's memory is more than any budget.
     sed -E -e '/warning: the run took .* at its peak/d' -e 's/"(seconds|records_per_second|memory_bytes|bytes_per_second)":[^,}]*//g' "err.$threads" \
