@@ -99,6 +99,9 @@ void add_plan(JsonWriter& json, const Planning& planning) {
 
 void add_window(JsonWriter& json, const DedupReport& report) {
   const WindowReport& window = *report.window;
+  const auto known = [&](std::uint64_t count) -> std::optional<std::uint64_t> {
+    return window.slack_unknown > 0 ? std::nullopt : std::optional(count);
+  };
   json.begin("window").field("kind", name_of(window.spec.kind));
   if (window.spec.by_time())
     json.field("size", static_cast<double>(window.spec.size) * 1e-9);
@@ -107,8 +110,10 @@ void add_window(JsonWriter& json, const DedupReport& report) {
   json.field("anchor", window.refreshed ? "refreshed" : "delivered")
       .field("slack", window.slack)
       .field("npws", window.npws)
-      .field("slack_lost", window.slack_lost)
-      .field("slack_predicted", window.slack_predicted)
+      .field("slack_lost", known(window.slack_lost))
+      .field("slack_lost_low", window.slack_lost)
+      .field("slack_lost_high", window.slack_lost + window.slack_unknown)
+      .field("slack_predicted", known(window.slack_predicted))
       .field("slack_sample", window.slack_weight)
       .field("generations", window.generations)
       .field("growths", window.growths)
@@ -153,6 +158,12 @@ std::string error_row(const DedupReport& report) {
 std::string slack_row(const DedupReport& report) {
   if (!report.window) return "";
   const WindowReport& window = *report.window;
+  if (window.slack_unknown > 0)
+    return fmt::format(
+        "  slack       unknown for {}{} of keys from the loaded state; besides these, {} held back "
+        "a window or more after the one let through\n",
+        window.slack_weight == 1 ? "" : "about ", counted(window.slack_unknown, "repeat"),
+        counted(window.slack_lost, "record"));
   if (window.slack_lost == 0 && window.slack_predicted == 0) return "";
   return fmt::format(
       "  slack       {}{} held back a window or more after the one let through, {} predicted{}\n",

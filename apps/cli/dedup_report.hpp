@@ -26,6 +26,7 @@ struct WindowReport {
   // Records held back past the window: counted, in a sample of the keys if each stands for more than
   // one, and predicted.
   std::uint64_t slack_lost = 0, slack_predicted = 0, slack_weight = 1;
+  std::uint64_t slack_unknown = 0;  // repeats of keys from a loaded state: perhaps past the window
 };
 
 // Keys taken back before the run (--forget).

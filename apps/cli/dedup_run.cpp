@@ -540,7 +540,8 @@ std::optional<WindowReport> report_of(const Judge& judge) {
                       .disbelieved = window->clock().disbelieved(),
                       .slack_lost = slack.counted(),
                       .slack_predicted = slack.predicted(),
-                      .slack_weight = slack.weight()};
+                      .slack_weight = slack.weight(),
+                      .slack_unknown = slack.unknown()};
 }
 
 std::optional<InferReport> report_of(const RecordInference* of_records, const Judge& judge,

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,6 +57,11 @@ class JsonWriter {
   template <std::integral Number>
   JsonWriter& field(std::string_view name, Number value) {
     return raw(name, fmt::format("{}", value));
+  }
+  // What is not known is null.
+  template <class Value>
+  JsonWriter& field(std::string_view name, const std::optional<Value>& value) {
+    return value ? field(name, *value) : raw(name, "null");
   }
   // Six significant digits; what is no number has no place in JSON and becomes null.
   JsonWriter& field(std::string_view name, double value) { return number(name, value, 6); }

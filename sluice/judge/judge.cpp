@@ -238,6 +238,7 @@ std::size_t Judge::replay_part(const Batch& batch, std::optional<Nanoseconds> no
   if (audit_)
     audit_->observe(told.digests, told.verdicts, told.times,
                     told.times.empty() ? std::span<bool>() : told.late);
+  if (slack_) slack_->missed_keys();
   if (claims_)
     for (const Digest& digest : told.digests) claims_->settle(digest);
   return done;
@@ -286,6 +287,7 @@ class Judge::Memory final : public KeyMemory {
       done = judge_.filter_.insert({&key, 1}) == 1;
     }
     if (done && judge_.audit_) tell_audit(key, Verdict::distinct, when, late);
+    if (done && judge_.slack_) judge_.slack_->missed_keys();
     return done;
   }
 

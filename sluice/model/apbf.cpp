@@ -188,6 +188,18 @@ double apbf_npws(unsigned k, unsigned l, double full) {
   return (1 - std::pow(full, k)) / (1 - full) / std::max(l, 1u);
 }
 
+// A key that is m generations past the window and one has lost its m oldest segments. It is found if the m
+// segments before those that are left match instead, from segment l on.
+double apbf_npws(std::span<const double> matches, unsigned k) {
+  const std::size_t l = matches.size() - k;
+  double generations = 0, found = 1;
+  for (std::size_t m = 0; m < k; ++m) {
+    generations += found;
+    found *= matches[l + m];
+  }
+  return generations / static_cast<double>(std::max<std::size_t>(l, 1));
+}
+
 double apbf_bits(unsigned k, unsigned l, unsigned parts) {
   return static_cast<double>(parts) * (k + l) * k / (std::max(l, 1u) * std::numbers::ln2);
 }

@@ -57,9 +57,11 @@ double negative_accesses(std::span<const double> matches, unsigned k);
 
 // Keys beyond the window that are still reported, as a share of the window: all k generations of
 // the slack, and weighted by their chance of being reported (peak NPWS). `full` is the match chance
-// of a full segment: ½ for plain bits.
+// of a full segment: ½ for plain bits, less if it has several parts, and block_match for blocks.
 double apbf_slack(unsigned k, unsigned l);
 double apbf_npws(unsigned k, unsigned l, double full = 0.5);
+// The same of k + l segments with these match chances.
+double apbf_npws(std::span<const double> matches, unsigned k);
 
 // Bits per key of the window, and the memory of a plain Bloom filter of the same error against it.
 double apbf_bits(unsigned k, unsigned l, unsigned parts = 1);

@@ -277,10 +277,12 @@ TEST(Plan, PromisesAndProposalsCanBePlanned) {
   }
   for (const PlanRequest& request :
        {PlanRequest{}, PlanRequest{.window = last(17'592'186'044'416), .fpr = 0.9},
-        PlanRequest{.window = seconds(168), .fpr = 0.999, .fnr = 0.999, .slack = 4.5e-6}}) {
+        PlanRequest{.window = seconds(168), .fpr = 0.999, .fnr = 0.999, .slack = 4.5e-6},
+        PlanRequest{.window = last(100), .lines = 1.5}}) {
     const Planning first = plan(request);
     ASSERT_TRUE(first.chosen);
     EXPECT_EQ(plan(promised(first)).choice().filter, first.choice().filter);
+    EXPECT_EQ(plan(promised(first)).choice().settings, first.choice().settings);
   }
   const Planning none = plan({.window = last(1),
                               .npws = 1e-50,

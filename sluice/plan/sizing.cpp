@@ -334,6 +334,9 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
       return answer.why_not.empty() ? std::optional(answer.made) : std::nullopt;
     });
   };
+  // Before it is cut another way: what a plan promises must lead to that plan, also if only a smaller error
+  // than asked for made its slack what it is.
+  be_sure();
   const bool cut = plan.window->kind != WindowSpec::Kind::landmark && !holds();
   std::size_t coarsest = std::size(kCuts);
   if (cut && !family.many_shapes) {
@@ -352,7 +355,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     }
     if (coarsest < std::size(kCuts)) cut_into(kCuts[coarsest]);
   }
-  be_sure();
+  if (cut) be_sure();
   // A smaller error may take more slack.
   while (cut && !holds() && ++coarsest < std::size(kCuts) && cut_into(kCuts[coarsest])) be_sure();
   // Settings, and the lines of what has many shapes, take most of the time: searches do without.

@@ -89,6 +89,7 @@ void Chunk::clear() {
   header = Header::none;
   parts.clear();
   faults.clear();
+  date.reset();
   judged = 0;
   too_long = false;
   error = nullptr;
@@ -213,6 +214,7 @@ void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count)
   }
   if (digests_) hasher_.digest(keys.first(keyed), std::span(chunk.digests).subspan(begin, keyed));
   if (keyed < count) explain(chunk, begin, count);
+  if (event_times_ && !timed_) look_for_date(chunk, begin, count);
   if (keyed == count && merges_ && !chunk.parts.empty()) {
     Chunk::Part& before = chunk.parts.back();
     if (before.keyed == before.count && before.count + count <= kJudgeRecords) {
@@ -221,6 +223,19 @@ void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count)
     }
   }
   chunk.parts.push_back({begin, count, keyed});
+}
+
+// After the digests: the keys are lost.
+void ChunkKeys::look_for_date(Chunk& chunk, std::size_t begin, std::size_t count) {
+  const auto status = std::span(chunk.status).subspan(begin, count);
+  const auto first = std::ranges::find_if(status, [](KeyStatus each) {
+    return each == KeyStatus::keyed || each == KeyStatus::day_only;
+  });
+  timed_ = first != status.end();
+  if (!timed_) return;
+  const std::size_t at = begin + static_cast<std::size_t>(first - status.begin());
+  if (std::string why = event_times_->why_day(chunk.records[at]); !why.empty())
+    chunk.date = {at, std::move(why)};
 }
 
 // After the digests: the keys are lost.

@@ -75,6 +75,8 @@ struct Chunk {
   std::size_t judged = 0;   // of the parts, from the front
   std::vector<KeyStatus> status;
   std::vector<Fault> faults;  // the first kMostFaults
+  // The first record of all that has a time, if it has only a date. The first two chunks may have one each.
+  std::optional<Fault> date;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
   // The verdict on each record. Records without a key count as distinct.
@@ -137,12 +139,14 @@ class ChunkKeys {
  private:
   void prepare_part(Chunk& chunk, std::size_t begin, std::size_t count);
   void explain(Chunk& chunk, std::size_t begin, std::size_t count);
+  void look_for_date(Chunk& chunk, std::size_t begin, std::size_t count);
 
   const Hasher& hasher_;
   bool digests_;
   bool merges_;  // inference takes one batch at a time
   std::unique_ptr<KeyExtractor> extractor_;
   std::optional<EventTimes> event_times_;
+  bool timed_ = false;  // a record with a time was seen
   std::vector<std::string_view> keys_;
 };
 

@@ -17,6 +17,39 @@ std::string reason_of(const Chunk& chunk, std::size_t record, const std::string&
   return found == chunk.faults.end() ? otherwise : found->reason;
 }
 
+constexpr const char* kTooCoarse =
+    "`window` is shorter than a day: if the time is in another field, name both, as in "
+    "`event_time` "
+    "2,3; otherwise give `window` day";
+
+// Dates are whole days apart. In a window of 7d every repeat after a week is in its slack, and so would be
+// lost. A window of 6 days and an hour remembers the same dates, and forgets them before the next one.
+// Returns what is wrong and what to do, or nothing.
+std::string what_dates_lose(const Judge& judge) {
+  constexpr std::uint64_t kHour = 3'600'000'000'000, kHoursPerDay = 24, kDay = kHoursPerDay * kHour;
+  const Window* const window = judge.window();
+  if (window == nullptr || window->params().spec.kind != WindowSpec::Kind::time) return "";
+  const std::uint64_t size = window->params().spec.size, days = (size + kDay - 1) / kDay;
+  const auto forgotten_before = [&](std::uint64_t day, std::uint64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) * (1 + window->slack()) <=
+           static_cast<double>(day * kDay);
+  };
+  if (forgotten_before(days, size)) return "";
+  const std::uint64_t hours = (days - 1) * kHoursPerDay + 1;
+  std::string text = fmt::format(
+      "with this `window`, repeats after exactly {} would be held back in its slack: if the time "
+      "is in "
+      "another field, name both, as in `event_time` 2,3; otherwise give `window` ",
+      days == 1 ? "1 day" : fmt::format("{} days", days));
+  if (days == 1) return text + "day";
+  text += fmt::format("{}h, which remembers the same {} dates", hours, days);
+  // 5 % less than what would do, so that rounding does not make it too much.
+  if (!forgotten_before(days, hours * kHour))
+    text += fmt::format(", with `slack` {:.2g}%",
+                        95.0 * (kHoursPerDay - 1) / static_cast<double>(hours));
+  return text;
+}
+
 }  // namespace
 
 ChunkJudge::ChunkJudge(const DedupOptions& options, Judge& judge)
@@ -60,22 +93,22 @@ void ChunkJudge::judge(Chunk& chunk) noexcept {
   }
 }
 
-// If the first record that has a time has only a date, that is how the stream is: no record could be
-// judged by it. Nothing has been held back before.
+// If the first record that has a time has only a date, that is how the stream is: in a window shorter than
+// a day, no record could be judged by it, and in some longer ones, too many would be lost. Nothing has been
+// held back before.
 void ChunkJudge::look_for_time(const Chunk& chunk, const Chunk::Part& part) {
   const auto status = std::span(chunk.status).subspan(part.begin, part.count);
   const auto first = std::ranges::find_if(status, [](KeyStatus each) {
     return each == KeyStatus::keyed || each == KeyStatus::day_only;
   });
   timed_ = first != status.end();
-  if (!timed_ || *first == KeyStatus::keyed) return;
+  if (!timed_ || !chunk.date) return;
+  const std::string wrong = options_.days ? what_dates_lose(judge_) : kTooCoarse;
+  if (wrong.empty()) return;
   const auto at = static_cast<std::size_t>(first - status.begin());
-  throw BadParameters(
-      fmt::format("{}: record {}: {}, and `window` is shorter than a day: if the time is in "
-                  "another field, name "
-                  "both, as in `event_time` 2,3; otherwise give a window of 24h or more",
-                  source_, format_count(source_records_ + at + 1),
-                  reason_of(chunk, part.begin + at, "its time is a date without a time of day")));
+  throw BadParameters(fmt::format("{}: record {}: {}, and {}", source_,
+                                  format_count(source_records_ + at + 1), chunk.date->reason,
+                                  wrong));
 }
 
 // Strict: what stands before a record without its key is judged, then the run ends.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
@@ -306,6 +307,13 @@ std::string EventTimes::why_not(const Record& record) {
   return fmt::format("{}, {}, {} {}", fields_->name(), quoted(*text),
                      fields_->parts() == 1 ? "is" : "are",
                      status == KeyStatus::day_only ? "a date without a time of day" : "not a time");
+}
+
+std::string EventTimes::why_day(const Record& record) {
+  const bool days = std::exchange(days_, false);
+  std::string why = why_not(record);
+  days_ = days;
+  return why;
 }
 
 }  // namespace sluice

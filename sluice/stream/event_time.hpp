@@ -54,6 +54,9 @@ class EventTimes {
                       std::span<KeyStatus> status);
   // As in KeyExtractor: "field 3, 'soon', is not a time".
   std::string why_not(const Record& record);
+  // "field 2, '2026-01-01', is a date without a time of day" if a record that has a time is like that,
+  // whether or not that is a time here; otherwise empty.
+  std::string why_day(const Record& record);
 
  private:
   KeyStatus read(std::string_view form, std::size_t parts, Nanoseconds& time);

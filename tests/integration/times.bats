@@ -45,10 +45,10 @@ minutes=(--stats none --key 1 --window 10m)
   printf 'k 2026-01-01 10:00:00\nk 2026-01-01 23:00:00\n' >input
   for window in 10m hour 23h; do
     refused 2 dedup --stats none --key 1 --window "$window" --event-time 2 input -o result
-    says "input: record 1: field 2, '2026-01-01', is a date" --window "--event-time 2,3" 24h
+    says "input: record 1: field 2, '2026-01-01', is a date" --window "--event-time 2,3" "give --window day"
     [ ! -e result ]
   done
-  for window in 24h 7d day; do
+  for window in 25h 145h day; do
     sluice dedup --stats none --key 1 --window "$window" --event-time 2 input >out
     holds out 'k 2026-01-01 10:00:00\n'
   done
@@ -57,6 +57,43 @@ minutes=(--stats none --key 1 --window 10m)
   says "/t, '2026-01-01', is a date"
   refused 2 compare --key 1 --window 10m --event-time 2 --filter exact input
   says "'2026-01-01', is a date"
+}
+
+# What each window would remember of dates, exactly: a record is held back if its key was let through less
+# than DAYS days before.
+exactly() {
+  awk -v days="$1" '{ day = substr($2, 9) + (substr($2, 6, 2) == "02" ? 31 : 0) }
+    !($1 in last) || day - last[$1] >= days { last[$1] = day; print }' dates
+}
+
+# Repeats that are exactly as old as the window are in its slack: all of them would be lost.
+@test "a stream of dates is refused where slack would lose it, and the window that is named loses nothing" {
+  # 3,000 keys per day, too many for a short list; each comes on every day, twice.
+  awk 'BEGIN { for (day = 1; day <= 50; ++day) for (i = 0; i < 6000; ++i)
+    printf "%d 2026-%02d-%02d\n", i % 3000, 1 + (day > 31), day - 31 * (day > 31) }' >dates
+  while read -r days window advice; do
+    refused 2 dedup --stats none --key 1 --window "$window" --event-time 2 dates -o result
+    says "dates: record 1: field 2, '2026-01-01', is a date" "after exactly $days day" "slack" "--window $advice"
+    [ ! -e result ]
+    advised=$(grep -oE -- '--window [0-9]+h|--window day|--slack [0-9.]+%' <<<"$stderr" | tr '\n' ' ')
+    echo "$window: $advised"
+    # shellcheck disable=SC2086  # flags and their values
+    sluice dedup --stats none --seed 1 --key 1 $advised --event-time 2 dates >out
+    exactly "$days" >expected
+    cmp out expected
+  done <<'END'
+1 24h day
+2 47h 25h
+2 48h 25h
+7 7d 145h
+30 30d 697h
+END
+  # The finest cut has slack, too.
+  refused 2 dedup --stats none --key 1 --window 24h --filter exact-window --event-time 2 dates
+  # A date among times is midnight.
+  printf 'k 2026-01-01T10:00\nk 2026-01-02\nk 2026-01-02T11:00\n' >mixed
+  sluice dedup --stats none --key 1 --window 24h --event-time 2 mixed >out
+  holds out 'k 2026-01-01T10:00\nk 2026-01-02T11:00\n'
 }
 
 @test "among times a date is malformed: passed through, counted and quoted; --strict stops" {

@@ -466,7 +466,7 @@ by_time=(--key 1 --event-time 2)
   [ "$(stat_of 'has("window")')" = false ]
   sluice dedup --stats json "${by_time[@]}" --window 10m input >out 2>err
   [ "$(stat_of '.window | keys_unsorted | join(" ")')" = \
-    "kind size anchor slack npws slack_lost slack_predicted slack_sample generations growths late disbelieved forgotten_early stash" ]
+    "kind size anchor slack npws slack_lost slack_lost_low slack_lost_high slack_predicted slack_sample generations growths late disbelieved forgotten_early stash" ]
   [ "$(stat_of '.window | [.kind,.size,.anchor,.generations,.growths,.late,.disbelieved,.stash] | join(" ")')" = \
     "time 600 delivered 24 0 0 0 0" ]
   [ "$(stat_of '(.window.slack - 1 / 24 | fabs < 1e-6) and (.window.npws - 1 / 24 | fabs < 1e-6)')" = true ]
@@ -512,6 +512,28 @@ burst() {
 @test "a window does not grow past its plan, however long the stream" {
   seq 1 "$(count 300000 20000000)" | sluice dedup "${seeded[@]}" --fpr 1e-9 --window 10k >out 2>err
   [ "$(stat_of '[.distinct == .records, .filter.keys <= 10500, .filter.capacity == 10000, .window.growths == 0] | all')" = true ]
+}
+
+# The times of keys that a state brought are not known: nobody can say whether their repeats are past the window.
+@test "what slack lost of a loaded state's keys is unknown, not 0" {
+  awk 'BEGIN { for (i = 0; i < 5000; ++i) print i, 1767225600 }' >before
+  awk 'BEGIN { for (i = 0; i < 3000; ++i) print i, 1767225600 + 610 }' >after
+  window=(--key 1 --event-time 2 --window 10m --max-ahead 1h --seed 1 --state s)
+  sluice dedup "${window[@]}" --stats json before >out 2>err
+  [ "$(stat_of '.window | [.slack_lost,.slack_lost_low,.slack_lost_high] | join(" ")')" = "0 0 0" ]
+  cp s copy
+  sluice dedup "${window[@]}" --stats json after >out 2>err
+  [ "$(stat_of '[.duplicates,.window.slack_lost,.window.slack_predicted,.window.slack_lost_low] | tojson')" = \
+    "[3000,null,null,0]" ]
+  [ "$(stat_of '.window.slack_lost_high | . >= 2700 and . <= 3300')" = true ]
+  mv copy s
+  sluice dedup "${window[@]}" --stats text after >out 2>err
+  grep -q 'slack  *unknown for .*3,.* of keys from the loaded state' err
+  # Keys that are new to the state are known.
+  awk 'BEGIN { for (i = 0; i < 5000; ++i) print "n" i, 1767225600 + 700 }' >new
+  awk 'BEGIN { for (i = 0; i < 5000; ++i) print "n" i, 1767225600 + 1310 }' >again
+  sluice dedup "${window[@]}" --stats json new again >out 2>err
+  [ "$(stat_of '.window | .slack_lost == .slack_lost_high and .slack_lost > 4000')" = true ]
 }
 
 # Keys that come back just after the window: with the usual slack about half of these are held back.

@@ -10,6 +10,9 @@
 //   generation_keys()   keys that may be written in one generation: more would break the promise
 //                       on the error, so the filter is full then
 //   what_is_wrong()     a sentence, or nothing
+//   npws()              when full
+//   matches(keys, again) of each segment, youngest first: the chance that it matches a key that it does not
+//                       hold
 //   predicted_fpr(keys, again) from the keys of each generation and the keys that a segment got more than
 //                       once, youngest first
 //   table(memory, stale, youngest, strips), with admit, ask, holds, write, empty and sweep (kernels/)
@@ -59,7 +62,9 @@ class AgePartitioned {
 
   unsigned generations() const noexcept { return params_.l; }
   double slack() const noexcept { return model::apbf_slack(params_.k, params_.l); }
-  double npws() const noexcept { return model::apbf_npws(params_.k, params_.l); }
+  double npws() const noexcept { return params_.npws(); }
+  // The same at the present fill.
+  double present_npws() const;
   void rotate() noexcept;
   // With `refreshed`, a key that was already written in the present generation is not written again
   // and takes no room.
@@ -126,6 +131,7 @@ class AgePartitioned {
   static std::uint64_t stamp_bytes(const Params& params) noexcept {
     return strip_count(params) * sizeof(std::uint32_t);
   }
+  std::vector<double> by_age(const auto& counts) const;
   std::uint64_t& written_at(unsigned age) noexcept { return written_[ring_.physical(age)]; }
   std::uint64_t room(unsigned age) const noexcept {
     const std::uint64_t written = written_[ring_.physical(age)];

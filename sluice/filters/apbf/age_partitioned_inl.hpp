@@ -110,13 +110,23 @@ void AgePartitioned<P>::rotate() noexcept {
   floor_ = taken_;
 }
 
+// Youngest first.
+template <class P>
+std::vector<double> AgePartitioned<P>::by_age(const auto& counts) const {
+  std::vector<double> aged;
+  for (unsigned age = 0; age < ring_.segments(); ++age)
+    aged.push_back(static_cast<double>(counts[ring_.physical(age)]));
+  return aged;
+}
+
+template <class P>
+double AgePartitioned<P>::present_npws() const {
+  return model::apbf_npws(params_.matches(by_age(written_), by_age(again_)), params_.k);
+}
+
 template <class P>
 FilterStats AgePartitioned<P>::stats() const {
-  std::vector<double> keys, again;
-  for (unsigned age = 0; age < ring_.segments(); ++age) {
-    keys.push_back(static_cast<double>(written_[ring_.physical(age)]));
-    again.push_back(static_cast<double>(again_[ring_.physical(age)]));
-  }
+  const std::vector<double> keys = by_age(written_), again = by_age(again_);
   return {.keys = live_keys_,
           .capacity = params_.capacity,
           .bytes = bytes(),

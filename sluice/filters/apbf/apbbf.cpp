@@ -6,6 +6,7 @@
 
 #include "sluice/filters/apbf/age_partitioned_inl.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/memo.hpp"
 
 namespace sluice {
 namespace {
@@ -220,15 +221,19 @@ double lines_per_key(const ApbbfParams& params) {
 
 // `match`: the chance that a segment with that many keys matches a key that it does not hold.
 template <class Match>
-double segments_fpr(const ApbbfParams& params, std::span<const double> generations,
-                    std::span<const double> again, Match match) {
+std::vector<double> matches_of(const ApbbfParams& params, std::span<const double> generations,
+                               std::span<const double> again, Match match) {
   std::vector<double> matches = model::keys_in_segments(generations, params.k, again);
   double before = -1, chance = 0;  // most segments hold as much as the one before
   for (double& each : matches) {
     if (each != before) chance = match(before = each);
     each = chance;
   }
-  return std::clamp(model::run_of_matches(matches, params.k), 0.0, 1.0);
+  return matches;
+}
+
+double fpr_of(std::span<const double> matches, unsigned k) {
+  return std::clamp(model::run_of_matches(matches, k), 0.0, 1.0);
 }
 
 }  // namespace
@@ -238,13 +243,14 @@ Forecast ApbbfParams::brief_forecast() const {
   const std::uint64_t a_generation = (capacity + std::max(1u, l) - 1) / std::max(1u, l);
   const std::vector<double> full(k + l, static_cast<double>(a_generation));
   // Of columns, what is known of full ones: the table is no fuller.
-  const double fpr =
-      layout == Layout::segment
-          ? segments_fpr(*this, full, {},
-                         [&](double keys) {
-                           return model::block_match(shape(), keys / static_cast<double>(blocks));
-                         })
-          : model::column_fpr(k, l, shape());
+  const double fpr = layout == Layout::segment
+                         ? fpr_of(matches_of(*this, full, {},
+                                             [&](double keys) {
+                                               return model::block_match(
+                                                   shape(), keys / static_cast<double>(blocks));
+                                             }),
+                                  k)
+                         : model::column_fpr(k, l, shape());
   return {.keys = capacity,
           .bytes = Apbbf::bytes_for(*this),
           .tables = Apbbf::kTables,
@@ -252,7 +258,7 @@ Forecast ApbbfParams::brief_forecast() const {
           .fpr_spread = fpr * match_spread(*this),
           .generations = l,
           .slack = model::apbf_slack(k, l),
-          .npws = model::apbf_npws(k, l)};
+          .npws = npws()};
 }
 
 Forecast ApbbfParams::forecast() const {
@@ -295,6 +301,23 @@ const char* ApbbfParams::what_is_wrong() const {
   return nullptr;
 }
 
+// Planners ask again and again.
+double ApbbfParams::npws() const noexcept {
+  thread_local model::Memo<2, double> memo;
+  const double full = memo({static_cast<double>(block), static_cast<double>(bits)}, [&] {
+    return model::block_match(shape(), model::block_capacity(shape()));
+  });
+  return model::apbf_npws(k, l, full);
+}
+
+// Of a column, each segment by itself: how crowded the others are does not change its chance.
+std::vector<double> ApbbfParams::matches(std::span<const double> generations,
+                                         std::span<const double> again) const {
+  return matches_of(*this, generations, again, [&](double keys) {
+    return model::block_match(shape(), keys, static_cast<double>(blocks));
+  });
+}
+
 double ApbbfParams::predicted_fpr(std::span<const double> generations,
                                   std::span<const double> again) const {
   // No generation gets more keys than fill the table as planned.
@@ -302,9 +325,7 @@ double ApbbfParams::predicted_fpr(std::span<const double> generations,
     return std::min(model::column_fpr_at(model::without_again(generations, k, again), k, shape(),
                                          static_cast<double>(blocks)),
                     model::column_fpr(k, l, shape()));
-  return segments_fpr(*this, generations, again, [&](double keys) {
-    return model::block_match(shape(), keys, static_cast<double>(blocks));
-  });
+  return fpr_of(matches(generations, again), k);
 }
 
 void ApbbfParams::encode(Encoder& to) const {

@@ -53,6 +53,9 @@ struct ApbbfParams {
   }
   std::uint64_t generation_keys() const noexcept;  // what fills half of the blocks, by k
   const char* what_is_wrong() const;
+  double npws() const noexcept;
+  std::vector<double> matches(std::span<const double> generations,
+                              std::span<const double> again) const;
   double predicted_fpr(std::span<const double> generations, std::span<const double> again) const;
   void encode(Encoder& to) const;
   static ApbbfParams decode(Decoder& from);

@@ -141,7 +141,7 @@ Forecast ApbfParams::brief_forecast() const {
                         0.5,
           .generations = l,
           .slack = model::apbf_slack(k, l),
-          .npws = model::apbf_npws(k, l)};
+          .npws = npws()};
 }
 
 Forecast ApbfParams::forecast() const {
@@ -176,8 +176,12 @@ const char* ApbfParams::what_is_wrong() const {
   return nullptr;
 }
 
-double ApbfParams::predicted_fpr(std::span<const double> generations,
-                                 std::span<const double> again) const {
+double ApbfParams::npws() const noexcept {
+  return model::apbf_npws(k, l, std::pow(0.5, parts));
+}
+
+std::vector<double> ApbfParams::matches(std::span<const double> generations,
+                                        std::span<const double> again) const {
   std::vector<double> matches = model::keys_in_segments(generations, k, again);
   const double log_zero = std::log1p(-1 / static_cast<double>(part_bits));
   double before = -1, chance = 0;  // most segments hold as much as the one before
@@ -185,7 +189,12 @@ double ApbfParams::predicted_fpr(std::span<const double> generations,
     if (match != before) chance = std::pow(-std::expm1((before = match) * log_zero), parts);
     match = chance;
   }
-  return std::clamp(model::run_of_matches(matches, k), 0.0, 1.0);
+  return matches;
+}
+
+double ApbfParams::predicted_fpr(std::span<const double> generations,
+                                 std::span<const double> again) const {
+  return std::clamp(model::run_of_matches(matches(generations, again), k), 0.0, 1.0);
 }
 
 void ApbfParams::encode(Encoder& to) const {

@@ -47,6 +47,9 @@ struct ApbfParams {
   kernels::AgeStripShape strips() const noexcept { return {units(), kernels::kStripLines, k + l}; }
   std::uint64_t generation_keys() const noexcept;  // g = ⌊m ln 2 / k⌋
   const char* what_is_wrong() const;
+  double npws() const noexcept;
+  std::vector<double> matches(std::span<const double> generations,
+                              std::span<const double> again) const;
   double predicted_fpr(std::span<const double> generations, std::span<const double> again) const;
   void encode(Encoder& to) const;
   static ApbfParams decode(Decoder& from);
