@@ -93,9 +93,9 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   if (!plan.window) command = "sluice dedup";
   if (plan.window && flags.window.empty()) add("--window", fmt::format("{}", plan.window->size));
   if (!plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
-  // With the room for chance that a rate needs: a filter that is named gets none.
+  // With the room for chance that a rate needs: keys that are expected get none.
   if (plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
-  add("--fpr", fmt::format("{:g}", plan.target_fpr));
+  add("--fpr", fmt::format("{:g}", plan.asked_fpr));
   std::string filter = plan.filter_text();
   if (plan.generations)
     filter +=
@@ -292,7 +292,7 @@ void add_plan(Command& app) {
   command.option(
       "--fpr", flags->fpr,
       "Share of distinct records that may be judged duplicates, and so be lost [1e-6; with "
-      "--memory, the lowest that fits]",
+      "--memory, the lowest that fits, up to 1 %]",
       "P");
   command.option(
       "--fnr", flags->fnr,
