@@ -13,6 +13,7 @@
 #include "commands.hpp"
 #include "json_writer.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/filters/catalogue.hpp"
 #include "sluice/plan/slack_cost.hpp"
 #include "words.hpp"
 
@@ -68,6 +69,14 @@ void check_repeat_every(const PlanFlags& flags, const PlanRequest& request) {
         "kind, both a number of records (100k) or both a time (10m)");
 }
 
+// `apbf` and `apbbf` call them as their papers do.
+const char* parameter_of_generations(std::string_view filter) {
+  const auto parameters = filter_named(filter.substr(0, filter.find(','))).parameters;
+  const bool has =
+      std::ranges::find(parameters, "generations", &ParameterInfo::name) != parameters.end();
+  return has ? "generations" : "l";
+}
+
 // The `dedup` command with the flags that were given: it makes the same plan. The filter is named
 // if `dedup` has no flag for a wish, or would not choose it by default.
 std::string command_of(const PlanFlags& flags, const Planning& planning) {
@@ -98,8 +107,7 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   add("--fpr", fmt::format("{:g}", plan.asked_fpr));
   std::string filter = plan.filter_text();
   if (plan.generations)
-    filter +=
-        fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations", *plan.generations);
+    filter += fmt::format(",{}={}", parameter_of_generations(filter), *plan.generations);
   add("--filter", filter);
   return command;
 }

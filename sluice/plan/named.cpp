@@ -65,7 +65,7 @@ std::optional<Family> family_of(const Named& named, const PlanRequest& request) 
   if (!request.window && !request.expect) return std::nullopt;
   const Role role = request.window ? Role::window : Role::set;
   for (const Family& family : named.info.row->families)
-    if (family.role == role) return Family{role, named.text, family.many_shapes};
+    if (family.role == role) return Family{role, named.text, family.many_shapes, family.by_parts};
   return std::nullopt;
 }
 

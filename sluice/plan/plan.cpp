@@ -235,7 +235,7 @@ void put_in_order(Planning& planning) {
 
 bool fills_by_parts(const Plan& plan) {
   const std::span<const Family> families = filter_named(name_in(plan)).row->families;
-  return std::ranges::any_of(families, &Family::many_shapes);
+  return std::ranges::any_of(families, &Family::by_parts);
 }
 
 std::string assumed_in(const PlanRequest& request) {

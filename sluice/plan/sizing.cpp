@@ -310,7 +310,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
   if (plan.window->by_time()) plan.keys = keys;
   fpr = plan.target_fpr;
   // Segments fill up one by one: a burst takes more of them, and there would be no memory for it.
-  if (family.many_shapes && plan.window->by_time() && request_.memory && !request_.rate)
+  if (family.by_parts && plan.window->by_time() && request_.memory && !request_.rate)
     return refused("holds so many keys only if they come evenly: give their `rate`");
   Forecast made;
   // The reason why not, or nothing.
@@ -320,7 +320,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     return answer.why_not;
   };
   if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
-  const bool apart = family.many_shapes && plan.window->by_time() && request_.rate;
+  const bool apart = family.by_parts && plan.window->by_time() && request_.rate;
   if (apart) {
     plan.keys = keys_of_rate(request_, *made.generations);
     if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
