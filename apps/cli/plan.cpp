@@ -270,7 +270,7 @@ int run(const PlanFlags& flags) {
 
 constexpr const char* kNotes =
     "Give what you know, in any combination. --memory alone asks for as many keys as fit; --memory "
-    "with --window or --expect and without --fpr asks for the lowest error that fits.\n"
+    "with --window or --expect and without --fpr asks for the lowest error that fits, up to 1 %.\n"
     "\n"
     "Examples:\n"
     "  sluice plan --window 10m --rate 50k/s --fpr 1e-6\n"
