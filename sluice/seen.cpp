@@ -39,6 +39,16 @@ std::optional<std::string> option_of(std::string_view field) {
   return std::nullopt;
 }
 
+// What `ask` returns; its errors name the options.
+template <class Ask>
+auto in_options(Ask ask) {
+  try {
+    return ask();
+  } catch (const BadParameters& error) {
+    throw BadParameters(in_words_of(error.what(), option_of));
+  }
+}
+
 void check(const Seen::Options& options) {
   constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
   if (options.keys && *options.keys > kMostKeys) throw BadParameters("`keys` must be 1 to 2^44");
@@ -76,52 +86,33 @@ PlanRequest request_of(const Seen::Options& options) {
   return request;
 }
 
-// Nobody who says nothing about the error expects to lose more than one new key in a hundred.
-constexpr double kMostUnasked = 0.01;
-
-// If the filter is named there is no planning: it is made from the options, and has its table from
-// the start.
+// A filter that is named has its table from the start.
 AnyFilter named(const Seen::Options& options) {
   MemoryResource& memory = or_default(options.resource);
   if (options.memory)
     throw BadParameters(
         "`memory` goes to the planner, and `filter` does without: give bytes= to the filter");
-  const double fpr = options.fpr.value_or(1e-6);
+  const Plan plan = in_options([&] { return plan_named(options.filter, request_of(options)); });
   if (!options.window) {
-    AnyFilter filter = make_filter(options.filter, {.keys = options.keys, .fpr = fpr}, memory);
+    AnyFilter filter = make_filter(plan.filter_text(), plan.wish(), memory);
     if (filter.ages())
       throw BadParameters("filter '" + std::string(name_of(filter.kind())) +
                           "' is for windows, and cannot hold keys for good: give a `window`");
     return filter;
   }
-  // With a window, the filter that remembers keys exactly has another name.
-  std::string filter = options.filter;
-  if (filter == "exact" || filter.starts_with("exact,")) filter.replace(0, 5, "exact-window");
-  return AnyFilter(Window::make({.spec = options.window->spec(),
-                                 .anchor = options.refresh ? Anchor::refreshed : Anchor::delivered,
-                                 .filter = filter,
-                                 .fpr = fpr,
-                                 .keys = options.keys,
-                                 .max_ahead = max_ahead_of(options)},
-                                memory));
+  Window::Params params = plan.window_params();
+  params.max_ahead = max_ahead_of(options);
+  return AnyFilter(Window::make(params, memory));
 }
 
 std::shared_ptr<const Planning> plan_for(const Seen::Options& options) {
   check(options);
   if (!options.filter.empty()) return nullptr;
-  try {
+  return in_options([&] {
     auto planning = planned(request_of(options), PlanScope::choice);
     if (!planning->chosen) throw BadParameters(planning->reason);
-    if (const Plan& choice = planning->choice(); !options.fpr && choice.fpr > kMostUnasked)
-      throw BadParameters(fmt::format(
-          "in `memory` {} more than one new key in {} would be lost: give more `memory`, or fewer "
-          "`keys` or a shorter `window`, or say with `fpr` {} that you mean it",
-          format_size(*options.memory), std::floor(1 / choice.fpr),
-          format_probability(choice.fpr)));
     return planning;
-  } catch (const BadParameters& error) {
-    throw BadParameters(in_words_of(error.what(), option_of));
-  }
+  });
 }
 
 AnyFilter make(const Seen::Options& options, const Planning* planning) {

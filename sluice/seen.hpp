@@ -91,15 +91,16 @@ class Seen {
     // (distinct keys per second) may be given instead. A window of a number of keys takes neither.
     std::optional<std::uint64_t> keys = {};
     std::optional<double> rate = {};
-    // Chance to lose a new key: 1e-6 if not given or, with `memory`, the least that fits; more than
-    // 1 % is then refused until it is given.
+    // Chance to lose a new key: 1e-6 if not given or, with `memory`, the least that fits; a time
+    // window then keeps what memory 1e-6 leaves to grow. More than 1 % is refused until it is given.
     std::optional<double> fpr = {};
     // The most that bytes() may be; if it is the only option, 1 MiB or more. With a time window it
     // needs `keys` or `rate`, and the window may grow up to it. When it is used up, keys are
     // neither judged nor remembered (see observe) until others have left the window.
     std::optional<std::uint64_t> memory = {};
-    // "cohort,slot=32": used instead of the planner's choice, sized for `keys`; without, for as many as
-    // that filter takes by itself.
+    // "cohort,slot=32": used instead of the planner's choice, sized for `keys` or `rate` as the planner
+    // would size it; without, for as many as that filter takes by itself. Its own bytes= and keys=
+    // are taken as they are.
     std::string filter = {};
     bool untrusted_keys = false;             // true if strangers choose keys: a keyed hash
     std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; none: random

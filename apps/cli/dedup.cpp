@@ -54,7 +54,7 @@ void add_filter_flags(Command& command, DedupFlags& flags) {
                  "recent past "
                  "as fits, or forgets keys at random if that remembers longer. With --window or "
                  "--expect: with "
-                 "the lowest error that fits, unless --fpr is given",
+                 "the lowest error that fits (time windows: 1e-6 or more), unless --fpr is given",
                  "SIZE");
   command.option(
       "--seed", flags.seed,

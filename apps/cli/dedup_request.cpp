@@ -12,6 +12,7 @@
 #include "dedup_window.hpp"
 
 #include "sluice/base/error.hpp"
+#include "sluice/plan/nearest.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -122,7 +123,7 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
     request.audit_memory_given = true;
     if (audit.most_bytes < Audit::kLeastBytes)
       throw BadParameters(fmt::format("--audit-memory {} is too small: give {} or more",
-                                      flags.audit_memory, format_size(Audit::kLeastBytes)));
+                                      flags.audit_memory, exact_size(Audit::kLeastBytes)));
   }
   if (!flags.audit_ghosts.empty()) {
     request.audit_ghosts = parse_count("--audit-ghosts", flags.audit_ghosts);
@@ -146,7 +147,7 @@ std::uint64_t beside_filter(std::uint64_t memory, std::uint64_t beside, DedupReq
     throw BadParameters(
         fmt::format("--memory {} leaves no room for {}: give {} or more, or drop one of them",
                     exact_size(memory), request.audit_memory_given ? "--audit-memory" : "--audit",
-                    format_size(least + share)));
+                    planning::size_of_at_least(least + share)));
   return beside + audit.most_bytes;
 }
 
@@ -165,6 +166,19 @@ PlanRequest plan_request_of(DedupRequest& request) {
   return wanted;
 }
 
+// A filter that is named gets the size that the planner would give it.
+void make_as_named(DedupRequest& request) {
+  const Plan named = plan_named(request.filter, plan_request_of(request));
+  request.fpr_given |= request.filter.find(",fpr=") != std::string::npos;
+  request.filter = named.filter_text();
+  request.wish = named.wish();
+  if (!request.window) return;
+  request.window->filter = named.filter;
+  request.window->fpr = named.target_fpr;
+  request.window->keys = named.keys;
+  request.window->generations = named.generations;
+}
+
 // Without --filter the planner chooses: `sluice plan` gives the same answer for the same flags.
 void understand_plan(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
@@ -172,6 +186,7 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
     if (request.memory)
       throw BadParameters(
           "--memory chooses what to remember, and so does --filter: give one of them");
+    make_as_named(request);
     return;
   }
   Planning planning = plan(plan_request_of(request), PlanScope::choice);
@@ -194,6 +209,7 @@ void understand_plan(const DedupFlags& flags, DedupRequest& request) {
   }
   if (!request.memory) return;
   request.filter_given = request.filter_named = true;
+  request.filter_asked = request.filter;
   request.plan = std::move(planning);
 }
 
@@ -209,26 +225,6 @@ void check_standard_output(const DedupRequest& request) {
                       first, first == "the output" ? ", such as --output FILE" : ""));
     first = flag;
   }
-}
-
-// A parameter of the filter that a flag sets, too: --filter bloom,keys=10 --expect 20.
-template <class Parse, class Value>
-void check_not_twice(const Settings& settings, std::string_view name, const char* flag,
-                     const std::string& text, Value value, const Parse& parse) {
-  for (const auto& [each, given] : settings.pairs())
-    if (each == name && parse(fmt::format("{} of --filter", name), given) != value)
-      throw BadParameters(fmt::format("--filter says {}={} and {} says {}: give one of them", name,
-                                      given, flag, text));
-}
-
-void check_filter_once(const DedupFlags& flags, const DedupRequest& request) {
-  const std::size_t comma = flags.filter.find(',');
-  if (comma == std::string::npos) return;
-  const Settings settings = Settings::parse(std::string_view(flags.filter).substr(comma + 1));
-  if (!flags.expect.empty())
-    check_not_twice(settings, "keys", "--expect", flags.expect, *request.wish.keys, parse_count);
-  if (!flags.fpr.empty())
-    check_not_twice(settings, "fpr", "--fpr", flags.fpr, request.wish.fpr, parse_probability);
 }
 
 void understand_hash(const DedupFlags& flags, DedupRequest& request) {
@@ -279,7 +275,7 @@ DedupRequest understand(const DedupFlags& flags) {
   request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
   if (request.options.most_record_bytes == 0)
     throw BadParameters("--max-record 0 refuses every record: give 1 or more");
-  request.filter = flags.filter;
+  request.filter = request.filter_asked = flags.filter;
   if (!flags.expect.empty()) {
     request.wish.keys = parse_count("--expect", flags.expect);
     if (*request.wish.keys == 0)
@@ -289,7 +285,6 @@ DedupRequest understand(const DedupFlags& flags) {
   request.filter_given = !(flags.filter.empty() && flags.expect.empty() && flags.fpr.empty());
   request.filter_named = !flags.filter.empty();
   request.fpr_given = !flags.fpr.empty();
-  check_filter_once(flags, request);
   understand_hash(flags, request);
   request.output = flags.output;
   request.duplicates = flags.duplicates;

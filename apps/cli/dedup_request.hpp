@@ -47,7 +47,8 @@ struct DedupRequest {
   std::vector<std::string> files;  // at least one; "-" is standard input
   Archives archives = Archives::refuse_or_insist;
   DedupOptions options;
-  std::string filter;  // name and settings
+  std::string filter;        // name and settings, to make
+  std::string filter_asked;  // the same as it was given, or as --memory chose it
   Wish wish;
   // What was given about the filter and its hash: a state file must agree with it.
   bool filter_given = false;  // any of --filter, --expect and --fpr

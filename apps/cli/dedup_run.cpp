@@ -237,7 +237,14 @@ int Run::execute() {
 // Says how the flags were understood if that could be a surprise.
 void Run::say_reading() const {
   const FilterStats stats = judge_.filter().stats();
-  if (request_.plan) note("dedup", "memory: " + request_.plan->reason);
+  if (request_.plan) {
+    const Plan& plan = request_.plan->choice();
+    note("dedup", fmt::format("memory: {}: {}",
+                              plan.fpr == 0 ? "exact"
+                                            : "planned for false positives of " +
+                                                  format_probability(plan.target_fpr),
+                              request_.plan->reason));
+  }
   if (const Window* window = judge_.window())
     note("dedup", reading_of(request_, *window));
   else if (!request_.wish.keys && stats.capacity == kStandardCapacity &&

@@ -54,11 +54,12 @@ void check_window_agreement(const DedupRequest& request, const AnyFilter& filter
 // run need not repeat the flags that made its state, and messages name only flags that it gave.
 AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
   const std::string_view name = name_of(held.kind());
-  const std::string_view asked = request.filter_named ? std::string_view(request.filter) : name;
+  const std::string_view asked =
+      request.filter_named ? std::string_view(request.filter_asked) : name;
   const std::size_t comma = std::min(asked.find(','), asked.size());
   make_filter(asked, request.wish);  // reports a wrong request as such
   if (asked.substr(0, comma) != name)
-    refuse_state(request, "filter", describe_filter(held), request.filter);
+    refuse_state(request, "filter", describe_filter(held), request.filter_asked);
   Settings settings = Settings::parse(asked.substr(std::min(comma + 1, asked.size())));
   const auto given = [&settings](std::string_view parameter) {
     return std::ranges::any_of(settings.pairs(),

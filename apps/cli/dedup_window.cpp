@@ -9,8 +9,6 @@
 #include "arguments.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
-#include "sluice/plan/sizing.hpp"
-#include "sluice/window/cut.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -134,27 +132,14 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   if (!window.spec.by_time()) check_count_window(flags);
   check_times(flags, window.spec);
   window.anchor = flags.refresh ? Anchor::refreshed : Anchor::delivered;
-  // With a window, the filter that remembers keys exactly has another name.
-  if (request.filter == "exact" || request.filter.starts_with("exact,"))
-    request.filter.replace(0, 5, "exact-window");
-  window.filter = request.filter;
-  window.fpr = request.wish.fpr;
-  window.keys = request.wish.keys;
   window.growth = parse_growth(flags.growth);
   if (!flags.rate.empty()) {
     request.rate = parse_rate("--rate", flags.rate);
-    if (window.keys)
+    if (request.wish.keys)
       throw BadParameters("--rate and --expect say the same thing: give only one of them");
-    window.keys = planning::keys_of({.window = window.spec, .rate = request.rate});
   }
   request.slack = parse_window_share("--slack", flags.slack);
   request.npws = parse_window_share("--npws", flags.npws);
-  // For a filter that was named; otherwise the plan decides.
-  if (request.filter_named && (request.slack || request.npws)) {
-    window.generations =
-        generations_for(window.spec, std::min(request.slack.value_or(1), request.npws.value_or(1)));
-    if (!window.generations) throw BadParameters(kTooFine);
-  }
   if (!flags.max_ahead.empty())
     window.max_ahead =
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());

@@ -13,6 +13,7 @@
 #include "commands.hpp"
 #include "json_writer.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/filters/catalogue.hpp"
 #include "sluice/plan/slack_cost.hpp"
 #include "words.hpp"
 
@@ -68,6 +69,14 @@ void check_repeat_every(const PlanFlags& flags, const PlanRequest& request) {
         "kind, both a number of records (100k) or both a time (10m)");
 }
 
+// `apbf` and `apbbf` call them as their papers do.
+const char* parameter_of_generations(std::string_view filter) {
+  const auto parameters = filter_named(filter.substr(0, filter.find(','))).parameters;
+  const bool has =
+      std::ranges::find(parameters, "generations", &ParameterInfo::name) != parameters.end();
+  return has ? "generations" : "l";
+}
+
 // The `dedup` command with the flags that were given: it makes the same plan. The filter is named
 // if `dedup` has no flag for a wish, or would not choose it by default.
 std::string command_of(const PlanFlags& flags, const Planning& planning) {
@@ -93,13 +102,12 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   if (!plan.window) command = "sluice dedup";
   if (plan.window && flags.window.empty()) add("--window", fmt::format("{}", plan.window->size));
   if (!plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
-  // With the room for chance that a rate needs: a filter that is named gets none.
+  // With the room for chance that a rate needs: keys that are expected get none.
   if (plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
-  add("--fpr", fmt::format("{:g}", plan.target_fpr));
+  add("--fpr", fmt::format("{:g}", plan.asked_fpr));
   std::string filter = plan.filter_text();
   if (plan.generations)
-    filter +=
-        fmt::format(",{}={}", filter.starts_with("ap") ? "l" : "generations", *plan.generations);
+    filter += fmt::format(",{}={}", parameter_of_generations(filter), *plan.generations);
   add("--filter", filter);
   return command;
 }
@@ -262,7 +270,7 @@ int run(const PlanFlags& flags) {
 
 constexpr const char* kNotes =
     "Give what you know, in any combination. --memory alone asks for as many keys as fit; --memory "
-    "with --window or --expect and without --fpr asks for the lowest error that fits.\n"
+    "with --window or --expect and without --fpr asks for the lowest error that fits, up to 1 %.\n"
     "\n"
     "Examples:\n"
     "  sluice plan --window 10m --rate 50k/s --fpr 1e-6\n"
@@ -292,7 +300,7 @@ void add_plan(Command& app) {
   command.option(
       "--fpr", flags->fpr,
       "Share of distinct records that may be judged duplicates, and so be lost [1e-6; with "
-      "--memory, the lowest that fits]",
+      "--memory, the lowest that fits, up to 1 %]",
       "P");
   command.option(
       "--fnr", flags->fnr,

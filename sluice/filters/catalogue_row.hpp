@@ -27,6 +27,7 @@ struct PlanFamily {
   Role role;
   std::string_view text;
   bool many_shapes = false;  // its slack depends on its shape: the planner tries several
+  bool by_parts = false;     // each part of the window has room of its own: keys must come evenly
 
   bool forgets() const { return role == Role::forgetting; }  // at random: it has false negatives
 };

@@ -69,7 +69,7 @@ TEST(Catalogue, ErrorsSayWhatWouldBeRight) {
   EXPECT_EQ(error_of("bloom,layout=blocked,probes=9"),
             "parameter 'probes' of filter 'bloom' is 9: with layout=blocked it takes 8 or 16");
   EXPECT_EQ(error_of("bloom,bytes=1"),
-            "parameter 'bytes' of filter 'bloom' is '1': it takes 64 bytes to 64 TiB");
+            "parameter 'bytes' of filter 'bloom' is '1': it takes 64 to 64TiB");
   EXPECT_EQ(error_of("bloom,probes=65"),
             "parameter 'probes' of filter 'bloom' is '65': it takes 1 to 64");
   EXPECT_EQ(error_of("none,keys=1"), "filter 'none' has no parameter 'keys': it has none");

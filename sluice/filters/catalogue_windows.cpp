@@ -75,9 +75,9 @@ FilterInfo cohort_row() {
 
 FilterInfo apbbf_row() {
   static constexpr PlanFamily kFamilies[] = {
-      {Role::window, "apbbf,layout=line", true},
-      {Role::window, "apbbf,layout=column", true},
-      {Role::window, "apbbf,layout=segment", true},
+      {.role = Role::window, .text = "apbbf,layout=line", .many_shapes = true, .by_parts = true},
+      {.role = Role::window, .text = "apbbf,layout=column", .many_shapes = true, .by_parts = true},
+      {.role = Role::window, .text = "apbbf,layout=segment", .many_shapes = true, .by_parts = true},
   };
   static constexpr std::string_view kConformance[] = {
       "apbbf,keys=70k,k=2,l=5,block=512,bits=8",
@@ -143,7 +143,7 @@ FilterInfo apbbf_row() {
 
 FilterInfo apbf_row() {
   static constexpr PlanFamily kFamilies[] = {
-      {Role::window, "apbf", true},
+      {.role = Role::window, .text = "apbf", .many_shapes = true, .by_parts = true},
   };
   static constexpr std::string_view kConformance[] = {
       "apbf,keys=200k,l=14",

@@ -91,7 +91,7 @@ std::optional<std::uint64_t> SettingsReader::size(std::string_view name, std::ui
   if (text == nullptr) return {};
   const std::uint64_t value = parse_size(fmt::format("{} of filter '{}'", name, filter_), *text);
   if (value < least || value > most)
-    refuse(name, *text, fmt::format("{} to {}", format_size(least), format_size(most)));
+    refuse(name, *text, fmt::format("{} to {}", exact_size(least), exact_size(most)));
   return value;
 }
 

@@ -69,7 +69,7 @@ TEST(SettingsReader, OutOfRange) {
   EXPECT_EQ(error_of([] { read("probes=65").count("probes", 1, 64); }),
             "parameter 'probes' of filter 'bloom' is '65': it takes 1 to 64");
   EXPECT_EQ(error_of([] { read("bytes=2").size("bytes", 64, 1 << 20); }),
-            "parameter 'bytes' of filter 'bloom' is '2': it takes 64 bytes to 1 MiB");
+            "parameter 'bytes' of filter 'bloom' is '2': it takes 64 to 1MiB");
   EXPECT_EQ(error_of([] { read("layout=round").choice("layout", kLayouts); }),
             "parameter 'layout' of filter 'bloom' is 'round': it takes blocked or classic");
 }

@@ -23,18 +23,6 @@ void for_each_family(const PlanRequest& request, See see) {
   if (request.fnr) look(families_for(Role::forgetting));
 }
 
-// 9.31MiB, as a person writes it: no less than `bytes`.
-std::string size_text(std::uint64_t bytes) {
-  static constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  double value = static_cast<double>(bytes);
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
-  if (unit == 0) return fmt::format("{}", bytes);
-  // Hundredths come out whole in bytes only by luck: quarters always do.
-  const double quarters = std::ceil(value * 4) / 4;
-  return fmt::format("{:g}{}", quarters, kUnits[unit]);
-}
-
 std::string count_text(std::uint64_t count) {
   for (const auto& [unit, name] :
        {std::pair(std::uint64_t{1'000'000'000}, "G"), std::pair(std::uint64_t{1'000'000}, "M"),
@@ -71,7 +59,7 @@ class Search {
 
   std::vector<NearRequest> run() {
     more_memory();
-    larger_share("fpr", &PlanRequest::fpr, most_fpr(request_));
+    larger_fpr();
     fewer_keys();
     larger_share("slack", &PlanRequest::slack, kMostShare);
     larger_share("npws", &PlanRequest::npws, kMostShare);
@@ -118,7 +106,7 @@ class Search {
     std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
     for_each_feasible(open, [&](const Plan& plan) { bytes = std::min(bytes, plan.bytes); });
     if (bytes > kMostMemory - std::min(request_.beside, kMostMemory)) return;
-    const std::string text = size_text(bytes + request_.beside);
+    const std::string text = size_of_at_least(bytes + request_.beside);
     open = request_;
     open.memory = parse_size("`memory`", text);
     if (*open.memory <= kMostMemory) add("memory", text, open);
@@ -138,14 +126,25 @@ class Search {
     return best;
   }
 
+  // One that was open can be more if it is asked for.
+  void larger_fpr() {
+    PlanRequest said = request_;
+    if (error_is_open(request_)) said.fpr = kMostUnasked;
+    if (said.fpr) larger_share("fpr", &PlanRequest::fpr, *said.fpr, most_fpr(said));
+  }
+
   void larger_share(const char* field, std::optional<double> PlanRequest::*member, double most) {
-    if (!(request_.*member)) return;
+    if (request_.*member) larger_share(field, member, *(request_.*member), most);
+  }
+
+  void larger_share(const char* field, std::optional<double> PlanRequest::*member, double than,
+                    double most) {
     const auto at = [&](int index) {
       PlanRequest open = request_;
       open.*member = share_at(index);
       return open;
     };
-    const int asked = index_of_share(*(request_.*member));
+    const int asked = index_of_share(than);
     if (const auto found = least(asked, index_of_share(most), at))
       add(field, fmt::format("{:g}", share_at(*found)), at(*found));
   }
@@ -231,7 +230,7 @@ class Search {
     give_way("npws", &PlanRequest::npws, ceil3(least->npws));
     give_way("lines", &PlanRequest::lines, least->lines);
     if (!request_.memory) return;
-    const std::string text = size_text(least->bytes + request_.beside);
+    const std::string text = size_of_at_least(least->bytes + request_.beside);
     open.memory = std::max(*request_.memory, parse_size("`memory`", text));
     if (*open.memory <= kMostMemory && can_be_had(open))
       found_.push_back({"memory", text, open, also});
@@ -258,6 +257,16 @@ std::string in_fields(const PlanRequest& request) {
 
 }  // namespace
 
+std::string size_of_at_least(std::uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  double value = static_cast<double>(bytes);
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  if (unit == 0) return fmt::format("{}", bytes);
+  // Hundredths come out whole in bytes only by luck: quarters always do.
+  return fmt::format("{}{}", std::ceil(value * 4) / 4, kUnits[unit]);
+}
+
 std::vector<NearRequest> nearest_to(const PlanRequest& request, WindowForecasts& windows) {
   return Search(request, windows).run();
 }
@@ -270,6 +279,11 @@ std::string taken_beside(const PlanRequest& request) {
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest) {
   std::string text =
       fmt::format("no filter can do {}{}", in_fields(request), taken_beside(request));
+  if (error_is_open(request) &&
+      std::ranges::find(nearest, "fpr", &NearRequest::field) != nearest.end())
+    text += fmt::format(
+        ": more than {:g} % of what is new would be lost, which has to be asked for with `fpr`",
+        100 * kMostUnasked);
   std::string others;
   for (const NearRequest& near : nearest)
     join(

@@ -7,8 +7,11 @@
 namespace sluice::planning {
 
 std::vector<NearRequest> nearest_to(const PlanRequest& request, WindowForecasts& windows);
-// "`window` 1M at `fpr` 1e-06 does not fit into `memory` 9MiB; the nearest requests that can be met: …".
+// "no filter can do `window` 1M `fpr` 1e-06 `memory` 3MiB; the nearest requests that can be met: …".
 std::string why_none(const PlanRequest& request, const std::vector<NearRequest>& nearest);
+
+// 9.5MiB: as a person writes it, no less than `bytes`, and nearly as little.
+std::string size_of_at_least(std::uint64_t bytes);
 
 // " (the process itself takes 12 MiB)", or nothing if it is all for the filter.
 std::string taken_beside(const PlanRequest& request);

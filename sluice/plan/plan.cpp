@@ -15,6 +15,7 @@
 namespace sluice {
 namespace {
 
+using planning::error_is_open;
 using planning::Family;
 using planning::memory_alone;
 using planning::WindowForecasts;
@@ -58,7 +59,9 @@ void check_window(const PlanRequest& request) {
             "`memory` for a window of time needs `rate`, the distinct keys to expect: 50k/s");
 }
 
-void check(const PlanRequest& request) {
+}  // namespace
+
+void planning::check(const PlanRequest& request) {
   check_shares(request);
   check_window(request);
   refuse_if(request.expect == std::uint64_t{0}, "`expect` 0 leaves nothing to do: give 1 or more");
@@ -71,16 +74,14 @@ void check(const PlanRequest& request) {
   const std::uint64_t least = request.beside + kLeastFilterBytes;
   if (memory_alone(request) && *request.memory < least)
     throw BadParameters(fmt::format("`memory` {} is too little{}: give {} or more",
-                                    exact_size(*request.memory), planning::taken_beside(request),
-                                    format_size(least)));
+                                    exact_size(*request.memory), taken_beside(request),
+                                    size_of_at_least(least)));
   if (*request.memory > kMostMemory)
     throw BadParameters(fmt::format("`memory` {} is more than any filter takes: give {} or less",
-                                    exact_size(*request.memory), format_size(kMostMemory)));
+                                    exact_size(*request.memory), exact_size(kMostMemory)));
 }
 
-bool error_is_open(const PlanRequest& request) {
-  return request.memory && !request.fpr;
-}
+namespace {
 
 std::vector<Plan> sized(const PlanRequest& request, std::span<const Family> families,
                         WindowForecasts& windows) {
@@ -165,12 +166,15 @@ std::string reason_for(const PlanRequest& request, const std::vector<Plan>& plan
                        std::size_t chosen) {
   const Plan& plan = plans[chosen];
   const std::string_view name = name_in(plan);
-  if (error_is_open(request))
+  if (error_is_open(request)) {
+    const bool by_default = default_will_do(request, plans[0]);
+    const bool can_grow = by_default && request.window && request.window->by_time();
     return fmt::format("{} {} {}: {}", name,
-                       default_will_do(request, plans[0])
-                           ? "is the default, and this is its lowest error that fits into"
-                           : "has the lowest error of the filters that fit into",
+                       can_grow     ? "is the default, and has the standard error within"
+                       : by_default ? "is the default, and this is its lowest error that fits into"
+                                    : "has the lowest error of the filters that fit into",
                        format_size(*request.memory), bits_and_bound(plan));
+  }
   if (chosen != 0)
     return fmt::format(
         "{} takes the fewest bytes of the feasible filters; the default, {}, is not feasible ({})",
@@ -229,6 +233,11 @@ void put_in_order(Planning& planning) {
                         [](const Plan& plan) { return plan.feasible(); });
 }
 
+bool fills_by_parts(const Plan& plan) {
+  const std::span<const Family> families = filter_named(name_in(plan)).row->families;
+  return std::ranges::any_of(families, &Family::by_parts);
+}
+
 std::string assumed_in(const PlanRequest& request) {
   if (request.window && request.fpr && *request.fpr > planning::most_fpr(request))
     return fmt::format("`fpr` {}: where more of what is new is lost, little is left to remember",
@@ -269,7 +278,7 @@ AnyFilter Plan::make() const {
 }
 
 Planning plan(const PlanRequest& request, PlanScope scope) {
-  check(request);
+  planning::check(request);
   Planning planning{.request = request, .assumed = assumed_in(request)};
   const std::span<const Family> families = families_of(request);
   WindowForecasts windows;
@@ -308,7 +317,7 @@ PlanRequest promised(const Planning& planning) {
   // without a number of keys.
   // Segments that fill up one by one have none either if keys may come in bursts.
   const bool by_time = request.window && request.window->by_time();
-  const bool even = request.rate || (request.expect && !(by_time && plan.filter.starts_with("ap")));
+  const bool even = request.rate || (request.expect && !(by_time && fills_by_parts(plan)));
   const bool grows = !even && (request.window ? by_time : !request.memory);
   const std::uint64_t bytes = plan.bytes + request.beside;
   if (!grows && bytes <= kMostMemory) request.memory = bytes;

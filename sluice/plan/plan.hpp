@@ -4,16 +4,18 @@
 //   if (planning.chosen) AnyFilter filter = planning.choice().make();
 //
 // Leave out what you do not know. The error defaults to 10⁻⁶, or, if memory is given, to the
-// smallest that fits; memory alone asks for the most that can be remembered in it. Planning
-// allocates no filter. The numbers of a plan are promises about the filter that it makes: no more
-// bytes and no larger errors, as long as no more keys come than planned. Planning is idempotent:
-// feed a plan's numbers back and you get the same plan.
+// smallest that fits, of a window of time no smaller than 10⁻⁶; more than kMostUnasked must be asked
+// for. Memory alone asks for the most that can be remembered in it. Planning allocates no filter.
+// The numbers of a plan are promises about the filter that it makes: no more bytes and no larger
+// errors, as long as no more keys come than planned. Planning is idempotent: feed a plan's numbers
+// back and you get the same plan.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/base/error.hpp"
@@ -45,6 +47,7 @@ struct Plan {
   Anchor anchor = Anchor::delivered;
   std::optional<std::uint64_t> keys = {};  // expected; for a time window: per window
   double target_fpr = 0;                   // the error that it is made for
+  double asked_fpr = 0;                    // the `fpr` for which plan_named makes the same of it
   std::string table = {};  // settings of a table that is larger than this takes on average
   std::optional<unsigned> generations = {};  // for a window; none: the filter's choice
 
@@ -104,6 +107,12 @@ inline constexpr std::size_t kPlansKept = 64;
 std::shared_ptr<const Planning> planned(const PlanRequest& request,
                                         PlanScope scope = PlanScope::all);
 
+// The plan of a filter that was named, "bloom,layout=classic": sized as when the planner chooses it. One
+// with `bytes` or `keys` among its parameters is taken as it is. An `fpr` among them is that of the
+// request. There is no choice, so `memory` must not be given, and the plan may not be feasible. Throws
+// BadParameters.
+Plan plan_named(std::string_view filter, const PlanRequest& request);
+
 // All that the chosen plan promises, as a request. There must be a chosen plan.
 PlanRequest promised(const Planning& planning);
 
@@ -114,6 +123,9 @@ inline constexpr std::uint64_t kProcessBytes = std::uint64_t{12} << 20;
 // If only memory is given: the least for the filter, and the most in all.
 inline constexpr std::uint64_t kLeastFilterBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMostMemory = std::uint64_t{32} << 40;
+
+// Nobody who says nothing about the error expects to lose more than one new key in a hundred.
+inline constexpr double kMostUnasked = 0.01;
 
 // If a window of deliveries loses more than this share of new keys, few keys are delivered, so the
 // window hardly ages and may stop forever.

@@ -92,6 +92,45 @@ TEST(Plan, ErrsAsLittleAsFitsWhereOnlyMemoryIsGiven) {
   EXPECT_EQ(plan({.window = last(1'000'000), .memory = 16 * kMiB}).choice().filter, "cohort");
 }
 
+// A window of time grows: what its memory leaves beyond the standard error is room for more keys.
+TEST(Plan, AWindowOfTimeDoesNotSpendItsRoomOnAnErrorThatNobodyAskedFor) {
+  for (const PlanRequest& request :
+       {PlanRequest{.window = seconds(600), .expect = 1000, .memory = 2 * kMiB},
+        PlanRequest{.window = seconds(600), .rate = 2.0, .memory = 2 * kMiB},
+        PlanRequest{.window = WindowSpec{WindowSpec::Kind::landmark, 3'600'000'000'000},
+        .expect = 1000,
+        .memory = 2 * kMiB}})
+    for (const PlanScope scope : {PlanScope::all, PlanScope::choice}) {
+      const Plan choice = plan(request, scope).choice();
+      EXPECT_EQ(choice.filter, "cohort");
+      EXPECT_EQ(choice.target_fpr, 1e-6);
+    }
+  // Where that does not fit, it is the lowest that does.
+  const Plan tight = plan({.window = seconds(600), .expect = 500'000, .memory = 2 * kMiB}).choice();
+  EXPECT_GT(tight.fpr, 1e-6);
+  EXPECT_LE(tight.fpr, 0.01);
+  EXPECT_GT(static_cast<double>(tight.bytes), 0.8 * 2 * kMiB);
+}
+
+TEST(Plan, MoreThanOneInAHundredIsLostOnlyIfThatIsSaid) {
+  for (const PlanRequest& request :
+       {PlanRequest{.expect = 100'000, .memory = 1 << 16},
+        PlanRequest{.window = last(100'000), .memory = 240'000},
+        PlanRequest{.window = seconds(600), .expect = 100'000, .memory = 350'000}})
+    for (const PlanScope scope : {PlanScope::all, PlanScope::choice}) {
+      const Planning none = plan(request, scope);
+      ASSERT_FALSE(none.chosen);
+      EXPECT_NE(none.reason.find("has to be asked for with `fpr`"), std::string::npos)
+          << none.reason;
+      EXPECT_GE(none.nearest.size(), 3u) << none.reason;
+      for (const NearRequest& near : none.nearest) {
+        const Planning met = plan(near.request, scope);
+        ASSERT_TRUE(met.chosen) << near.field << " " << near.value;
+        EXPECT_EQ(met.choice().fpr > 0.01, near.field == "fpr") << near.value;
+      }
+    }
+}
+
 // --- memory alone -------------------------------------------------------------------------------
 
 TEST(Plan, KeepsWithinMemoryAlone) {
@@ -256,7 +295,7 @@ TEST(Plan, ProposesLines) {
 TEST(Plan, WithMemoryAndNoRateKeysMayComeAtAnyPace) {
   const auto choice = [](PlanRequest request) { return plan(request).choice().filter; };
   const PlanRequest even{.window = seconds(600), .rate = 500.0, .memory = 1 << 20};
-  const PlanRequest any{.window = seconds(600), .expect = 300'000, .memory = 1 << 20};
+  const PlanRequest any{.window = seconds(600), .expect = 280'000, .memory = 1 << 20};
   EXPECT_EQ(choice(even).substr(0, 5), "apbbf");
   EXPECT_EQ(choice(any), "cohort");
   // What is promised can be asked for.

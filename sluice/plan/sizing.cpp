@@ -89,9 +89,9 @@ std::string table_of(const std::string& settings, std::string_view filter) {
   bool sized = false;
   const Settings all = Settings::parse(settings);
   for (const auto& [name, value] : all.pairs()) {
+    const bool said = filter.find("," + name + "=") != filter.npos;
     // A layout that the filter chose itself has to be said: for another error it chooses another.
-    const bool chosen = name == "layout" && filter.find("layout=") == filter.npos;
-    if (name == "bytes" || name == "probes" || chosen) kept.add(name, value);
+    if (!said && (name == "bytes" || name == "probes" || name == "layout")) kept.add(name, value);
     sized |= name == "bytes";
   }
   return sized ? kept.text() : std::string();
@@ -167,9 +167,18 @@ std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts) {
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys + room));
 }
 
+bool error_is_open(const PlanRequest& request) {
+  return request.memory && !request.fpr && !memory_alone(request);
+}
+
 double most_fpr(const PlanRequest& request) {
+  if (error_is_open(request)) return kMostUnasked;
   const bool by_count = request.window ? !request.window->by_time() : memory_alone(request);
   return by_count && request.anchor == Anchor::delivered ? kMostDeliveredFpr : 0.5;
+}
+
+double least_fpr(const PlanRequest& request) {
+  return request.window && request.window->by_time() ? kStandardFpr : kLeastFpr;
 }
 
 const WindowForecasts::Answer& WindowForecasts::of(const Family& family, const Plan& plan) {
@@ -201,15 +210,15 @@ Plan Sizing::best(const Family& family) {
 
 Plan Sizing::rough(const Family& family) {
   if (memory_alone(request_)) return sized(family, 1, asked_fpr(), Words::no);
-  const bool open = request_.memory && !request_.fpr;
-  const double fpr = open ? share_at(index_of_share(most_fpr(request_))) : asked_fpr();
+  const double fpr =
+      error_is_open(request_) ? share_at(index_of_share(most_fpr(request_))) : asked_fpr();
   return sized(family, keys_of(request_), fpr, Words::no);
 }
 
 bool Sizing::beats(const Family& family, double fpr) {
-  const int index = index_of_share(fpr) - 1;
-  const Plan plan = sized(family, keys_of(request_), share_at(std::max(index, 0)), Words::no);
-  return plan.feasible() && (index >= 0 || plan.fpr < fpr);
+  const int index = index_of_share(fpr) - 1, least = index_of_share(least_fpr(request_));
+  const Plan plan = sized(family, keys_of(request_), share_at(std::max(index, least)), Words::no);
+  return plan.feasible() && (index >= least || plan.fpr < fpr);
 }
 
 double Sizing::asked_fpr() const {
@@ -218,7 +227,7 @@ double Sizing::asked_fpr() const {
 
 // The least error that fits.
 Plan Sizing::least_error(const Family& family, std::optional<std::uint64_t> keys) {
-  const int least = index_of_share(kLeastFpr), most = index_of_share(most_fpr(request_));
+  const int least = index_of_share(least_fpr(request_)), most = index_of_share(most_fpr(request_));
   Plan plan = sized(family, keys, share_at(most), Words::yes);
   if (!plan.feasible() || plan.fpr == 0) return plan;
   // Where there is memory to spare, the least that is looked for.
@@ -256,7 +265,10 @@ Plan Sizing::settled(const Family& family, std::optional<std::uint64_t> keys, do
 
 Plan Sizing::sized(const Family& family, std::optional<std::uint64_t> keys, double fpr,
                    Words words) {
-  Plan plan{.filter = std::string(family.text), .anchor = request_.anchor, .target_fpr = fpr};
+  Plan plan{.filter = std::string(family.text),
+            .anchor = request_.anchor,
+            .target_fpr = fpr,
+            .asked_fpr = fpr};
   try {
     if (family.forgets()) return sized_forgetting(family, keys, fpr, words);
     if (request_.window || memory_alone(request_)) return sized_window(family, keys, fpr, words);
@@ -293,11 +305,12 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
       .filter = std::string(family.text),
       .window = request_.window.value_or(WindowSpec{WindowSpec::Kind::count, keys.value_or(1)}),
       .anchor = request_.anchor,
-      .target_fpr = std::min(fpr, most_fpr(request_))};
+      .target_fpr = std::min(fpr, most_fpr(request_)),
+      .asked_fpr = fpr};
   if (plan.window->by_time()) plan.keys = keys;
   fpr = plan.target_fpr;
   // Segments fill up one by one: a burst takes more of them, and there would be no memory for it.
-  if (family.many_shapes && plan.window->by_time() && request_.memory && !request_.rate)
+  if (family.by_parts && plan.window->by_time() && request_.memory && !request_.rate)
     return refused("holds so many keys only if they come evenly: give their `rate`");
   Forecast made;
   // The reason why not, or nothing.
@@ -307,7 +320,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     return answer.why_not;
   };
   if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
-  const bool apart = family.many_shapes && plan.window->by_time() && request_.rate;
+  const bool apart = family.by_parts && plan.window->by_time() && request_.rate;
   if (apart) {
     plan.keys = keys_of_rate(request_, *made.generations);
     if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
@@ -437,6 +450,7 @@ Plan Sizing::sized_forgetting(const Family& family, std::optional<std::uint64_t>
   if (words == Words::no && !plan.feasible() && too_much) return plan;
   const Forecast made = sure_of(fpr, plan.target_fpr, first, make);
   if (plan.target_fpr == fpr) at(step_at_first);  // came back to it
+  plan.asked_fpr = plan.target_fpr;               // who names it gets just that
   judge(plan, family, fpr, made, words);
   return plan;
 }

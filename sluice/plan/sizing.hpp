@@ -39,16 +39,23 @@ int greatest(int low, int high, Good good) {
 
 inline constexpr double kStandardFpr = 1e-6;
 
+// Throws BadParameters for requests that make no sense.
+void check(const PlanRequest& request);
 // Whether only memory is given.
 bool memory_alone(const PlanRequest& request);
+// Whether the error is what fits into the memory.
+bool error_is_open(const PlanRequest& request);
 // Distinct keys to hold: those of the window, or those expected.
 std::optional<std::uint64_t> keys_of(const PlanRequest& request);
 // For a window with a rate, with room for random variation in each of `parts` parts.
 std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts);
 
-// No window of deliveries is planned for an error above kMostDeliveredFpr, even if more is allowed;
-// and no search goes above one half.
+// No window of deliveries is planned for an error above kMostDeliveredFpr, even if more is allowed; no
+// search goes above one half; and an error that is open is at most kMostUnasked.
 double most_fpr(const PlanRequest& request);
+// The least error to look for if it is open. A window of time grows, so what memory the standard error
+// leaves is worth more as room for keys.
+double least_fpr(const PlanRequest& request);
 
 // Forecasts of windows, brief ones, that a planning asked for: its searches come back to the same
 // again and again. Each has one place, in which a later one takes over.

@@ -112,12 +112,12 @@ load helper
   refused 2 dedup --audit-ghosts 1M /dev/null
   says "--audit-ghosts needs --audit"
   refused 2 dedup --audit 1/8 --audit-memory 1KiB /dev/null
-  says "--audit-memory 1KiB" "4 KiB"
+  says "--audit-memory 1KiB" "4KiB"
   refused 2 dedup --audit 1/8 --audit-ghosts 2G /dev/null
   says "--audit-ghosts 2G" "1G"
   # It is a part of --memory.
   refused 2 dedup --memory 16MiB --audit 1/8 --audit-memory 4MiB /dev/null
-  says "--memory 16MiB leaves no room for --audit-memory" "17 MiB"
+  says "--memory 16MiB leaves no room for --audit-memory" "17MiB"
   sluice dedup --memory 32MiB --audit 1/8 --stats json input >out 2>err
   stat_of .filter.bytes >small
   sluice dedup --memory 32MiB --audit 1/8 --audit-memory 8MiB --stats json input >out 2>err
@@ -126,7 +126,7 @@ load helper
 
 @test "with --memory the audit has a part of it" {
   refused 2 dedup --memory 13MiB --audit 1/64 /dev/null
-  says --memory --audit '13.4 MiB'
+  says --memory --audit 13.5MiB
   lines_of 1k >input
   sluice dedup --memory 14MiB --audit 1/64 --stats json input >out 2>err
   stat_of '.plan.memory == 14680064' | grep -qx true

@@ -62,7 +62,7 @@ within_budget() {
 @test "budgets that cannot be kept, and flags that say the same, are refused" {
   touch input
   refused 2 dedup input --memory 4MiB
-  says "--memory 4MiB is too little" "takes 12 MiB" "13 MiB or more"
+  says "--memory 4MiB is too little" "takes 12 MiB" "13MiB or more"
   refused 2 dedup input --memory 12.5MB
   says "--memory 12.5MB is too little"
   refused 2 dedup input --memory 100TiB
@@ -90,6 +90,90 @@ within_budget() {
            .filter.target_fpr < 1e-9' | grep -qx true
   sluice dedup --stats json --memory 32MiB --window 1M --fpr 1e-6 input >out 2>err
   stat_of '.filter.name == "cohort" and .filter.target_fpr == 1e-6' | grep -qx true
+}
+
+@test "a time window has room for more keys before an error that nobody asked for" {
+  seq 1 60000 >input
+  for flags in "--expect 1k" "--rate 2/s"; do
+    # shellcheck disable=SC2086  # a flag and its value
+    sluice dedup --stats json --memory 13MiB --window 10m --arrival-time $flags input >out 2>err
+    cat err
+    stat_of '.filter.target_fpr == 1e-6 and .window.growths > 0 and .window.forgotten_early == 0 and
+             .filter.over_target == false and .memory_bytes <= 13 * 1048576' | grep -qx true
+    run -1 grep warning err
+  done
+}
+
+@test "the first line names the error that was planned, whatever was given" {
+  lines_of 1000 >input
+  for flags in "--expect 1M" "--window 100k" "--window 10m --rate 100/s --arrival-time" "" "--fpr 1e-4" \
+    "--expect 1M --fpr 1e-3"; do
+    # shellcheck disable=SC2086  # flags and their values
+    sluice dedup --memory 16MiB $flags input >out 2>err
+    named=$(sed -nE '1s/^sluice dedup: memory: planned for false positives of ([^:]*): .*/\1/p' err)
+    echo "$flags: $named"
+    [ -n "$named" ]
+    grep -qF "(target $named)" err
+  done
+}
+
+@test "an error above one in a hundred is taken only if --fpr says so" {
+  lines_of 1000 >input
+  for flags in "--expect 10M" "--window 3500k" "--window 10m --rate 10k/s --arrival-time"; do
+    # shellcheck disable=SC2086  # flags and their values
+    refused 2 dedup --memory 20MiB $flags input
+    says "more than 1 % of what is new would be lost" "or --fpr "
+    # shellcheck disable=SC2086
+    refused 1 plan --memory 20MiB ${flags/--arrival-time/}
+    says "more than 1 % of what is new would be lost" "or --fpr "
+  done
+}
+
+# advised FLAG: what the last refusal says to give.
+advised() {
+  sed -nE "s/.*(can be met: |or )$1 ([^ ,]+).*/\2/p" <<<"$stderr"
+}
+
+@test "the sizes, errors, windows and keys that a refusal advises are accepted as they are printed" {
+  lines_of 1000 >input
+  for flags in "--memory 20MiB --expect 10M" "--memory 20MiB --window 3500k" \
+    "--memory 20MiB --window 10m --rate 10k/s" "--memory 13MiB --expect 10M --fpr 1e-6" \
+    "--memory 6MiB --window 123457" "--memory 12582931 --expect 77777 --fpr 1e-9" \
+    "--memory 13MiB --window 10m --expect 456789 --fpr 1e-5"; do
+    arrival=()
+    if [[ $flags == *--window\ 10m* ]]; then arrival=(--arrival-time); fi
+    # shellcheck disable=SC2086  # flags and their values
+    refused 2 dedup $flags "${arrival[@]}" input
+    echo "$stderr"
+    tried=0
+    for flag in --memory --fpr --window --expect; do
+      value=$(advised "$flag")
+      [ -n "$value" ] || continue
+      rest=$(sed -E "s/$flag [^ ]+//" <<<"$flags")
+      echo "$rest $flag $value"
+      # shellcheck disable=SC2086
+      sluice dedup --stats none $rest $flag "$value" "${arrival[@]}" input >out
+      tried=$((tried + 1))
+    done
+    [ "$tried" -ge 1 ]
+  done
+  # The least of all.
+  for flags in "--memory 13MiB --audit 1/16" "--memory 14MiB --audit 1/16 --audit-memory 3MiB" \
+    "--memory 1MiB" "--memory 64MiB --audit 1/16 --audit-memory 1kB" "--memory 33TiB"; do
+    # shellcheck disable=SC2086
+    refused 2 dedup $flags input
+    echo "$stderr"
+    flag=--memory
+    if [[ $flags == *1kB ]]; then flag=--audit-memory; fi
+    value=$(sed -nE 's/.*: give ([^ ]+) or (more|less).*/\1/p' <<<"$stderr")
+    # A table of that size is not made.
+    if [[ $flags == *33TiB ]]; then
+      [ "$value" = 32TiB ]
+      continue
+    fi
+    # shellcheck disable=SC2086,SC2046  # flags and their values
+    sluice dedup --stats none $(sed -E "s/$flag [^ ]+/$flag $value/" <<<"$flags") input >out
+  done
 }
 
 @test "a state made for a window under a budget serves the same flags" {

@@ -108,7 +108,6 @@ planned() {
   done
 }
 
-# A filter that is named gets no room for chance by itself: the command must ask for it.
 @test "a planned command that names its filter has the room of the plan" {
   sluice plan --json --window 60s --rate 200/m --fpr 0.05 --lines 1 >plan.json
   command=$(jq -r .command plan.json)

@@ -146,7 +146,7 @@ suggested() {
   refused 2 dedup --filter bloom,keys=10 --expect 20 input
   says "--filter says keys=10 and --expect says 20: give one of them"
   refused 2 dedup --filter cohort,fpr=1% --fpr 1e-6 --window 10 input
-  says "--filter says fpr=1% and --fpr says 1e-6"
+  says "--filter says fpr=1% and --fpr says 1e-06"
   gives 'a\n' --filter bloom,keys=10000,fpr=0.01 --fpr 1% input
 }
 

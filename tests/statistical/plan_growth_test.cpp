@@ -115,8 +115,11 @@ TEST(PlannedGrowthError, NoneStopsOrLosesMoreThanItSays) {
 // Commands that used to end with exit 2 in mid-stream.
 TEST(PlannedGrowthError, AFilterThatCannotReachItsShareGoesOn) {
   expect_whole({.window = seconds(60), .rate = 5, .fpr = 1e-4, .lines = 1}, 1, 20'000);
-  const PlanRequest memory{
-      .window = seconds(300), .rate = 5, .slack = 0.103, .memory = std::uint64_t{2083} << 10};
+  const PlanRequest memory{.window = seconds(300),
+                           .rate = 5,
+                           .fpr = 4e-12,
+                           .slack = 0.103,
+                           .memory = std::uint64_t{2083} << 10};
   expect_whole(memory, 2, 30'000);
   Window window = Window::make(plan(memory).choice().window_params());
   EXPECT_TRUE(run(window, Arrivals(3, 5, 300, true), 4, 30'000).over_target);

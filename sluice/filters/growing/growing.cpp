@@ -148,7 +148,14 @@ void Growing::take(Owned<GrowingBuckets> table) noexcept {
 Verdict Growing::observe_listed(const Digest& digest) {
   if (list_.find(digest)) return Verdict::duplicate;
   if (list_.size() == kMostListed) {
-    take(table_of_list());
+    // The list gives its memory back first: there may be none for both.
+    list_.step_aside();
+    try {
+      take(table_of_list());
+    } catch (...) {
+      list_.step_back();
+      throw;
+    }
     return table_->observe(digest);
   }
   list_.grow();

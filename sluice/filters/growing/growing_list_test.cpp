@@ -270,6 +270,26 @@ TEST_P(GrowingList, BecomesATableWhenThatIsSmaller) {
   EXPECT_LT(memory.taken(), ShortList::bytes_for(kMost + 1));
 }
 
+// A budget that has room for the table is enough: list and table are never both in it.
+TEST_P(GrowingList, BecomesATableInABudgetForTheTable) {
+  const std::vector<Digest> digests = random_digests(1, kMost + 1);
+  HostMemory unlimited(malloc_calls());
+  const Growing large = holding(GetParam(), digests, unlimited);
+  ASSERT_FALSE(large.listed());
+  HostMemory tight(malloc_calls(), unlimited.taken());
+  const Growing filter = holding(GetParam(), digests, tight);
+  EXPECT_FALSE(filter.listed());
+  EXPECT_EQ(missing(filter, digests), 0u);
+  EXPECT_EQ(tight.taken(), unlimited.taken());
+  // With less it stays a list, and has lost nothing.
+  HostMemory none(malloc_calls(), unlimited.taken() - 1);
+  Growing listed = holding(GetParam(), std::span(digests).first(kMost), none);
+  EXPECT_THROW(listed.insert(digests[kMost]), NoMemory);
+  EXPECT_TRUE(listed.listed());
+  EXPECT_EQ(missing(listed, std::span(digests).first(kMost)), 0u);
+  EXPECT_GT(none.taken(), 0u) << "the keys are not beside the resource for good";
+}
+
 TEST(GrowingSize, AMillionExistAtOnce) {
   HostMemory memory(malloc_calls());
   const std::size_t most = count_of(100'000, 1'000'000, 1'000'000);
