@@ -8,6 +8,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMostSlots = 4096;
+constexpr Nanoseconds kOldest = -(Nanoseconds{1} << 62);  // no window knows older times
 constexpr std::uint64_t kLooksPerSample = std::uint64_t{1} << 15;
 
 }  // namespace
@@ -36,10 +37,18 @@ void SlackMeter::look(std::span<const Digest> digests, std::span<const Verdict> 
   for (std::size_t at = next(0); at < digests.size(); at = next(at + 1)) {
     count_until(at);
     if (verdicts[at] == Verdict::pending || (!late.empty() && late[at])) continue;
-    // A time that is not believed is taken for now.
-    if (by_time && !times.empty()) now_ = std::max(now_, std::min(times[at], latest));
-    judge(digests[at], verdicts[at] == Verdict::duplicate,
-          by_time && !times.empty() ? std::min(times[at], now_) : now_);
+    Nanoseconds time = now_;
+    if (by_time && !times.empty()) {
+      // A time that is not believed is taken for now.
+      time = std::clamp(times[at], kOldest, std::max(kOldest, latest));
+      // It is not late, so the window's first time was replaced, and its keys were forgotten.
+      if (time <= now_ - past_age_) {
+        times_ = Shadow(times_.slots());
+        now_ = time;
+      }
+      now_ = std::max(now_, time);
+    }
+    judge(digests[at], verdicts[at] == Verdict::duplicate, time);
   }
   count_until(digests.size());
   if (by_time) now_ = latest;
