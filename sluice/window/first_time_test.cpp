@@ -354,6 +354,34 @@ TEST(FirstTime, IsSavedWithItsKeys) {
   }
 }
 
+// An audit that was saved with its window reads on as the window does.
+TEST(FirstTime, IsAuditedAfterAReload) {
+  AnyFilter filter(Window::make({.spec = kTenMinutes, .max_ahead = kTenMinutes.size}));
+  const auto audited = [](AnyFilter& of, Audit& by, const Event& event) {
+    const Digest digest = digest_of(event.key);
+    const Judged judged = see(*of.window(), event);
+    by.observe({&digest, 1}, {&judged.verdict, 1}, {&event.time, 1}, {&judged.late, 1});
+  };
+  Audit audit({.sample = 1}, filter);
+  audited(filter, audit, {1, kNoon});
+  BytesEncoder saved;
+  audit.encode(saved);
+  const std::vector<std::byte> bytes = saved.take();
+  AnyFilter copy = copy_of(filter);
+  Audit again({.sample = 1}, copy);
+  BytesDecoder from(bytes);
+  again.decode(from);
+  audited(copy, again, {1, kNoon});  // sent again
+  audited(copy, again, {2, kNoon - kHour});
+  audited(copy, again, {2, kNoon - kHour + kSecond});
+  audited(copy, again, {1, kNoon - kHour + kSecond});
+  const Audit::Report report = again.report();
+  EXPECT_EQ(report.positives.trials, 3);
+  EXPECT_EQ(report.positives.errors, 0);
+  EXPECT_EQ(report.negatives.trials, 2);
+  EXPECT_EQ(report.negatives.errors, 0);
+}
+
 // Only a first time that nobody has confirmed has a key of its own.
 TEST(FirstTime, WithAKeyThatIsNotNeededIsRefused) {
   EventClock clock;
