@@ -11,10 +11,11 @@
 //   {.window = 1'000'000}   the last million keys let through
 //   {.memory = 64 << 20}    as much of the past as fits in 64 MiB
 //
-// A key that was seen is never taken for a new one while its window lasts. There are two
-// exceptions, both for events with times: an event that is a window or more behind the latest is
-// let through without being judged, and with `max_ahead` so is one whose time is not believed. A
-// new key may be taken for one that was seen, with probability `fpr`; its event is then lost.
+// A key that was seen is never taken for a new one while its window lasts. There are three
+// exceptions, all for events with times: an event that is a window or more behind the latest is
+// let through without being judged; with `max_ahead` so is one whose time is not believed; and if a
+// much earlier event follows the first one, whose time no other confirms, what was seen is forgotten.
+// A new key may be taken for one that was seen, with probability `fpr`; its event is then lost.
 // plan() and stats() tell the predicted rate.
 //
 // Threads: const calls (contains, stats, save, clone) may run at the same time. A call that is not

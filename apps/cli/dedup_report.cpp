@@ -16,6 +16,7 @@
 #include "printable.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/kernels/simd.hpp"
+#include "sluice/stream/event_time.hpp"
 #include "words.hpp"
 
 namespace sluice::cli {
@@ -251,6 +252,11 @@ double expected_wrong(std::uint64_t missing, double predicted_fpr) {
   return static_cast<double>(missing) * loss_odds(predicted_fpr);
 }
 
+bool most_are_late(const DedupCounts& counts) noexcept {
+  constexpr std::uint64_t kHandful = 5;
+  return counts.late >= kHandful && counts.late > counts.records - counts.late;
+}
+
 double bits_per_key(const FilterStats& stats) {
   const std::uint64_t keys = stats.capacity > 0 ? stats.capacity : stats.keys;
   return keys == 0 ? 0 : 8.0 * static_cast<double>(stats.bytes) / static_cast<double>(keys);
@@ -291,7 +297,11 @@ std::string as_text(const DedupReport& report) {
                                   format_count(counts.unkeyed - counts.malformed))) +
             fault_rows(report.faults);
   if (counts.late > 0)
-    text += count_row("late", counts.late, counts.records, "a window or more behind");
+    text += count_row("late", counts.late, counts.records,
+                      most_are_late(counts)
+                          ? fmt::format("a window or more behind {}, and so are most records",
+                                        format_time(report.window->latest))
+                          : "a window or more behind");
   text += forget_row(report);
   text += window_row(report);
   text += filter_row(report);

@@ -23,6 +23,7 @@ struct WindowReport {
   unsigned generations = 0;
   std::uint64_t growths = 0;
   std::uint64_t disbelieved = 0;  // records whose clocks were too far ahead
+  Nanoseconds latest = 0;         // by which records are late
   // Records held back past the window: counted, in a sample of the keys if each stands for more than
   // one, and predicted.
   std::uint64_t slack_lost = 0, slack_predicted = 0, slack_weight = 1;
@@ -73,6 +74,9 @@ struct DedupReport {
   std::optional<Audit::Report> audit = {};
   std::optional<InferReport> infer = {};
 };
+
+// Whether so many records are late that the clock must be wrong, or their order.
+bool most_are_late(const DedupCounts& counts) noexcept;
 
 // bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.
 double bits_per_key(const FilterStats& stats);

@@ -24,6 +24,7 @@
 #include "signals.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/stream/event_time.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -89,6 +90,7 @@ class Run {
   bool between();
   void look_at_error();
   void look_at_memory();
+  void look_at_late();
   void look_at_peak() const;
   bool checkpoint_due() const;
   void checkpoint();
@@ -123,6 +125,7 @@ class Run {
   bool reading_ = false;
   bool warned_ = false;
   bool warned_early_ = false;
+  bool warned_late_ = false;
   bool running_ = true;
   std::uint64_t seen_records_ = 0;  // at the last turn
   unsigned turns_without_ = 0;      // turns in a row without a new record
@@ -441,6 +444,21 @@ void Run::look_at_memory() {
       "--fpr");
 }
 
+void Run::look_at_late() {
+  const DedupCounts& counts = dedup_->counts();
+  if (warned_late_ || !most_are_late(counts)) return;
+  warned_late_ = true;
+  progress_.clear();
+  warn(
+      "dedup",
+      fmt::format("{} of {} are late: a window or more older than the window's latest time, {}; if "
+                  "a wrong clock said that, start {}and lower --max-ahead; if the records come "
+                  "newest first, sort them by time first",
+                  format_count(counts.late), counted(counts.records, "record"),
+                  format_time(judge_.window()->clock().now()),
+                  state_file_ ? "a new state without its records " : "again without its records "));
+}
+
 // Long records, or a system whose libraries take more than planned for.
 void Run::look_at_peak() const {
   const std::uint64_t peak = peak_memory_bytes();
@@ -485,6 +503,7 @@ void Run::finish() {
   if (late_) late_->finish();
   look_at_error();
   look_at_memory();
+  look_at_late();
   progress_.clear();
   say_stopped();
   const DedupCounts& counts = dedup_->counts();
@@ -526,6 +545,7 @@ void Run::ask_ghosts() {
 void Run::tell() {
   if (request_.stats == DedupRequest::Stats::none) return;
   look_at_error();
+  look_at_late();
   ask_ghosts();
   progress_.clear();
   if (request_.stats == DedupRequest::Stats::text)
@@ -545,6 +565,7 @@ std::optional<WindowReport> report_of(const Judge& judge) {
                       .generations = window->generations(),
                       .growths = window->growths(),
                       .disbelieved = window->clock().disbelieved(),
+                      .latest = window->clock().now(),
                       .slack_lost = slack.counted(),
                       .slack_predicted = slack.predicted(),
                       .slack_weight = slack.weight(),

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "arguments.hpp"
@@ -17,9 +18,17 @@
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/dynamic/dynamic.hpp"
+#include "sluice/stream/event_time.hpp"
 
 namespace sluice::cli {
 namespace {
+
+// By which records are late; none before the first record, and in windows that know no time.
+std::optional<std::string> latest_time(const AnyFilter& filter) {
+  const Window* const window = filter.window();
+  if (window == nullptr || !window->clock().started()) return std::nullopt;
+  return format_time(window->clock().now());
+}
 
 template <class Row>
 void print_positions(const Positions& positions, const Row& row) {
@@ -67,6 +76,7 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
   row("filter", std::string(name_of(snapshot.filter.kind())));
   const Settings settings = snapshot.filter.settings();
   for (const auto& [name, value] : settings.pairs()) row("  " + printable(name), printable(value));
+  if (const auto latest = latest_time(snapshot.filter)) row("latest time", *latest);
   row("keys held", format_count(stats.keys));
   if (const Dynamic* dynamic = snapshot.filter.as<Dynamic>()) {
     const DynamicStats series = dynamic->series();
@@ -106,6 +116,7 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
         .field("real_capacity", series.real_capacity)
         .end();
   }
+  if (const auto latest = latest_time(snapshot.filter)) json.field("latest_time", *latest);
   json.begin("parameters");
   const Settings settings = snapshot.filter.settings();
   for (const auto& [name, value] : settings.pairs()) json.field(name, value);

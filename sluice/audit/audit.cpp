@@ -144,8 +144,9 @@ void Audit::judge(const Digest& digest, Verdict verdict, std::int64_t time, std:
   const bool writes = !held || refreshed_ || truth == Truth::distinct;
   if (entry == nullptr) {
     if (writes) entry = remember(digest, time, now, lost);
-  } else if (writes) {
-    // Unknown is less than any time, and a lost event is not a delivery.
+  } else if (writes && !(held && entry->last == Shadow::kUnknown && time < now)) {
+    // Unknown is less than any time, but may be later than one before now. A lost event is not a
+    // delivery.
     const bool delivers_lost = entry->lost() && !held;
     entry->set(delivers_lost ? time : std::max(entry->last, time), lost);
   }
@@ -291,25 +292,45 @@ Audit::Verdicts Audit::observe_arrived(std::span<const Digest> digests,
   return {distinct, static_cast<std::int64_t>(verdicts.size()) - distinct};
 }
 
-// The same clock reads the same times: now is what it was when the filter was asked.
-EventClock::Reading Audit::read(Nanoseconds& time) {
+// It was written, or will be, at a time that only the window knows.
+void Audit::lose_track_of(const Digest& digest) {
+  if (!sampled(digest)) return;
+  if (Shadow::Entry* entry = shadow_.find(digest))
+    entry->set(Shadow::kUnknown, false);
+  else
+    remember(digest, Shadow::kUnknown, clock_.now(), false);
+}
+
+// The window has forgotten all its keys, also those from before the audit.
+void Audit::start_afresh() {
+  shadow_.each([](Shadow::Entry& entry) { entry.set(Shadow::kForgotten, false); });
+  knows_all_ = true;
+  start_ = clock_.now();
+}
+
+// The same clock reads the same records: now is what it was when the filter was asked.
+EventClock::Reading Audit::read(const Digest& digest, Nanoseconds& time) {
   const bool first = !clock_.started();
-  const Nanoseconds before = clock_.now();
-  const EventClock::Reading reading = clock_.read(time, window_->limits());
-  if (first)
-    start_ = clock_.now();
-  else if (clock_.now() < before)
-    lose_track(clock_.now());
+  const EventClock::Reading reading = clock_.read(digest, time, window_->limits());
+  if (first) start_ = clock_.now();
+  if (reading == EventClock::Reading::replaced) start_afresh();
+  if (reading == EventClock::Reading::agreed) {
+    if (const auto claimant = clock_.claimant()) lose_track_of(*claimant);
+    clock_.settle();
+  }
   return reading;
 }
 
 // Returns how many were not believed.
-std::int64_t Audit::read_all(std::span<const Nanoseconds> times) {
+std::int64_t Audit::read_all(std::span<const Digest> digests, std::span<const Nanoseconds> times) {
   Nanoseconds greatest = clock_.now();
   for (const Nanoseconds time : times) greatest = std::max(greatest, time);
   if (clock_.leap(greatest, window_->limits())) return 0;
   std::int64_t disbelieved = 0;
-  for (Nanoseconds time : times) disbelieved += read(time) == EventClock::Reading::disbelieved;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    Nanoseconds time = times[i];
+    disbelieved += read(digests[i], time) == EventClock::Reading::disbelieved;
+  }
   return disbelieved;
 }
 
@@ -322,11 +343,11 @@ Audit::Verdicts Audit::observe_timed(std::span<const Digest> digests,
   std::int64_t disbelieved = 0;
   for (std::size_t begin = 0; begin < digests.size();) {
     const std::size_t i = next_sampled(digests, begin);
-    disbelieved += read_all(times.subspan(begin, i - begin));
+    disbelieved += read_all(digests.subspan(begin, i - begin), times.subspan(begin, i - begin));
     if (i == digests.size()) break;
     begin = i + 1;
     Nanoseconds time = times[i];
-    const EventClock::Reading reading = read(time);
+    const EventClock::Reading reading = read(digests[i], time);
     if (late[i]) continue;
     if (reading != EventClock::Reading::disbelieved) {
       judge(digests[i], verdicts[i], time, clock_.now());
@@ -335,10 +356,7 @@ Audit::Verdicts Audit::observe_timed(std::span<const Digest> digests,
     // Written at a time that may still change.
     ++disbelieved;
     ++counts_.undecided;
-    if (Shadow::Entry* entry = shadow_.find(digests[i]))
-      entry->set(Shadow::kUnknown, false);
-    else
-      remember(digests[i], Shadow::kUnknown, clock_.now(), false);
+    lose_track_of(digests[i]);
   }
   now_ = clock_.now();
   const std::int64_t judged = count_zeros(late);

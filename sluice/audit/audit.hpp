@@ -122,8 +122,8 @@ class Audit {
   Verdicts observe_arrived(std::span<const Digest> digests, std::span<const Verdict> verdicts);
   Verdicts observe_timed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                          std::span<const Nanoseconds> times, std::span<const bool> late);
-  EventClock::Reading read(Nanoseconds& time);
-  std::int64_t read_all(std::span<const Nanoseconds> times);
+  EventClock::Reading read(const Digest& digest, Nanoseconds& time);
+  std::int64_t read_all(std::span<const Digest> digests, std::span<const Nanoseconds> times);
   void judge(const Digest& digest, Verdict verdict, std::int64_t time, std::int64_t now);
   Truth truth_of(const Shadow::Entry* entry, std::int64_t now) const noexcept;
   KeyCounts count(Truth truth, Verdict verdict) noexcept;
@@ -138,6 +138,8 @@ class Audit {
   bool outside(std::int64_t last, std::int64_t now) const noexcept;
   void look_at_slack();
   void lose_track(std::int64_t now);
+  void lose_track_of(const Digest& digest);
+  void start_afresh();
   bool knows_all(std::int64_t now) const noexcept { return knows_all_ || outside(start_, now); }
 
   Params params_;

@@ -118,6 +118,7 @@ void Audit::decode(Decoder& from) {
   read.clock_.decode(from);
   if (read.clock_.started() && (window_ == nullptr || !window_->params().spec.by_time()))
     refuse("it has a clock, and its filter has none");
+  if (window_ != nullptr) read.clock_.take_keys_of(window_->clock());
   read.ghosts_.decode(from);
   read.decode_shadow(from);
   if (from.remaining() != 0) refuse("bytes follow it");

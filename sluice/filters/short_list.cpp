@@ -90,9 +90,12 @@ void ShortList::reserve(std::size_t room) {
 }
 
 void ShortList::grow(std::size_t most, std::uint64_t limit) {
-  if (!full()) return;
-  const std::size_t more = std::size_t{room_} + 1;
-  const std::size_t room = std::min(room_for(more), std::max(more, most));
+  if (full()) grow_to(std::size_t{room_} + 1, most, limit);
+}
+
+void ShortList::grow_to(std::size_t keys, std::size_t most, std::uint64_t limit) {
+  if (keys <= room_) return;
+  const std::size_t room = std::min(room_for(keys), std::max(keys, most));
   const std::uint64_t bytes_more = memory_->costs().block(room * kKeyBytes);
   if (bytes_more <= memory_->left() && bytes() + bytes_more <= limit) return reserve(room);
   step_aside();

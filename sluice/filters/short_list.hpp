@@ -51,11 +51,14 @@ class ShortList {
   // Replaces its stamp.
   void stamp(std::size_t at, Stamp stamp) noexcept { stamps_of(data_, room_)[at] = stamp; }
   bool full() const noexcept { return size_ == room_; }
+  std::size_t room() const noexcept { return room_; }
   // Makes room for one more key, and for no more than `most` in all if they are fewer. The old and
   // the new block take no more than `limit` together: else the keys step aside, as they do if the
   // budget has no room for both. Throws NoMemory; nothing has changed then.
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
   void grow(std::size_t most = kMostKeys, std::uint64_t limit = kNoLimit);
+  // The same for `keys` in all.
+  void grow_to(std::size_t keys, std::size_t most = kMostKeys, std::uint64_t limit = kNoLimit);
   // Gives the block back to the resource, and keeps the keys on the heap. Throws std::bad_alloc.
   void step_aside();
   // The opposite. If the resource refuses, they stay aside, and nothing is lost.

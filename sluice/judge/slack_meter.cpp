@@ -10,6 +10,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMostSlots = 4096;
+constexpr Nanoseconds kOldest = -(Nanoseconds{1} << 62);  // no window knows older times
 constexpr std::uint64_t kLooksPerSample = std::uint64_t{1} << 15;
 
 // How long a key is kept past the window on average, as a share of the window. When a generation ends, npws
@@ -61,6 +62,7 @@ void SlackMeter::look(std::span<const Digest> digests, std::span<const Verdict> 
   for (std::size_t at = next(0); at < digests.size(); at = next(at + 1)) {
     count_until(at);
     if (verdicts[at] == Verdict::pending || (!late.empty() && late[at])) continue;
+    if (!timed.all.empty() && times[at] <= now_ - past_age_) start_afresh(at, timed);
     judge(digests[at], verdicts[at] == Verdict::duplicate, at, timed);
   }
   count_until(digests.size());
@@ -82,6 +84,14 @@ void SlackMeter::set_ages() {
   }
   past_age_ = static_cast<std::int64_t>(spec.size) + !spec.by_time();
   near_age_ = past_age_ - static_cast<std::int64_t>(kept_ * static_cast<double>(spec.size));
+}
+
+// A record of that age is not late, so the window's first time was replaced, and its keys were forgotten.
+void SlackMeter::start_afresh(std::size_t at, Times& times) {
+  times_ = Shadow(times_.slots());
+  now_ = std::max(times.all[at], kOldest);
+  times.passed = at;
+  all_known_from_ = std::numeric_limits<std::int64_t>::min();
 }
 
 // By then nothing is left of a key.

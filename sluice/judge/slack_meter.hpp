@@ -68,6 +68,7 @@ class SlackMeter {
            : now - last < past_age_ ? Age::near_end
                                     : Age::past;
   }
+  void start_afresh(std::size_t at, Times& times);
   void pass(Times& times, std::size_t end) noexcept;
   std::int64_t time_of(std::size_t at, Times& times) noexcept;
   void count(const Shadow::Entry& entry, std::size_t at, Times& times);

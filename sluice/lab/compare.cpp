@@ -67,7 +67,7 @@ void Comparison::feed_timed(std::span<const Digest> digests, std::span<const Nan
   assert(digests.size() == times.size());
   for (std::size_t i = 0; i < digests.size(); ++i) {
     Nanoseconds time = times[i];
-    const EventClock::Reading reading = clock_.read(time, limits_);
+    const EventClock::Reading reading = clock_.read(digests[i], time, limits_);
     const bool over = truth_.rule().over(time, clock_.now());
     if (reading == EventClock::Reading::late || over) {
       ++found_.late;
@@ -86,18 +86,24 @@ void Comparison::judge() {
   find_truth();
   for (Entry& entry : entries_) judge(entry);
   judged_ += digests_.size();
+  if (!nows_.empty()) before_ = nows_.back();
   digests_.clear();
   times_.clear();
   nows_.clear();
   thin_out();
 }
 
+// The clock goes back only where its first time is replaced: windows have forgotten what came before.
+bool Comparison::starts_afresh(std::size_t i) const {
+  return by_time() && nows_[i] < (i > 0 ? nows_[i - 1] : before_);
+}
+
 void Comparison::find_truth() {
   for (std::size_t i = 0; i < digests_.size(); ++i) {
     const std::int64_t now = by_time() ? nows_[i] : truth_.deliveries();
     const std::int64_t time = by_time() ? times_[i] : now;
-    if (by_time() && i > 0 && now < nows_[i - 1]) {
-      truth_.set_back(now);
+    if (starts_afresh(i)) {
+      truth_.forget();
       in_window_.clear();
     }
     const bool distinct = truth_.observe(digests_[i], time, now);
@@ -169,7 +175,7 @@ bool Comparison::by_slack(Entry& entry, std::size_t i, bool held) {
   if (!entry.own) return false;
   StreamTruth& own = *entry.own;
   const std::int64_t now = by_time() ? nows_[i] : own.deliveries();
-  if (by_time() && i > 0 && now < nows_[i - 1]) own.set_back(now);
+  if (starts_afresh(i)) own.forget();
   const std::int64_t last = own.last_of(digests_[i]);
   if (held) return own.rule().perhaps(last, now, entry.slack);
   own.deliver(digests_[i], by_time() ? times_[i] : now);

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -96,6 +97,7 @@ class Comparison {
   void feed_timed(std::span<const Digest> digests, std::span<const Nanoseconds> times);
   void judge();
   void find_truth();
+  bool starts_afresh(std::size_t i) const;
   void note_delivery(std::int64_t time, std::int64_t now);
   void judge(Entry& entry);
   void ask(Entry& entry, std::size_t at, std::size_t count);
@@ -114,7 +116,8 @@ class Comparison {
   std::vector<Digest> digests_;
   std::vector<Nanoseconds> times_;
   std::vector<Nanoseconds> nows_;
-  std::vector<char> distinct_;  // by the truth
+  Nanoseconds before_ = std::numeric_limits<Nanoseconds>::min();  // now when the chunk began
+  std::vector<char> distinct_;                                    // by the truth
   std::vector<Verdict> verdicts_;
   std::unique_ptr<bool[]> late_;
   std::uint64_t stride_ = kBatch;  // records per point

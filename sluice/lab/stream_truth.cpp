@@ -79,8 +79,9 @@ bool StreamTruth::observe(const Digest& digest, std::int64_t time, std::int64_t 
   return true;
 }
 
-void StreamTruth::set_back(std::int64_t now) noexcept {
-  for (Slot& slot : slots_) slot.last = std::min(slot.last, now);
+void StreamTruth::forget() noexcept {
+  std::ranges::fill(slots_, Slot());
+  keys_ = 0;
 }
 
 }  // namespace sluice

@@ -48,8 +48,8 @@ class StreamTruth {
 
   // Deliveries so far: what `now` and `time` are in a window of records.
   std::int64_t deliveries() const noexcept { return deliveries_; }
-  // A clock was set back: times that seem to be ahead count as now.
-  void set_back(std::int64_t now) noexcept;
+  // The window's first time was replaced: what was delivered at it is forgotten.
+  void forget() noexcept;
   std::uint64_t bytes() const noexcept { return slots_.size() * sizeof(Slot); }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -235,6 +236,23 @@ std::optional<Nanoseconds> parse_time(std::string_view text, TimeFormat format) 
     if (format != TimeFormat::automatic) return std::nullopt;
   }
   return parse_iso8601(text);
+}
+
+std::string format_time(Nanoseconds time) {
+  using namespace std::chrono;
+  const sys_time<nanoseconds> at{nanoseconds(time)};
+  const sys_days day = floor<days>(at);
+  const year_month_day date(day);
+  const hh_mm_ss clock(at - day);
+  std::string text =
+      fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                  clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  if (const auto part = clock.subseconds().count(); part > 0) {
+    text += fmt::format(".{:09}", part);
+    text.erase(text.find_last_not_of('0') + 1);
+  }
+  return text + "Z";
 }
 
 bool is_day(std::string_view time, TimeFormat format) {

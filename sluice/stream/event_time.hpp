@@ -36,6 +36,9 @@ TimeFormat parse_time_format(std::string_view flag, std::string_view text);
 // Empty if `text` is not such a time, or is outside the years 1824 to 2116.
 std::optional<Nanoseconds> parse_time(std::string_view text, TimeFormat format);
 
+// In UTC: 2026-11-15T10:50:00Z, with up to nine decimals; parse_time reads it.
+std::string format_time(Nanoseconds time);
+
 // Whether a text that parse_time can read is a date without a time of day.
 bool is_day(std::string_view time, TimeFormat format);
 

@@ -63,6 +63,17 @@ TEST(EventTime, ABlankMayStandBeforeTheOffset) {
       EXPECT_EQ(parse_time(text, format), std::nullopt) << text;
 }
 
+TEST(EventTime, IsWrittenAsItIsRead) {
+  const Nanoseconds time = 1'700'000'000 * kSecond;
+  EXPECT_EQ(format_time(time), "2023-11-14T22:13:20Z");
+  EXPECT_EQ(format_time(time + kSecond / 4), "2023-11-14T22:13:20.25Z");
+  EXPECT_EQ(format_time(time + 1), "2023-11-14T22:13:20.000000001Z");
+  EXPECT_EQ(format_time(-1), "1969-12-31T23:59:59.999999999Z");
+  constexpr Nanoseconds kFar = 4'500'000'000 * kSecond + 1;  // the years 1827 and 2112
+  for (const Nanoseconds each : {-kFar, Nanoseconds{0}, 951'782'400 * kSecond, kFar})
+    EXPECT_EQ(parse_time(format_time(each), TimeFormat::iso8601), each) << format_time(each);
+}
+
 TEST(EventTime, BasicIso8601) {
   const Nanoseconds time = 1'700'000'000 * kSecond;
   for (const char* text : {"20231114T221320Z", "20231114T221320", "20231114 221320",

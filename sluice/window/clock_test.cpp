@@ -18,6 +18,12 @@ constexpr Nanoseconds kStart = 1'700'000'000 * kSecond;
 
 const ClockLimits kMinute(60 * kSecond, 60 * kSecond);
 
+// Each record has another key.
+EventClock::Reading read(EventClock& clock, Nanoseconds& time, const ClockLimits& limits) {
+  static std::uint64_t key = 0;
+  return clock.read({++key, 0}, time, limits);
+}
+
 // What the clock made of each time, in seconds from kStart; nothing for late.
 std::vector<std::optional<Nanoseconds>> readings(EventClock& clock,
                                                  const std::vector<Nanoseconds>& seconds,
@@ -25,7 +31,7 @@ std::vector<std::optional<Nanoseconds>> readings(EventClock& clock,
   std::vector<std::optional<Nanoseconds>> all;
   for (const Nanoseconds second : seconds) {
     Nanoseconds time = kStart + second * kSecond;
-    if (clock.read(time, limits) == EventClock::Reading::late)
+    if (read(clock, time, limits) == EventClock::Reading::late)
       all.push_back(std::nullopt);
     else
       all.push_back((time - kStart) / kSecond);
@@ -68,7 +74,7 @@ TEST(EventClock, OfTwoThatAgreeTheLaterIsNow) {
   const ClockLimits limits(60 * kSecond, 100 * kSecond);
   readings(other, {0, 1, 1090}, limits);
   Nanoseconds time = kStart + 1000 * kSecond;
-  EXPECT_EQ(other.read(time, limits), EventClock::Reading::agreed);
+  EXPECT_EQ(read(other, time, limits), EventClock::Reading::agreed);
   EXPECT_TRUE(other.is_late(time, limits));
   EXPECT_EQ(other.now(), kStart + 1090 * kSecond);
 }
@@ -82,6 +88,37 @@ TEST(EventClock, TheFirstRecordAloneIsNotBelieved) {
   EventClock clock;
   EXPECT_EQ(readings(clock, {100'000, 0, 1, 2}), (Readings{100'000, 0, 1, 2}));
   EXPECT_EQ(clock.now(), kStart + 2 * kSecond);
+  EventClock other;
+  Nanoseconds first = kStart, second = kStart - 60 * kSecond;
+  other.read({1, 2}, first, kMinute);
+  EXPECT_EQ(other.read({3, 4}, second, kMinute), EventClock::Reading::replaced);
+  EXPECT_EQ(other.claimed(), kStart);
+  EXPECT_EQ(other.claimant(), (Digest{1, 2}));
+}
+
+// The record that waits, sent again, is no second record.
+TEST(EventClock, ARepeatConfirmsNothing) {
+  EventClock clock;
+  readings(clock, {0, 1});
+  const auto at = [&](std::uint64_t key, Nanoseconds second) {
+    Nanoseconds time = kStart + second * kSecond;
+    return clock.read({key, 7}, time, kMinute);
+  };
+  EXPECT_EQ(at(1, 1000), EventClock::Reading::disbelieved);
+  EXPECT_EQ(at(1, 1000), EventClock::Reading::disbelieved);
+  EXPECT_EQ(clock.disbelieved(), 2u);
+  EventClock confirmed = clock;
+  EXPECT_EQ(at(1, 1001), EventClock::Reading::agreed) << "the same key at another time";
+  clock = confirmed;
+  EXPECT_EQ(at(2, 1000), EventClock::Reading::agreed) << "another key at the same time";
+  // The very first record.
+  clock = EventClock();
+  EXPECT_EQ(at(1, 1000), EventClock::Reading::in_time);
+  EXPECT_EQ(at(1, 1000), EventClock::Reading::in_time);
+  EXPECT_EQ(at(2, 0), EventClock::Reading::replaced);
+  EXPECT_EQ(at(1, 1000), EventClock::Reading::disbelieved);
+  clock.forget({1, 7});
+  EXPECT_EQ(clock.claimant(), std::nullopt);
 }
 
 TEST(EventClock, ExtremeTimesDoNotOverflow) {
@@ -90,9 +127,9 @@ TEST(EventClock, ExtremeTimesDoNotOverflow) {
   for (const Nanoseconds time :
        {std::numeric_limits<Nanoseconds>::min(), Nanoseconds{0},
         std::numeric_limits<Nanoseconds>::max(), kYear, std::numeric_limits<Nanoseconds>::min()}) {
-    Nanoseconds read = time;
-    clock.read(read, limits);
-    EXPECT_LE(read, clock.now());
+    Nanoseconds taken = time;
+    read(clock, taken, limits);
+    EXPECT_LE(taken, clock.now());
   }
 }
 
@@ -101,10 +138,13 @@ TEST(EventClock, StateRoundTrip) {
   readings(clock, {0, 1, 1000});
   BytesEncoder bytes;
   clock.encode(bytes);
+  clock.encode_keys(bytes);
   const std::vector<std::byte> state = bytes.take();
   EventClock copy;
   BytesDecoder from(state);
   copy.decode(from);
+  copy.decode_keys(from);
+  EXPECT_EQ(from.remaining(), 0u);
   EXPECT_EQ(copy, clock);
   // The claim of the wild record is remembered too.
   EXPECT_EQ(readings(copy, {1001}), (Readings{1001}));
@@ -158,7 +198,7 @@ TEST(EventClock, LeapsWhereItMay) {
     EventClock leapt = clock;
     const bool may = leapt.leap(std::ranges::max(times), kMinute);
     const EventClock before = clock;
-    for (Nanoseconds time : times) clock.read(time, kMinute);
+    for (Nanoseconds time : times) read(clock, time, kMinute);
     leaps += may;
     EXPECT_TRUE(leapt == (may ? clock : before)) << round;
   }

@@ -277,12 +277,11 @@ void Window::clear() noexcept {
   forgotten_ = forget_misses_ = 0;
   left_ = listed() ? 0 : generation_size();
   tick_ = 0;
-  claimant_.reset();
 }
 
 bool Window::forget(const Digest& digest) noexcept {
   // Else it would come back as soon as its time is believed.
-  if (claimant_ == digest) claimant_.reset();
+  clock_.forget(digest);
   if (!listed()) return growth_->forget(digest);
   return forget_listed(digest);
 }

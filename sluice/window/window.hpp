@@ -73,7 +73,8 @@ class Window {
   // i is a window or more behind now: a late record is neither judged nor remembered, and its
   // verdict is `distinct`. A record whose time is not believed (Params::max_ahead) is `distinct`,
   // too, since the age of its key is unknown; it is remembered as of now, and at its own time as
-  // soon as a second record agrees. Count windows ignore times. Throws BadParameters when the spans
+  // soon as a second record agrees. If the first time of all is replaced (clock.hpp), what was
+  // remembered is forgotten. Count windows ignore times. Throws BadParameters when the spans
   // differ in length. Returns how many records were judged: all, unless there is no memory for more
   // keys. Then the rest are as if they had not come yet, except that the clock may have advanced up
   // to the first of them.
@@ -199,7 +200,8 @@ class Window {
   std::size_t admit_now(std::span<const Digest> digests, std::span<Verdict> verdicts,
                         std::size_t first, const SecondOpinion& opinion);
   void advance_to(std::int64_t tick);
-  void read_again(const EventClock& from, std::span<const Nanoseconds> times);
+  void read_again(const EventClock& from, std::span<const Digest> digests,
+                  std::span<const Nanoseconds> times);
   bool let_through(const Digest& digest);
   bool believe_claimant();
   std::int64_t tick_of(Nanoseconds time) const;
@@ -215,10 +217,10 @@ class Window {
                                  const BlockCosts& costs) noexcept;
   void tidy_list() noexcept;
   bool make_room();
-  void grow_list();
+  void grow_list(std::size_t keys);
   void write_list_to_table();
   bool write_listed(const Digest& digest, ShortList::Stamp stamp);
-  bool reserve_listed(const Digest& digest, ShortList::Stamp from,
+  bool reserve_listed(std::span<const Digest> keys, ShortList::Stamp from,
                       const std::optional<Digest>& believed, ShortList::Stamp claimed);
   std::optional<Verdict> admit_listed(const Digest& digest, Nanoseconds time);
   std::optional<Verdict> judge_listed(const Digest& digest, Nanoseconds time, bool& late);
@@ -239,8 +241,6 @@ class Window {
   // Null while it is a list. A pointer, so that a list takes no memory for it.
   std::unique_ptr<Growth, Delete> growth_;
   EventClock clock_;
-  // The key of the last record whose time was not believed.
-  std::optional<Digest> claimant_ = {};
   std::uint32_t forgotten_ = 0, forget_misses_ = 0;  // while a list
   // Count: keys until the generation ends; while a list: when it was last searched for keys that
   // have left, as a time or as a number of keys.

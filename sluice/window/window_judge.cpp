@@ -69,20 +69,16 @@ void Window::advance_to(std::int64_t tick) {
 bool Window::let_through(const Digest& digest) {
   std::uint64_t one = 1;
   Verdict unread{};
-  if (growth_->admit(std::span(&digest, 1), std::span(&unread, 1), one, Anchor::refreshed) == 0)
-    return false;
-  claimant_ = digest;
-  return true;
+  return growth_->admit(std::span(&digest, 1), std::span(&unread, 1), one, Anchor::refreshed) == 1;
 }
 
 // It happened when it said. False: there is no memory for it.
 bool Window::believe_claimant() {
-  if (claimant_) {
+  if (const auto claimant = clock_.claimant()) {
     const std::int64_t age = tick_ - tick_of(std::min(clock_.claimed(), clock_.now()));
     if (age <= static_cast<std::int64_t>(generations()) &&
-        !growth_->admit_aged(*claimant_, static_cast<unsigned>(age), Anchor::refreshed))
+        !growth_->admit_aged(*claimant, static_cast<unsigned>(age), Anchor::refreshed))
       return false;
-    claimant_.reset();
   }
   clock_.settle();
   return true;
@@ -135,13 +131,16 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
   });
 }
 
-// As the clock is after these times and no others: what comes later was read too early.
-void Window::read_again(const EventClock& from, std::span<const Nanoseconds> times) {
+// As the clock is after these records and no others: what comes later was read too early.
+void Window::read_again(const EventClock& from, std::span<const Digest> digests,
+                        std::span<const Nanoseconds> times) {
   clock_ = from;
-  for (Nanoseconds time : times) clock_.read(time, limits());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    Nanoseconds time = times[i];
+    clock_.read(digests[i], time, limits());
+  }
   if (clock_.started()) return set_tick(tick_of(clock_.now()));
   tick_ = 0;
-  claimant_.reset();
 }
 
 template <class Admit>
@@ -161,16 +160,22 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
   std::size_t i = 0;
   for (; i < digests.size(); ++i) {
     const bool first = !clock_.started();
-    const Nanoseconds before = clock_.now();
     Nanoseconds time = times[i];
-    const EventClock::Reading reading = clock_.read(time, limits());
+    const EventClock::Reading reading = clock_.read(digests[i], time, limits());
     const std::int64_t tick = tick_of(time);
-    // The first record, or one that corrects it, says which tick it is; nothing ages by that.
-    if (first || clock_.now() < before) {
+    // The first record says which tick it is; nothing ages by that.
+    if (first) {
       if (!judge_until(i)) break;
       set_tick(tick);
     }
-    if (first && !limits().believe_all()) claimant_ = digests[i];
+    // So does one that replaces it. Keys that came at the time before are no repeats at this one.
+    if (reading == EventClock::Reading::replaced) {
+      if (!judge_until(i)) break;
+      growth_->expire();
+      set_tick(tick);
+      tick_clock = clock_;
+      tick_read = i + 1;
+    }
     if (const std::int64_t now = tick_of(clock_.now()); now > tick_) {
       if (!judge_until(i)) break;
       advance_to(now);
@@ -199,7 +204,8 @@ std::size_t Window::judge_times(std::span<const Digest> digests, std::span<const
     }
   }
   if (i == digests.size() && judge_until(i)) return i;
-  read_again(tick_clock, times.subspan(tick_read, std::max(begin, tick_read) - tick_read));
+  const std::size_t since = std::max(begin, tick_read) - tick_read;
+  read_again(tick_clock, digests.subspan(tick_read, since), times.subspan(tick_read, since));
   return begin;
 }
 

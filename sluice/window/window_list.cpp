@@ -16,7 +16,7 @@ constexpr std::size_t kMostListed = 512;
 
 }  // namespace
 
-// The first time, or one that corrects the clock, says when it is; nothing ages by that.
+// The first time, or one that sets the clock back, says when it is; nothing ages by that.
 void Window::age_list(bool first, Nanoseconds before) noexcept {
   if (first || clock_.now() < before) list_.shift(clock_.now() - (first ? 0 : before));
 }
@@ -65,11 +65,11 @@ std::size_t Window::most_listed(const Params& params, std::uint64_t table_bytes,
 }
 
 // Both blocks of a list that grows are within the limit.
-void Window::grow_list() {
+void Window::grow_list(std::size_t keys) {
   const std::uint64_t holder = memory().costs().block(AnyFilter::holder_bytes<Window>());
-  list_.grow(blueprint_->most_listed, params().memory
-                                          ? *params().memory - std::min(*params().memory, holder)
-                                          : ShortList::kNoLimit);
+  list_.grow_to(keys, blueprint_->most_listed,
+                params().memory ? *params().memory - std::min(*params().memory, holder)
+                                : ShortList::kNoLimit);
 }
 
 // Gives back the memory of keys that have left the window. It reads the whole list, so it does that
@@ -91,7 +91,7 @@ bool Window::make_room() {
   if (!list_.full() && list_.size() < most) return true;
   list_.erase_before(oldest(clock_.now()));
   if (list_.size() >= most) return false;
-  grow_list();
+  grow_list(list_.size() + 1);
   return true;
 }
 
@@ -124,52 +124,59 @@ std::optional<Verdict> Window::admit_listed(const Digest& digest, Nanoseconds ti
   return known ? Verdict::duplicate : Verdict::distinct;
 }
 
-// Room for one more key in a window that begins at `from`, where `believed`, if any, is of `claimed`.
-// Changes nothing else, so that nothing is to be taken back where there is no memory. False: it is
-// time for the table. Throws NoMemory.
-bool Window::reserve_listed(const Digest& digest, ShortList::Stamp from,
+// Room for `keys`, no two the same, in a window that begins at `from`, where `believed`, if any, is of
+// `claimed`. Changes nothing else, so that nothing is to be taken back where there is no memory.
+// False: it is time for the table. Throws NoMemory.
+bool Window::reserve_listed(std::span<const Digest> keys, ShortList::Stamp from,
                             const std::optional<Digest>& believed, ShortList::Stamp claimed) {
   const std::size_t most = blueprint_->most_listed;
-  if (list_.find(digest) || (!list_.full() && list_.size() < most)) return true;
+  const auto added = static_cast<std::size_t>(
+      std::ranges::count_if(keys, [&](const Digest& key) { return !list_.find(key); }));
+  if (added == 0 || list_.size() + added <= std::min(list_.room(), most)) return true;
   std::size_t inside = 0;
   for (std::size_t i = 0; i < list_.size(); ++i)
     inside += (believed == list_.digests()[i] ? claimed : list_.stamps()[i]) >= from;
-  if (inside >= most) return false;
-  // Otherwise there is room as soon as those outside are erased.
-  if (inside == list_.size()) grow_list();
+  if (inside + added > most) return false;
+  // Those outside are erased if there is no room beside them.
+  grow_list(inside + added);
   return true;
 }
 
 // As judge_times does for a table. Nothing has changed if there is no memory, or if it is time for the
 // table: the record comes again.
 std::optional<Verdict> Window::judge_listed(const Digest& digest, Nanoseconds time, bool& late) {
+  constexpr ShortList::Stamp kNothing = std::numeric_limits<ShortList::Stamp>::max();
   const bool first = !clock_.started();
   const Nanoseconds before = clock_.now();
   EventClock clock = clock_;
-  const EventClock::Reading reading = clock.read(time, limits());
+  const EventClock::Reading reading = clock.read(digest, time, limits());
+  const bool replaced = reading == EventClock::Reading::replaced;
   const ShortList::Stamp from = oldest(clock.now());
   const bool too_late = time < from || clock.is_late(time, limits());
-  // Nothing ages by the first time or a correction.
-  const bool ages = !first && clock.now() >= before;
-  const auto believed = reading == EventClock::Reading::agreed ? claimant_ : std::nullopt;
-  if (!too_late && !reserve_listed(digest, ages ? from : oldest(before), believed, clock.claimed()))
+  // One that is outside by now is not written.
+  const bool agreed = reading == EventClock::Reading::agreed;
+  const auto believed = agreed && clock.claimed() >= from ? clock.claimant() : std::nullopt;
+  std::array<Digest, 2> keys;
+  std::size_t count = 0;
+  if (!too_late) keys[count++] = digest;
+  if (believed && (too_late || believed != digest)) keys[count++] = *believed;
+  // Nothing ages by the first time. Keys that came at a time that is replaced are no repeats.
+  const ShortList::Stamp stays = replaced ? kNothing : first ? oldest(before) : from;
+  if (!reserve_listed(std::span(keys).first(count), stays, believed, clock.claimed()))
     return std::nullopt;
   clock_ = clock;
-  age_list(first, before);
-  if (first && !limits().believe_all()) claimant_ = digest;
-  if (believed) {
-    // A claimant is in the list (list_is_sound).
-    if (const auto at = list_.find(*believed)) list_.stamp(*at, clock_.claimed());
-    claimant_.reset();
-    clock_.settle();
-  }
+  if (replaced)
+    list_.erase_before(kNothing);
+  else
+    age_list(first, before);
+  if (believed && !write_listed(*believed, clock_.claimed())) return std::nullopt;
+  if (agreed) clock_.settle();
   if (too_late) {
     late = true;
     return Verdict::distinct;
   }
   if (reading == EventClock::Reading::disbelieved) {
     if (!write_listed(digest, clock_.now())) return std::nullopt;
-    claimant_ = digest;
     return Verdict::distinct;
   }
   return admit_listed(digest, time);
@@ -280,10 +287,10 @@ ShortList::Stamp Window::newest_stamp() const noexcept {
   return params().spec.by_time() ? clock_.now() : tick_;
 }
 
-// What was read is what a list may hold: keys inside the window, and the record of a time that waits.
-// A list owes nothing. Its stamps are not from the future: they are read as ages.
+// What was read is what a list may hold: keys inside the window. A list owes nothing. Its stamps are
+// not from the future: they are read as ages.
 bool Window::list_is_sound() const noexcept {
-  if (clock_.owes() || (clock_.waits() && claimant_ && !list_.find(*claimant_))) return false;
+  if (clock_.owes()) return false;
   const ShortList::Stamp from = oldest(clock_.now());
   const bool by_time = params().spec.by_time();
   if (!by_time && clock_.started()) return false;

@@ -10,11 +10,12 @@ Verdict Window::peek(const Digest& digest, Nanoseconds time) const {
   const auto verdict_of = [](bool known) { return known ? Verdict::duplicate : Verdict::distinct; };
   if (!params().spec.by_time()) return verdict_of(may_contain(digest));
   EventClock clock = clock_;
-  const EventClock::Reading reading = clock.read(time, limits());
-  if (reading == EventClock::Reading::disbelieved || clock.is_late(time, limits()))
+  const EventClock::Reading reading = clock.read(digest, time, limits());
+  if (reading == EventClock::Reading::disbelieved || reading == EventClock::Reading::replaced ||
+      clock.is_late(time, limits()))
     return Verdict::distinct;
-  // The first time, or one that corrects it, says when it is; nothing ages by that.
-  if (!clock_.started() || clock.now() < clock_.now()) return verdict_of(may_contain(digest));
+  // The first time says when it is; nothing ages by that.
+  if (!clock_.started()) return verdict_of(may_contain(digest));
   const auto is_inside = [&](Nanoseconds when) {
     return listed() ? when >= oldest(clock.now())
                     : tick_of(clock.now()) - tick_of(when) <= std::int64_t{generations()};
@@ -22,7 +23,7 @@ Verdict Window::peek(const Digest& digest, Nanoseconds time) const {
   if (!is_inside(time)) return Verdict::distinct;
   // A claim that is believed now is written first.
   const bool believed = reading == EventClock::Reading::agreed || clock_.owes();
-  if (believed && claimant_ == digest && is_inside(std::min(clock_.claimed(), clock.now())))
+  if (believed && clock_.claimant() == digest && is_inside(std::min(clock_.claimed(), clock.now())))
     return Verdict::duplicate;
   return verdict_of(may_contain(digest, clock.now()));
 }

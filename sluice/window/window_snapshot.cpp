@@ -32,11 +32,7 @@ void Window::encode_header(Encoder& to) const {
   to.bytes(std::as_bytes(std::span(params().filter)));
   clock_.encode(to);
   to.varint(listed() ? static_cast<std::uint64_t>(tick_) : left_);
-  to.u8(claimant_.has_value());
-  if (claimant_) {
-    to.u64(claimant_->lo);
-    to.u64(claimant_->hi);
-  }
+  clock_.encode_keys(to);
   if (listed())
     list_.encode(to, oldest(clock_.now()), newest_stamp());
   else
@@ -142,12 +138,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
                     window.blueprint_->table.bytes, kMostListedPlan));
   window.clock_.decode(header);
   const std::uint64_t position = header.varint();
-  const std::uint8_t has_claimant = header.u8();
-  refuse(has_claimant > 1);
-  if (has_claimant == 1) {
-    const std::uint64_t lo = header.u64();
-    window.claimant_ = Digest{lo, header.u64()};
-  }
+  window.clock_.decode_keys(header);
   refuse(window.generations() != params.generations);
   refuse((params.spec.kind == WindowSpec::Kind::landmark) != (params.generations == 0u));
   if (listed) {
