@@ -148,5 +148,36 @@ TEST(PredictionError, OfWhatForgettingFiltersLose) {
   }
 }
 
+// With costs, the meter tells what the filter alone would lose: what least cost lets through is not
+// what the filter took for new. The filter is overfull, and every second record is a repeat.
+TEST(PredictionError, OfWhatAnOverfullFilterLosesWithCosts) {
+  double lost = 0, expected = 0;
+  std::uint64_t passed = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const auto run = [&](const JudgeOptions& options) {
+      return Judge({HashKind::xxh3, Secret::from_seed(1)},
+                   make_filter("bloom,keys=5000,fpr=0.01", {}), options);
+    };
+    Judge alone = run({}), judge = run({.infer = JudgeOptions::Priors{.learn = true}});
+    const std::vector<Digest> fresh = random_digests(seed, 10'000);
+    std::vector<Digest> digests;
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      digests.push_back(fresh[i]);
+      digests.push_back(fresh[i / 2]);
+    }
+    std::vector<Verdict> verdicts(digests.size());
+    ASSERT_EQ(alone.judge({.digests = digests, .verdicts = verdicts}), digests.size());
+    for (std::size_t i = 0; i < verdicts.size(); i += 2) lost += verdicts[i] == Verdict::duplicate;
+    const Costs costs{.lost = 3, .duplicate = 1};
+    ASSERT_EQ(
+        judge.judge({.digests = digests, .verdicts = verdicts, .known = {.costs = {&costs, 1}}}),
+        digests.size());
+    expected += judge.meter().expected_lost(judge.filter().stats());
+    passed += judge.inference()->stats().passed;
+  }
+  EXPECT_GT(passed, 500u) << "nothing is tested";
+  EXPECT_NEAR(expected, lost, kTolerance * std::sqrt(lost) + 0.03 * lost);
+}
+
 }  // namespace
 }  // namespace sluice
