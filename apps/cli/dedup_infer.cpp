@@ -139,11 +139,14 @@ std::string infer_row(const InferReport& report) {
   return row +
          fmt::format(
              "  cost        least cost (lost {}, duplicate {}) instead of no false negatives: "
-             "{:.4g} expected, {:.4g} by the filter alone; about {:.0f} of these lost, {:.0f} "
+             "{:.4g} expected, {:.4g} by the filter alone; {} of these lost, {:.0f} "
              "duplicates passed\n",
              cost_in_words(options.cost_lost_field, options.cost_lost),
              cost_in_words(options.cost_duplicate_field, options.cost_duplicate), verdicts.cost,
-             verdicts.filter_cost, verdicts.lost, verdicts.duplicates);
+             verdicts.filter_cost,
+             report.learnt ? "an unknown number (priors are learnt: --audit measures it)"
+                           : fmt::format("about {:.0f}", verdicts.lost),
+             verdicts.duplicates);
 }
 
 void add_infer(JsonWriter& json, const InferReport& report) {
@@ -172,7 +175,9 @@ void add_infer(JsonWriter& json, const InferReport& report) {
       .field("records_without_cost", report.counts.without_cost)
       .field("expected_cost", verdicts.cost)
       .field("filter_cost", verdicts.filter_cost)
-      .field("expected_lost", verdicts.lost)
+      // Learnt priors are raised on purpose, and expect too few.
+      .field("expected_lost",
+             report.learnt ? std::numeric_limits<double>::quiet_NaN() : verdicts.lost)
       .field("expected_duplicates", verdicts.duplicates)
       .end();
 }

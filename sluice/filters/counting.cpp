@@ -71,14 +71,13 @@ Settings Counting::Params::settings() const {
 
 Forecast Counting::Params::forecast() const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
-  return {
-      .keys = capacity,
-      .bytes = counters / 2,
-      .fpr = model::bloom_fpr(static_cast<double>(counters), probes, static_cast<double>(capacity)),
-      .fpr_spread =
-          model::bloom_spread(static_cast<double>(counters), probes, static_cast<double>(capacity)),
-      .lines = static_cast<double>(probes),
-      .settings = settings()};
+  return {.keys = capacity,
+          .bytes = counters / 2,
+          .fpr = classic_fpr(counters, probes, capacity),
+          .fpr_spread = model::bloom_spread(static_cast<double>(counters), probes,
+                                            static_cast<double>(capacity)),
+          .lines = static_cast<double>(probes),
+          .settings = settings()};
 }
 
 Counting Counting::make(const Params& params, MemoryResource& memory) {
@@ -135,6 +134,30 @@ void Counting::merge(const Counting& other) {
   if (&other == this) return;  // it holds nothing that this one does not
   join_words(table_, other.table_, nibbles::sum);
   keys_ += other.keys_;
+  find_doubles();
+}
+
+std::uint64_t Counting::nonzero() const noexcept {
+  return with_words(table_, [&](auto words) {
+    std::uint64_t taken = 0;
+    for (std::uint64_t at = 0; at < params_.counters / kWord; ++at)
+      taken += nibbles::nonzero(words.get(at));
+    return taken;
+  });
+}
+
+// Keys that both filters of a merge held raise no new counters. What the counters tell is less sure
+// than the count of keys: only a difference that chance cannot explain is believed.
+void Counting::find_doubles() noexcept {
+  constexpr double kDeviations = 4;
+  const auto counters = static_cast<double>(params_.counters), keys = static_cast<double>(keys_);
+  const double taken = static_cast<double>(nonzero());
+  const double load = params_.probes * keys / counters, zero = std::exp(-load);
+  const double deviation = std::sqrt(counters * zero * std::max(0.0, 1 - (1 + load) * zero));
+  doubles_ = 0;
+  if (taken >= counters * (1 - zero) - kDeviations * deviation - 1) return;
+  const double seen = model::bloom_keys_of_ones(counters, params_.probes, taken);
+  if (seen < keys) doubles_ = keys_ - static_cast<std::uint64_t>(std::ceil(seen));
 }
 
 std::size_t Counting::observe(std::span<const Digest> digests,
@@ -165,11 +188,11 @@ std::size_t Counting::insert(std::span<const Digest> digests) noexcept {
 
 void Counting::clear() noexcept {
   table_.clear();
-  keys_ = forgotten_ = forget_misses_ = 0;
+  keys_ = doubles_ = forgotten_ = forget_misses_ = 0;
 }
 
 // As in bloom.cpp: beyond the plan, where many keys are lost without a trace, the table itself
-// tells more than the count of keys.
+// tells more than the count of keys. A small one is read whole.
 double Counting::sampled_fpr() const {
   constexpr std::uint64_t kSample = 1 << 14;
   const std::uint64_t count = params_.counters / kWord;
@@ -184,12 +207,14 @@ double Counting::sampled_fpr() const {
 
 FilterStats Counting::stats() const {
   const double model = model::bloom_fpr(static_cast<double>(params_.counters), params_.probes,
-                                        static_cast<double>(keys_));
+                                        static_cast<double>(keys_ - std::min(doubles_, keys_)));
   return {.keys = keys_,
           .capacity = params_.capacity,
           .bytes = bytes(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model,
+          .predicted_fpr = params_.counters <= kFewPlaces ? sampled_fpr()
+                           : keys_ > params_.capacity     ? std::max(model, sampled_fpr())
+                                                          : model,
           .forgotten = forgotten_,
           .forget_misses = forget_misses_};
 }
@@ -226,6 +251,7 @@ Counting Counting::decode(Decoder& header, Decoder& payload, MemoryResource& mem
   if (!filter.can_hold(fields.keys))
     throw CorruptSnapshot("filter 'counting' claims more keys than its counters");
   filter.keys_ = fields.keys;
+  filter.find_doubles();
   return filter;
 }
 

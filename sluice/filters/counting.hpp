@@ -74,7 +74,9 @@ class Counting {
   bool holds(Words words, const Digest& digest) const noexcept;
   template <class Words>
   Verdict observe(Words words, const Digest& digest) noexcept;
+  std::uint64_t nonzero() const noexcept;
   double sampled_fpr() const;
+  void find_doubles() noexcept;
   bool can_hold(std::uint64_t keys) const noexcept;
   std::uint64_t position(const Digest& digest, unsigned probe) const noexcept {
     return probe_position(digest, probe, params_.counters);
@@ -82,6 +84,7 @@ class Counting {
 
   Params params_;
   std::uint64_t keys_ = 0;
+  std::uint64_t doubles_ = 0;  // about how many of these are counted twice, after a merge
   std::uint64_t forgotten_ = 0;
   std::uint64_t forget_misses_ = 0;
   LineTable table_;

@@ -51,7 +51,11 @@ void ErrorMeter::Losses::add(double fpr, std::uint64_t distinct,
 
 ErrorMeter::Losses ErrorMeter::losses(const FilterStats& stats) const noexcept {
   Losses losses = losses_;
-  losses.add((predicted_fpr_ + stats.predicted_fpr) / 2, distinct_, duplicates_);
+  const double fpr = (predicted_fpr_ + stats.predicted_fpr) / 2;
+  if (knows_first_)
+    losses.few += first_ * fpr;
+  else
+    losses.add(fpr, distinct_, duplicates_);
   return losses;
 }
 
@@ -73,6 +77,7 @@ void ErrorMeter::look(const FilterStats& stats) noexcept {
   over_target_ = over_target(stats);
   worst_fpr_ = worst_fpr(stats);
   distinct_ = duplicates_ = others_ = 0;
+  first_ = 0;
   // A window that is full has a generation more or less, and errs more or less with that.
   const bool steady =
       stats.keys > 0 && nearly(stats.predicted_fpr, predicted_fpr_, 1.0 / 3) &&

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "sluice/filters/contract.hpp"
 
@@ -23,12 +24,16 @@ class ErrorMeter {
 
   // Keys that can be judged before the next look(). Never 0 between two calls of the judge.
   std::uint64_t until_look() const noexcept { return next_look_ - distinct_ - others_; }
-  // Counts keys that were judged, at most until_look(): those let through as new, and others. Late
-  // records do not count.
-  void count(std::uint64_t distinct, std::uint64_t duplicates, std::uint64_t late) noexcept {
+  // Counts keys that were judged, at most until_look(): those that the filter took for new, and
+  // others. Late records do not count. `first` is how many came for the first time, if that is known:
+  // a filter that forgets takes others for new, too.
+  void count(std::uint64_t distinct, std::uint64_t duplicates, std::uint64_t late,
+             std::optional<double> first = {}) noexcept {
     distinct_ += distinct;
     duplicates_ += duplicates;
     others_ += duplicates + late;
+    knows_first_ = first.has_value();
+    first_ += first.value_or(0);
   }
   void look(const FilterStats& stats) noexcept;
 
@@ -53,6 +58,8 @@ class ErrorMeter {
   Losses losses(const FilterStats& stats) const noexcept;
 
   std::uint64_t distinct_ = 0, duplicates_ = 0, others_ = 0;  // since the last look
+  double first_ = 0;                                          // of these, if knows_first_
+  bool knows_first_ = false;
   std::uint64_t next_look_ = 0;
   double predicted_fpr_ = 0;     // at the last look
   std::uint64_t keys_held_ = 0;  // at the last look

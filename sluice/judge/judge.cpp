@@ -82,6 +82,9 @@ Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options
       has_prior_table_(options.infer && options.infer->table != nullptr),
       meter_(filter_.stats()) {
   if (window_ != nullptr) slack_.emplace(*window_);
+  if (window_ == nullptr && !filter_.promises().no_false_negatives &&
+      filter_.kind() != FilterKind::none)
+    firsts_.emplace();
   if (options.audit) audit_.emplace(audit_of(*options.audit, hasher_, filter_), filter_);
   if (options.infer) infer_.emplace(filter_, options.infer->table, options.infer->learn);
   if (options.claims > 0) claims_.emplace(options.claims, filter_.memory());
@@ -147,6 +150,7 @@ std::size_t Judge::judge_part(const Batch& batch) {
   // The caller's own clock is always believed, and nothing that arrives now is late.
   if (by_arrival_ && !timed) window_->arrive(*batch.now);
   if (!timed) std::ranges::fill(batch.late, false);
+  const std::uint64_t passed_before = infer_ ? infer_->stats().passed : 0;
   const std::size_t judged =
       infer_  ? weigh(batch, timed)
       : timed ? window_->judge(batch.digests, batch.times, batch.verdicts, batch.late)
@@ -160,10 +164,15 @@ std::size_t Judge::judge_part(const Batch& batch) {
     slack_->look(batch.digests.first(judged), batch.verdicts.first(judged),
                  timed ? batch.times.first(judged) : std::span<const Nanoseconds>(),
                  timed ? batch.late.first(judged) : std::span<bool>());
-  const std::size_t duplicates = count_duplicates(batch.verdicts.first(judged));
+  // By the filter's own verdicts, which its error is for: what least cost let through in spite of
+  // them is no new key that the filter knew.
+  const std::size_t duplicates = count_duplicates(batch.verdicts.first(judged)) +
+                                 (infer_ ? infer_->stats().passed - passed_before : 0);
   const auto late =
       timed ? static_cast<std::size_t>(std::ranges::count(batch.late.first(judged), true)) : 0;
-  meter_.count(judged - duplicates - late, duplicates, late);
+  std::optional<double> first;
+  if (firsts_) first = firsts_->count(batch.digests.first(judged));
+  meter_.count(judged - duplicates - late, duplicates, late, first);
   if (meter_.until_look() == 0) meter_.look(filter_.stats());
   return judged;
 }
@@ -367,7 +376,7 @@ void Judge::tend(Nanoseconds now, std::size_t most) {
 std::uint64_t Judge::bytes() const noexcept {
   return filter_.bytes() + (audit_ ? audit_->bytes() : 0) + (infer_ ? infer_->bytes() : 0) +
          posteriors_.capacity() * sizeof posteriors_[0] + (claims_ ? claims_->bytes() : 0) +
-         (slack_ ? slack_->bytes() : 0);
+         (slack_ ? slack_->bytes() : 0) + (firsts_ ? firsts_->bytes() : 0);
 }
 
 bool Judge::asks_for_digests() const noexcept {

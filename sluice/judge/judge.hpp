@@ -25,6 +25,7 @@
 #include "sluice/infer/inference.hpp"
 #include "sluice/judge/claims.hpp"
 #include "sluice/judge/error_meter.hpp"
+#include "sluice/judge/first_arrivals.hpp"
 #include "sluice/judge/slack_meter.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/window/window.hpp"
@@ -188,6 +189,7 @@ class Judge {
   bool has_prior_table_;
   ErrorMeter meter_;
   std::optional<SlackMeter> slack_;
+  std::optional<FirstArrivals> firsts_;  // of a filter that forgets
   std::optional<Audit> audit_;
   std::optional<Inference> infer_;
   std::optional<Claims> claims_;

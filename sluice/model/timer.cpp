@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/power.hpp"
+#include "sluice/model/small_bloom.hpp"
 #include "sluice/model/timing.hpp"
 
 namespace sluice::model {
@@ -18,19 +21,38 @@ double touch(const TimerTable& table) {
   return -std::expm1(table.probes * std::log1p(-1 / std::max(range, 1.000001)));
 }
 
-// Calls visit(chance, held) for every number of keys that a slice may hold.
+// Up to this mean every number of keys is visited, above it four per standard deviation: the sum of
+// a smooth function over a bell curve is as accurate with these.
+constexpr double kEveryNumberUpTo = 64;
+constexpr double kDeviations = 9;  // what lies farther out is below a double's precision
+
+// ln of a binomial chance by Stirling's formula and the next term of its series: lgamma has no digits
+// left where there are billions of keys.
+double log_binomial(double keys, double share, double held) {
+  const double mean = keys * share, others = keys - held, over = held - mean;
+  return -held * std::log1p(over / mean) - others * std::log1p(-over / (keys - mean)) -
+         0.5 * std::log(2 * std::numbers::pi * held * others / keys) +
+         (1 / keys - 1 / held - 1 / others) / 12;
+}
+
+// Calls visit(chance, held) for the numbers of keys that a slice may hold.
 template <class Visit>
 void each_slice(const TimerTable& table, double keys, Visit visit) {
   if (table.vertical || table.slices <= 1) return visit(1.0, keys);
-  const double share = 1.0 / table.slices;
-  const double mean = keys * share, spread = 12 * std::sqrt(mean) + 20;
-  const double until = std::min(keys, std::floor(mean + spread));
-  for (double held = std::max(0.0, std::floor(mean - spread)); held <= until; ++held) {
-    const double log_chance = std::lgamma(keys + 1) - std::lgamma(held + 1) -
-                              std::lgamma(keys - held + 1) + held * std::log(share) +
-                              (keys - held) * std::log1p(-share);
-    visit(std::exp(log_chance), held);
+  const double share = 1.0 / table.slices, mean = keys * share;
+  if (mean <= kEveryNumberUpTo) {
+    double chance = std::exp(keys * std::log1p(-share));
+    for (double held = 0; held <= keys; ++held) {
+      visit(chance, held);
+      if (held > mean && chance < 1e-18) break;
+      chance *= (keys - held) / (held + 1) * share / (1 - share);
+    }
+    return;
   }
+  const double deviation = std::sqrt(mean * (1 - share)), step = std::floor(deviation / 4);
+  const double reach = std::ceil(kDeviations * deviation / step) * step;
+  for (double held = std::floor(mean) - reach; held <= mean + reach; held += step)
+    if (held >= 1 && held < keys) visit(step * std::exp(log_binomial(keys, share, held)), held);
 }
 
 // The mean of f(keys in a slice).
@@ -152,6 +174,15 @@ double lost_at(const TimerTable& table, unsigned equal, const Groups& groups, do
   return apart + paired * (chance_of_no_more(shown, table.probes, equal - 1, true) - apart);
 }
 
+// How many times the error of written keys a running window errs: as in a large table of this error.
+double window_excess(double fpr, unsigned probes) {
+  constexpr double kManyKeys = 1e6;
+  const double share = std::pow(fpr, 1.0 / probes);
+  if (!(share > 0 && share < 1)) return 1;
+  const double touched = -std::expm1(std::log1p(-share) / kManyKeys);
+  return power_of(window_live_share(touched, probes, kManyKeys) / share, probes);
+}
+
 // Keys that come about as often, and the chance that a tick brings a given one of them.
 struct Rank {
   double keys, chance;
@@ -230,9 +261,10 @@ double timer_fpr(const TimerTable& table, double keys) {
 double timer_window_fpr(const TimerTable& table, double keys) {
   if (keys <= 0) return 0;
   const double touched = touch(table);
-  return over_slices(table, keys, [&](double held) {
-    return held <= 0 ? 0 : std::pow(window_live_share(touched, table.probes, held), table.probes);
-  });
+  if (table.vertical) return power_of(window_live_share(touched, table.probes, keys), table.probes);
+  SmallBloom slice(table.timers / table.slices, table.probes);
+  const double written = over_slices(table, keys, [&](double held) { return slice.fpr(held); });
+  return std::min(1.0, written * window_excess(written, table.probes));
 }
 
 double timer_equal_fpr(const TimerTable& table, unsigned equal, double keys, double generations) {
@@ -290,15 +322,33 @@ double timer_timers_for(const TimerTable& table, double keys, double fpr) {
     return (1 + 1e-10) * table.probes / std::min(1.0, touched);
   }
   TimerTable sized = table;
-  double low = table.probes, high = 2 * bloom_bits(table.probes, keys, fpr) + table.slices + 2;
+  // A slice of few timers has a whole number of them.
+  const double slices = table.slices, few = slices * SmallBloom::kFewBits;
   const auto error = [&](double timers) {
     sized.timers = timers;
     return timer_window_fpr(sized, keys);
   };
-  while (error(high) > fpr) high *= 2;
-  for (int step = 0; step < 200 && high - low > 1e-9 * high; ++step) {
-    const double middle = low + (high - low) / 2;
-    (error(middle) > fpr ? low : high) = middle;
+  const auto rounded = [&](double timers) {
+    return timers <= few ? std::ceil(timers / slices) * slices : timers;
+  };
+  double low = 0, high = rounded(2 * bloom_bits(table.probes, keys, fpr) + slices);
+  double above = 1, below = error(high);
+  while (below > fpr) low = high, above = below, below = error(high = rounded(2 * high));
+  // The logarithm of the error is nearly a straight line in the size: so the next size to try is
+  // where that line meets `fpr`, but every third halves what is left.
+  for (int step = 0; step < 100 && high - low > std::max(1e-9 * high, high <= few ? slices : 0.0);
+       ++step) {
+    const double share =
+        step % 3 == 2 || !(below > 0)
+            ? 0.5
+            : std::clamp(std::log(above / fpr) / std::log(above / below), 1e-4, 1.0);
+    double middle = rounded(low + share * (high - low));
+    if (middle >= high) middle = high <= few ? high - slices : low + 0.9999 * (high - low);
+    const double there = error(middle);
+    if (there > fpr)
+      low = middle, above = there;
+    else
+      high = middle, below = there;
   }
   return high;
 }

@@ -88,6 +88,7 @@ TEST_P(TimerError, IsWhatTheModelSays) {
   const Measured positive = mean_of(positives), negative = mean_of(negatives);
   EXPECT_NEAR(positive.mean, fpr, kTolerance * positive.standard_error);
   EXPECT_LT(positive.standard_error, 0.06 * fpr) << "too few probes to tell anything";
+  EXPECT_LT(positive.mean, params.target_fpr + kTolerance * positive.standard_error);
   if (params.equal <= 1) {
     EXPECT_EQ(negative.mean, 0);
   } else {
@@ -102,6 +103,9 @@ constexpr Case kCases[] = {
     {"plain", "keys=4800,fpr=0.01,layout=plain"},
     {"horizontal", "keys=4800,fpr=0.01,layout=horizontal,slices=40"},
     {"horizontal_many", "keys=2400,fpr=0.05,layout=horizontal,slices=100"},
+    {"horizontal_few_keys_in_each", "keys=4800,fpr=0.01,layout=horizontal,slices=2000"},
+    {"horizontal_one_key_in_ten", "keys=4800,fpr=0.01,layout=horizontal,slices=48000"},
+    {"horizontal_few_keys_small_error", "keys=4800,fpr=0.001,layout=horizontal,slices=2400"},
     {"vertical_equal2", "keys=2000,fpr=0.02,probes=8,equal=2,generations=2000"},
     {"vertical_equal3", "keys=2000,fpr=0.3,probes=8,equal=3,generations=500"},
     {"plain_equal2", "keys=2000,fpr=0.02,layout=plain,probes=6,equal=2,generations=1000"},

@@ -12,6 +12,7 @@
 #include "sluice/filters/bloom/bloom.hpp"
 #include "sluice/filters/catalogue_row.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/small_bloom.hpp"
 
 namespace sluice {
 namespace {
@@ -195,7 +196,15 @@ BloomSize bloom_size(std::string_view filter, const BloomWish& wish, std::uint64
                     filter));
   size.places = static_cast<std::uint64_t>(std::ceil(steps)) * step;
   size.capacity = keys;
+  while (size.places <= kFewPlaces && classic_fpr(size.places, size.probes, keys) > wish.fpr)
+    size.places += step;
   return size;
+}
+
+double classic_fpr(std::uint64_t places, unsigned probes, std::uint64_t keys) {
+  const auto bits = static_cast<double>(places), held = static_cast<double>(keys);
+  return places <= kFewPlaces ? model::SmallBloom(bits, probes).fpr(held)
+                              : model::bloom_fpr(bits, probes, held);
 }
 
 }  // namespace sluice

@@ -44,6 +44,11 @@ inline constexpr std::uint64_t kMostBloomKeys = std::uint64_t{1} << 44;
 BloomSize bloom_size(std::string_view filter, const BloomWish& wish, std::uint64_t step,
                      std::uint64_t most);
 
+// The error of a classical filter. Up to kFewPlaces with the differences between filters of one
+// size, which matter there (model/small_bloom.hpp).
+inline constexpr std::uint64_t kFewPlaces = 4096;
+double classic_fpr(std::uint64_t places, unsigned probes, std::uint64_t keys);
+
 // At the optimum every probe halves the error.
 unsigned best_bloom_probes(double fpr);
 

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/kernels/prefetch.hpp"
-#include "sluice/model/bloom.hpp"
 
 namespace sluice {
 namespace {
@@ -18,10 +18,10 @@ constexpr std::size_t kKeysAhead = 3;
 constexpr unsigned kFewProbes = 8;
 
 double piece_fpr(const DynamicShape& shape, std::uint64_t keys) {
-  return model::bloom_fpr(static_cast<double>(shape.bits), shape.probes, static_cast<double>(keys));
+  return classic_fpr(shape.bits, shape.probes, keys);
 }
 
-// 1 − Π(1 − fᵢ), for filters with these numbers of keys.
+// 1 − Π(1 − fᵢ), for filters with these numbers of keys, without what they share.
 template <class Keys>
 double series_fpr(std::span<const DynamicPiece> pieces, Keys keys_of) {
   double log_right = 0, fpr = 0;
@@ -30,10 +30,15 @@ double series_fpr(std::span<const DynamicPiece> pieces, Keys keys_of) {
     const bool alike =
         before != nullptr && before->shape == piece.shape && keys_of(*before) == keys_of(piece);
     if (!alike) fpr = piece_fpr(piece.shape, keys_of(piece));
-    log_right += std::log1p(-fpr);
+    log_right += std::log1p(-std::max(0.0, fpr - piece.shared_fpr));
     before = &piece;
   }
   return -std::expm1(log_right);
+}
+
+// Different ones.
+std::uint64_t keys_in(const DynamicPiece& piece) {
+  return piece.keys - std::min(piece.doubles, piece.keys);
 }
 
 std::uint64_t capacity_of(const DynamicPiece& piece) {
@@ -213,7 +218,8 @@ std::size_t Dynamic::insert(std::span<const Digest> digests) {
 
 void Dynamic::clear() noexcept {
   pieces_.erase(pieces_.begin() + 1, pieces_.end());
-  pieces_[0].keys = 0;
+  pieces_[0].keys = pieces_[0].doubles = 0;
+  pieces_[0].shared_fpr = 0;
   pieces_taken_ = pieces_[0].table.taken();
   in_matrix() ? matrix_.clear() : pieces_[0].table.clear();
   keys_ = kept_ = forgotten_ = forget_misses_ = active_ = 0;
@@ -240,16 +246,15 @@ DynamicStats Dynamic::series() const {
 }
 
 FilterStats Dynamic::stats() const {
-  return {
-      .keys = keys_,
-      .capacity = series().real_capacity,
-      .bytes = bytes(),
-      .target_fpr = params_.target_fpr,
-      .predicted_fpr = series_fpr(pieces_, [](const DynamicPiece& piece) { return piece.keys; }),
-      .planned_fpr = series_fpr(pieces_, capacity_of),
-      .forgotten = forgotten_,
-      .forget_misses = forget_misses_,
-      .forget_kept = kept_};
+  return {.keys = keys_,
+          .capacity = series().real_capacity,
+          .bytes = bytes(),
+          .target_fpr = params_.target_fpr,
+          .predicted_fpr = series_fpr(pieces_, keys_in),
+          .planned_fpr = series_fpr(pieces_, capacity_of),
+          .forgotten = forgotten_,
+          .forget_misses = forget_misses_,
+          .forget_kept = kept_};
 }
 
 static_assert(ForgettingFilter<Dynamic> && MergingFilter<Dynamic>);

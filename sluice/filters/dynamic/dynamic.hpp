@@ -139,6 +139,9 @@ class Dynamic {
   void combine_all() noexcept;
   void remove(std::size_t index) noexcept;
   void series_changed();
+  void sample_words(std::size_t index, std::span<std::uint64_t> out) const noexcept;
+  bool find_overlaps(std::uint64_t most_words);
+  void find_overlaps();
   std::uint64_t table_bytes() const noexcept;
 
   template <class Judge>

@@ -118,8 +118,7 @@ Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
   while (held < static_cast<double>(keys) && filters < kMostForecast) {
     const DynamicShape next = shape(filters);
     held += static_cast<double>(next.capacity);
-    log_right += std::log1p(-model::bloom_fpr(static_cast<double>(next.bits), next.probes,
-                                              static_cast<double>(next.capacity)));
+    log_right += std::log1p(-classic_fpr(next.bits, next.probes, next.capacity));
     bytes += next.bytes();
     lines += held < static_cast<double>(keys) ? 2 : next.probes;
     ++filters;

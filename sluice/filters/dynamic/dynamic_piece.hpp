@@ -27,6 +27,10 @@ struct DynamicPiece {
   DynamicShape shape;
   std::uint64_t keys = 0;  // n_r
   LineTable table;         // empty where the bits lie in a matrix
+  // After a merge: about how many of the keys are counted twice, and the error that filters before
+  // this one make on the same keys (dynamic_overlap.cpp).
+  std::uint64_t doubles = 0;
+  double shared_fpr = 0;
 
   // With a table of zeros. Throws NoMemory.
   static DynamicPiece make(const DynamicShape& shape, MemoryResource& memory) {

@@ -50,6 +50,7 @@ void Dynamic::combine(std::size_t into, std::size_t from) noexcept {
   else
     pieces_[into].join(pieces_[from]);
   pieces_[into].keys += pieces_[from].keys;
+  pieces_[into].doubles += pieces_[from].doubles;
   remove(from);
 }
 
@@ -66,6 +67,8 @@ void Dynamic::remove(std::size_t index) noexcept {
   pieces_taken_ -= pieces_[index].table.taken();
   if (index != last) pieces_[index] = std::move(pieces_[last]);
   pieces_.pop_back();
+  // What was before a filter may not be any more.
+  for (DynamicPiece& piece : pieces_) piece.shared_fpr = 0;
   active_ = 0;
   series_changed();
 }
@@ -148,6 +151,7 @@ void Dynamic::merge(const Dynamic& other) {
   asking_ |= other.asking_;
   series_changed();
   combine_all();
+  find_overlaps();
 }
 
 Dynamic Dynamic::intersect(const Dynamic& a, const Dynamic& b) {
@@ -282,6 +286,7 @@ Dynamic Dynamic::decode(Decoder& header, Decoder& payload, MemoryResource& memor
   filter.kept_ = pieces.header().kept;
   filter.asking_ = pieces.header().asking;
   filter.series_changed();
+  filter.find_overlaps();
   return filter;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sluice/base/error.hpp"
+#include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/model/bloom.hpp"
 #include "tests/support/digests.hpp"
 #include "tests/support/dynamic_test_util.hpp"
@@ -37,7 +38,7 @@ TEST(Dynamic, GrowsByWholeFilters) {
     EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{133, 1}));
     EXPECT_EQ(filter.stats().keys, 134u);
     EXPECT_EQ(filter.stats().capacity, 266u);
-    const double full = model::bloom_fpr(1280, 7, 133), one = model::bloom_fpr(1280, 7, 1);
+    const double full = classic_fpr(1280, 7, 133), one = classic_fpr(1280, 7, 1);
     EXPECT_NEAR(filter.stats().predicted_fpr, 1 - (1 - full) * (1 - one), 1e-12);
   }
 }
