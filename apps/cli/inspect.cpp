@@ -41,12 +41,13 @@ void print_positions(const Positions& positions, const Row& row) {
   const RunPosition& run = *positions.run;
   const InputPosition& current = run.inputs[run.current];
   row("unfinished",
-      fmt::format(
-          "input {} of {}, '{}', is read {}; run the same command again to continue",
-          format_count(run.current + 1), format_count(run.inputs.size()), printable(current.name),
-          current.regular ? fmt::format("up to byte {} (record {})",
-                                        format_count(current.end.offset), format_count(current.records))
-                          : "from a pipe"));
+      fmt::format("input {} of {}, '{}', is read {}; run the same command again to continue",
+                  format_count(run.current + 1), format_count(run.inputs.size()),
+                  printable(current.name),
+                  current.regular
+                      ? fmt::format("up to byte {} (record {})", format_count(current.end.offset),
+                                    format_count(current.records))
+                      : "from a pipe"));
 }
 
 void add_positions(JsonWriter& json, const Positions& positions) {
@@ -63,7 +64,10 @@ void add_positions(JsonWriter& json, const Positions& positions) {
         .field("file", input.regular)
         .field("offset", input.end.offset)
         .end();
-  json.end_list().field("current", run.current).field("records", run.inputs[run.current].records).end();
+  json.end_list()
+      .field("current", run.current)
+      .field("records", run.inputs[run.current].records)
+      .end();
 }
 
 void print_text(const std::string& file, const Snapshot& snapshot) {
