@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include "sluice/stream/splitter.hpp"
@@ -80,6 +81,13 @@ std::uint64_t row_start(int descriptor, std::uint64_t base, std::uint64_t end,
 }
 
 }  // namespace
+
+bool as_new_as(const std::string& state, int descriptor) {
+  struct stat saved, file;
+  if (::stat(state.c_str(), &saved) != 0 || ::fstat(descriptor, &file) != 0) return true;
+  return std::tie(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >=
+         std::tie(saved.st_mtim.tv_sec, saved.st_mtim.tv_nsec);
+}
 
 std::string file_name(const std::string& path) {
   return fs::path(path).filename().string();

@@ -16,6 +16,11 @@ std::string file_name(const std::string& path);
 
 std::uint64_t size_of(const FileSource& input);
 
+// Whether a file may have been written to after the state was saved: only its last bytes are compared,
+// and none before the first checkpoint. The system's clock of files has ticks of some milliseconds, so
+// a file of the same tick may be newer.
+bool as_new_as(const std::string& state, int descriptor);
+
 // An input as given, and where it stood at first: standard input need not be at the front.
 struct GivenInput {
   const std::string& name;

@@ -2,136 +2,22 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <filesystem>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 
 #include "command.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
-#include "sluice/stream/csv.hpp"
-#include "sluice/stream/splitter.hpp"
 
 namespace sluice::cli {
 namespace {
-
-constexpr const char* kGiveUp = "give that run up with --abandon, which keeps its keys";
-
-bool is_standard(const FileSink& sink) {
-  return sink.descriptor() == STDOUT_FILENO;
-}
-
-char terminator_of(const DedupRequest& request) {
-  return request.options.format.kind == Format::Kind::nul ? '\0' : '\n';
-}
-
-const char* flag_of(OutputRole role) {
-  return role == OutputRole::duplicates ? "--duplicates"
-         : role == OutputRole::late     ? "--late-output"
-                                        : "--output";
-}
-
-std::string text_of(OutputRole role, const std::string& path) {
-  return path.empty() ? "standard output" : fmt::format("{} '{}'", flag_of(role), path);
-}
-
-std::string text_of(OutputRole role, const FileSink& sink) {
-  return text_of(role, is_standard(sink) ? "" : sink.name());
-}
-
-std::string bytes(std::uint64_t count) {
-  return fmt::format("{} byte{}", format_count(count), count == 1 ? "" : "s");
-}
-
-// Whether a file may have been written to after the state was saved: only its last bytes are compared,
-// and none before the first checkpoint. The system's clock of files has ticks of some milliseconds, so
-// a file of the same tick may be newer.
-bool as_new_as(const std::string& state, int descriptor) {
-  struct stat saved, file;
-  if (::stat(state.c_str(), &saved) != 0 || ::fstat(descriptor, &file) != 0) return true;
-  return std::tie(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >=
-         std::tie(saved.st_mtim.tv_sec, saved.st_mtim.tv_nsec);
-}
-
-bool ends_open(const FileSink& sink, std::uint64_t end, char terminator) {
-  const Descriptor file = readable(sink.descriptor());
-  char last = terminator;
-  if (end == 0 || !file || ::pread(file.number(), &last, 1, static_cast<off_t>(end) - 1) != 1)
-    return false;
-  return last != terminator;
-}
-
-// The header of a table that begins at that offset; none if it is longer than can be expected.
-std::optional<std::string> header_at(int descriptor, std::uint64_t offset, const Format& format) {
-  const Descriptor file = readable(descriptor);
-  if (!file) return std::nullopt;
-  std::string bytes(std::size_t{1} << 16, '\0');
-  const ssize_t got =
-      ::pread(file.number(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-  if (got <= 0) return std::nullopt;
-  const bool all = static_cast<std::size_t>(got) < bytes.size();
-  std::vector<Record> records;
-  make_splitter(format)->split({bytes.data(), static_cast<std::size_t>(got)}, all, 1, records);
-  if (records.empty()) return std::nullopt;
-  std::string_view header = records.front().text();
-  if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
-  return std::string(header);
-}
 
 // The flags that decide what goes to which output, in a sentence.
 std::string flags_text(const std::string& shape) {
   return shape.empty() ? "none of the flags that decide what goes to which output"
                        : fmt::format("'{}'", shape);
-}
-
-bool leads_to(const std::string& path, const FileIdentity& file) {
-  struct stat found;
-  return !path.empty() && ::stat(path.c_str(), &found) == 0 && found.st_dev == file.device &&
-         found.st_ino == file.inode;
-}
-
-// Opens PATH.cut to append to it. It is for those who may read PATH.
-Descriptor open_cut(const std::string& kept, mode_t mode) {
-  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
-  Descriptor created(::open(kept.c_str(), kFlags | O_CREAT | O_EXCL, 0600), true);
-  if (!created) return {::open(kept.c_str(), kFlags), true};
-  if (::fchmod(created.number(), mode & 0777) != 0) return {-1, true};
-  return created;
-}
-
-// Appends what stands in the file after `end` to PATH.cut.
-void keep_tail(int descriptor, const std::string& name, const std::string& path,
-               std::uint64_t end) {
-  const std::string kept = path + ".cut";
-  const auto fail = [&] {
-    throw IoError(fmt::format("cannot keep the end of '{}' in '{}'", name, kept), errno);
-  };
-  const Descriptor from = readable(descriptor);
-  struct stat status;
-  if (!from || ::fstat(from.number(), &status) != 0) fail();
-  const Descriptor to = open_cut(kept, status.st_mode);
-  if (!to) fail();
-  std::array<char, 65536> buffer;
-  std::uint64_t at = end;
-  for (;;) {
-    const ssize_t got =
-        ::pread(from.number(), buffer.data(), buffer.size(), static_cast<off_t>(at));
-    if (got < 0) fail();
-    if (got == 0) break;
-    if (::write(to.number(), buffer.data(), static_cast<std::size_t>(got)) != got) fail();
-    at += static_cast<std::uint64_t>(got);
-  }
-  if (::fsync(to.number()) != 0) fail();
-  warn("dedup", fmt::format("'{}' was cut back to {}, where the last run ended; the {} after that "
-                            "were appended to '{}'",
-                            name, bytes(end), bytes(at - end), kept));
 }
 
 }  // namespace
@@ -346,7 +232,8 @@ void Resume::check_same() const {
 std::string Resume::difference(std::size_t input, const InputPosition& known) const {
   const FileSource& source = inputs_[input];
   if (!source.regular()) return "is not a file that can be read from there";
-  if (size_of(source) < known.end.offset) return fmt::format("has only {}", bytes(size_of(source)));
+  if (size_of(source) < known.end.offset)
+    return fmt::format("has only {}", counted(size_of(source), "byte"));
   return "has other contents before that (was it rotated or edited?)";
 }
 
@@ -388,206 +275,6 @@ std::optional<ContinuedReport> Resume::continued() const {
     report.size = size_of(inputs_[input]);
   }
   return report;
-}
-
-SinkBefore Resume::join(OutputRole role, FileSink& sink) {
-  if (request_.state.empty()) return {};
-  Output& output = outputs_.emplace_back(Output{.role = role, .sink = &sink});
-  const bool regular = sink.identity().regular;
-  if (!continues_) return regular ? join_finished(output) : SinkBefore{};
-  const auto& place = known_.run->outputs[static_cast<std::size_t>(role)];
-  if (const OutputPosition* const known = placed(role)) {
-    if (!regular) refuse_output(output, *known);
-    return join_unfinished(output, *known);
-  }
-  // What a pipe has brought may have been collected in a file, which standard output now appends to.
-  if (!replaceable_ && (!place || (regular && !is_standard(sink))))
-    throw BadParameters(fmt::format(
-        "the unfinished run of --state '{}' {}, and this run writes {}: run the same command "
-        "again, or {}",
-        request_.state,
-        place                        ? "writes to a pipe, a terminal or a device"
-        : role == OutputRole::passed ? "has no output"
-                                     : fmt::format("has no {}", flag_of(role)),
-        text_of(role, sink), kGiveUp));
-  return regular ? join_finished(output) : SinkBefore{};
-}
-
-SinkBefore Resume::join_unfinished(Output& output, const OutputPosition& known) {
-  if (!known.end.matches(output.sink->descriptor(), hasher_)) refuse_output(output, known);
-  // From a pipe, or a file that was changed, the records after the last checkpoint may not come again.
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    if (!skips(i) && (!inputs_[i].regular() || as_new_as(request_.state, inputs_[i].descriptor())))
-      output.cuts = true;
-  return continue_output(output, known);
-}
-
-// A finished run has written all that it had to. So an output that was moved away begins anew.
-SinkBefore Resume::join_finished(Output& output) {
-  FileSink& sink = *output.sink;
-  const OutputPosition* const known = find(sink);
-  if (known == nullptr) return {};
-  const OutputPosition* const last = known_.run ? placed(output.role) : nullptr;
-  const bool in_role = last != nullptr && (last == known || last->path == sink.path());
-  output.ours = sink.size() == 0 && known->end.offset == 0;
-  // What the shell has emptied is to be written anew, for all that we know.
-  output.same = in_role && (output.ours || !is_standard(sink));
-  if (sink.size() == 0) return {};
-  const bool ours = known->end.matches(sink.descriptor(), hasher_);
-  if (is_standard(sink)) {
-    // It may be any file, and what follows may be another program's.
-    if (!ours || known->end.offset == 0 || sink.offset() < known->end.offset) return {};
-    output.same = in_role;
-    output.ours = sink.offset() == known->end.offset;
-    if (!known_.unfinished() || output.ours)
-      return {.header = true,
-              .open_end = sink.offset() == known->end.offset &&
-                          ends_open(sink, known->end.offset, terminator_of(request_))};
-  }
-  if (!ours) refuse_output(output, *known);
-  output.cuts = true;
-  return continue_output(output, *known);
-}
-
-// The file as it was left last, by whatever name it was written: the same path, another to the same
-// file, or one to a file with the same name or length; in any case with the same contents. Else what
-// is known of its path.
-const OutputPosition* Resume::find(const FileSink& sink) const {
-  const std::string path = sink.path();
-  const FileIdentity identity = sink.identity();
-  const OutputPosition* at_path = nullptr;
-  const OutputPosition* longest = nullptr;
-  for (const OutputPosition& each : known_.outputs) {
-    const bool here = each.path == path || leads_to(each.path, identity);
-    if (each.path == path || (here && at_path == nullptr)) at_path = &each;
-    const bool may_be =
-        here || file_name(each.path) == file_name(path) || each.end.offset == sink.size();
-    if (may_be && each.end.checked > 0 &&
-        (longest == nullptr || each.end.offset > longest->end.offset) &&
-        each.end.matches(sink.descriptor(), hasher_))
-      longest = &each;
-  }
-  return longest != nullptr ? longest : at_path;
-}
-
-SinkBefore Resume::continue_output(Output& output, const OutputPosition& known) {
-  output.ours = true;
-  if (known.end.offset > 0) check_header(output);
-  output.sink->continue_at(known.end.offset);
-  return {.header = known.end.offset > 0,
-          .open_end = ends_open(*output.sink, known.end.offset, terminator_of(request_))};
-}
-
-void Resume::refuse_output(const Output& output, const OutputPosition& known) const {
-  const FileSink& sink = *output.sink;
-  const std::string what = text_of(output.role, sink);
-  const bool there = known.path.empty() || known.path == sink.path();
-  const std::string wrote =
-      fmt::format("the {} that --state '{}' has written {}", bytes(known.end.offset),
-                  request_.state, there ? "there" : fmt::format("to '{}'", known.path));
-  if (!sink.identity().regular)
-    throw BadParameters(
-        fmt::format("{} is not a file, and the unfinished run of --state '{}' "
-                    "writes to one: run the same command again, or {}",
-                    what, request_.state, kGiveUp));
-  const bool shorter = sink.size() < known.end.offset;
-  if (shorter && is_standard(sink))
-    throw BadParameters(fmt::format(
-        "standard output has {}, fewer than {}: `>` empties the file before the run begins. Use "
-        "--output FILE or `>>`; if the records are lost, delete the state and begin again",
-        bytes(sink.size()), wrote));
-  throw BadParameters(fmt::format(
-      "{} {} {}: give that file again{}", what,
-      shorter ? fmt::format("has {}, fewer than", bytes(sink.size()))
-              : "has other contents in place of",
-      wrote, continues_ ? fmt::format(", or {}", kGiveUp) : ", or write to another one"));
-}
-
-// Rows under the header of other columns would be misread.
-void Resume::check_header(const Output& output) const {
-  const Format& format = request_.options.format;
-  const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
-  const bool adds_column = request_.options.infer && request_.options.infer->posterior;
-  if (!table || !format.header || adds_column || !inputs_[0].regular()) return;
-  const auto ours = header_at(output.sink->descriptor(), 0, format);
-  const auto input = header_at(inputs_[0].descriptor(), base_[0], format);
-  if (ours && input && *ours != *input)
-    throw BadParameters(fmt::format(
-        "{} has the header '{}', and input '{}' has '{}': write to another file, or give inputs "
-        "with the same columns",
-        text_of(output.role, *output.sink), *ours, inputs_[0].name(), *input));
-}
-
-void Resume::keep_tails() const {
-  for (const Output& output : outputs_)
-    if (output.cuts && output.sink->size() > output.sink->offset())
-      keep_tail(output.sink->descriptor(), output.sink->name(), output.sink->path(),
-                output.sink->offset());
-  if (!known_.unfinished() || continues_) return;
-  for (std::size_t role = 0; role < kOutputRoles; ++role)
-    if (const OutputPosition* const known = placed(static_cast<OutputRole>(role)))
-      cut_given_up(*known);
-}
-
-// What a run that is given up wrote after its last checkpoint, to a file that this run does not write.
-void Resume::cut_given_up(const OutputPosition& known) const {
-  for (const Output& output : outputs_)
-    if (leads_to(known.path, output.sink->identity())) return;
-  const Descriptor file(::open(known.path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK), true);
-  struct stat status;
-  if (!file && errno == ENOENT) return;
-  if (!file || ::fstat(file.number(), &status) != 0 || !known.end.matches(file.number(), hasher_)) {
-    warn("dedup",
-         fmt::format("'{}' is not cut back: it cannot be written, or has other contents than the "
-                     "run that is given up wrote. What that run wrote after byte {} may come again",
-                     known.path, format_count(known.end.offset)));
-    return;
-  }
-  if (static_cast<std::uint64_t>(status.st_size) == known.end.offset) return;
-  keep_tail(file.number(), known.path, known.path, known.end.offset);
-  if (::ftruncate(file.number(), static_cast<off_t>(known.end.offset)) != 0 ||
-      ::fsync(file.number()) != 0)
-    throw IoError(fmt::format("cannot shorten '{}'", known.path), errno);
-}
-
-// An output that is gone may have been moved away by a daily job, or deleted to be made again.
-void Resume::say_nothing_new() {
-  const std::string text =
-      "the last run has read these inputs to their ends: there is nothing new in them (--abandon "
-      "reads them again)";
-  if (std::ranges::any_of(outputs_, [](const Output& each) { return each.sink->size() == 0; }))
-    warn("dedup", text);
-  else
-    notes_.push_back(text);
-}
-
-void Resume::check_joined() {
-  if (!request_.abandon && known_.run && known_.run->finished() &&
-      known_.run->shape == request_.shape && same_forget() &&
-      std::ranges::all_of(outputs_, &Output::same) &&
-      std::ranges::ssize(outputs_) ==
-          std::ranges::count_if(known_.run->outputs,
-                                [](const auto& each) { return each.has_value(); })) {
-    read_on_after_finished();
-    bool any = false;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) any = any || is_new(i);
-    ended_ = !any && outputs_done();
-    if (!any && !ended_) say_nothing_new();
-  }
-  if (!continues_) return;
-  for (std::size_t role = 0; role < kOutputRoles; ++role) {
-    const auto has_role = [&](const Output& output) {
-      return static_cast<std::size_t>(output.role) == role;
-    };
-    if (!known_.run->outputs[role] || std::ranges::any_of(outputs_, has_role)) continue;
-    const OutputPosition* const known = placed(static_cast<OutputRole>(role));
-    throw BadParameters(fmt::format(
-        "the unfinished run of --state '{}' also writes {}: run the same command again, or {}",
-        request_.state,
-        known == nullptr ? flag_of(static_cast<OutputRole>(role))
-                         : text_of(static_cast<OutputRole>(role), known->path),
-        kGiveUp));
-  }
 }
 
 void Resume::done_with(std::size_t input, const SourcePosition& end) {

@@ -60,6 +60,9 @@ class Resume {
   Positions at(std::size_t current, const SourcePosition& position, bool forgot) const;
 
  private:
+  // The remedy, where the same command cannot run again.
+  static constexpr const char* kGiveUp = "give that run up with --abandon, which keeps its keys";
+
   struct Output {
     OutputRole role;
     FileSink* sink;
