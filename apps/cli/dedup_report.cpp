@@ -252,9 +252,13 @@ double expected_wrong(std::uint64_t missing, double predicted_fpr) {
   return static_cast<double>(missing) * loss_odds(predicted_fpr);
 }
 
-bool most_are_late(const DedupCounts& counts) noexcept {
+bool many(std::uint64_t count, std::uint64_t records, unsigned in) noexcept {
   constexpr std::uint64_t kHandful = 5;
-  return counts.late >= kHandful && counts.late > counts.records - counts.late;
+  return count >= kHandful && count >= (records + in - 1) / in;
+}
+
+bool many_are_late(const DedupCounts& counts) noexcept {
+  return many(counts.late, counts.records, 10);
 }
 
 double bits_per_key(const FilterStats& stats) {
@@ -298,10 +302,8 @@ std::string as_text(const DedupReport& report) {
             fault_rows(report.faults);
   if (counts.late > 0)
     text += count_row("late", counts.late, counts.records,
-                      most_are_late(counts)
-                          ? fmt::format("a window or more behind {}, and so are most records",
-                                        format_time(report.window->latest))
-                          : "a window or more behind");
+                      fmt::format("a window or more behind the latest time, {}",
+                                  format_time(report.window->latest)));
   text += forget_row(report);
   text += window_row(report);
   text += filter_row(report);

@@ -75,8 +75,10 @@ struct DedupReport {
   std::optional<InferReport> infer = {};
 };
 
-// Whether so many records are late that the clock must be wrong, or their order.
-bool most_are_late(const DedupCounts& counts) noexcept;
+// Whether `count` of the records is one in `in`, and not just one or two.
+bool many(std::uint64_t count, std::uint64_t records, unsigned in) noexcept;
+// Whether so many records are late that the clock is likely to be wrong, or their order.
+bool many_are_late(const DedupCounts& counts) noexcept;
 
 // bits_per_key = allocated bytes × 8 / keys planned for, or held when the filter is unbounded.
 double bits_per_key(const FilterStats& stats);

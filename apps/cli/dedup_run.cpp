@@ -24,6 +24,7 @@
 #include "signals.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/plan/sizing.hpp"
 #include "sluice/stream/event_time.hpp"
 
 namespace sluice::cli {
@@ -91,6 +92,7 @@ class Run {
   void look_at_error();
   void look_at_memory();
   void look_at_late();
+  void look_at_slack() const;
   void look_at_peak() const;
   bool checkpoint_due() const;
   void checkpoint();
@@ -405,6 +407,10 @@ void Run::look_at_error() {
   const FilterStats stats = judge_.filter().stats();
   const std::uint64_t records = judge_.meter().over_target(stats);
   if (warned_ || records == 0) return;
+  // An error below the default that nobody asked for: it was the lowest that --memory had room for.
+  if (request_.plan && !request_.fpr_given &&
+      judge_.meter().worst_fpr(stats) <= planning::kStandardFpr)
+    return;
   warned_ = true;
   progress_.clear();
   if (stats.predicted_fpr <= stats.target_fpr) {
@@ -446,17 +452,31 @@ void Run::look_at_memory() {
 
 void Run::look_at_late() {
   const DedupCounts& counts = dedup_->counts();
-  if (warned_late_ || !most_are_late(counts)) return;
+  if (warned_late_ || !many_are_late(counts)) return;
   warned_late_ = true;
   progress_.clear();
   warn(
       "dedup",
       fmt::format("{} of {} are late: a window or more older than the window's latest time, {}; if "
-                  "a wrong clock said that, start {}and lower --max-ahead; if the records come "
-                  "newest first, sort them by time first",
+                  "a wrong clock said that, start {}and lower --max-ahead; if records come newest "
+                  "first, or inputs overlap in time, sort the records by time first",
                   format_count(counts.late), counted(counts.records, "record"),
                   format_time(judge_.window()->clock().now()),
                   state_file_ ? "a new state without its records " : "again without its records "));
+}
+
+// Repeats that come after just a window, such as those of daily records in a window of 24h.
+void Run::look_at_slack() const {
+  const SlackMeter* const slack = judge_.slack();
+  const std::uint64_t records = dedup_->counts().records;
+  if (slack == nullptr || slack->unknown() > 0 || !many(slack->counted(), records, 100)) return;
+  warn(
+      "dedup",
+      fmt::format("{}{} of {} were held back a window or more after the one let through, because a "
+                  "key may be remembered for {:.1f} % longer than the window: give a smaller "
+                  "--slack, or a --window that ends well before such repeats",
+                  slack->weight() > 1 ? "about " : "", format_count(slack->counted()),
+                  counted(records, "record"), 100 * judge_.window()->slack()));
 }
 
 // Long records, or a system whose libraries take more than planned for.
@@ -505,6 +525,7 @@ void Run::finish() {
   look_at_memory();
   look_at_late();
   progress_.clear();
+  look_at_slack();
   say_stopped();
   const DedupCounts& counts = dedup_->counts();
   if (counts.records > 0 && counts.unkeyed == counts.records)

@@ -115,10 +115,10 @@ void add_window_flags(Command& command, DedupFlags& flags) {
                  "Expected rate of distinct keys; a hint only: the filter grows on bursts",
                  "50k/s");
   command.option("--slack", flags.slack,
-                 "How far past the window a key may still be remembered, as a share of it [1/24]",
+                 "How far past the window a key may still be remembered, as a share of it [4.2%]",
                  "SHARE");
   command.option("--npws", flags.npws,
-                 "Peak share of expired keys that are still remembered [1/24]", "SHARE");
+                 "Peak share of expired keys that are still remembered [4.2%]", "SHARE");
   command.option("--growth", flags.growth,
                  "What makes a stage full: live keys (density), or keys ever written [density]",
                  "density|cardinality");

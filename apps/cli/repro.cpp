@@ -13,6 +13,7 @@
 #include "command.hpp"
 #include "commands.hpp"
 #include "connectors/gnuplot/gnuplot.hpp"
+#include "help_text.hpp"
 #include "repro/run.hpp"
 #include "sluice/base/quantity.hpp"
 
@@ -42,17 +43,23 @@ unsigned repeats_of(const std::string& text) {
 }
 
 void print_list(const std::vector<repro::Task>& tasks) {
+  constexpr std::size_t kIndent = 13;
   const repro::Paper* paper = nullptr;
   for (const repro::Task& task : tasks) {
     if (task.paper != paper)
-      fmt::print("{}{}: {}\n", paper == nullptr ? "" : "\n", task.paper->name, task.paper->title);
+      fmt::print("{}{}", paper == nullptr ? "" : "\n",
+                 fit_line(fmt::format("{}: {}", task.paper->name, task.paper->title), 2));
     paper = task.paper;
     const repro::Experiment& experiment = *task.experiment;
-    fmt::print("  {:<10} {}: {}{}\n", experiment.name, experiment.where, experiment.title,
-               experiment.reads_input ? " (--input)" : "");
+    fmt::print("{}",
+               fit_line(fmt::format("  {:<10} {}: {}{}", experiment.name, experiment.where,
+                                    experiment.title, experiment.reads_input ? " (--input)" : ""),
+                        kIndent));
     for (const repro::Parameter& parameter : experiment.parameters)
-      fmt::print("             {}={:g}  {} ({:g} to {:g})\n", parameter.name, parameter.standard,
-                 parameter.meaning, parameter.least, parameter.most);
+      fmt::print("{}", fit_line(fmt::format("{:{}}{}={:g}  {} ({:g} to {:g})", "", kIndent,
+                                            parameter.name, parameter.standard, parameter.meaning,
+                                            parameter.least, parameter.most),
+                                kIndent + 2));
   }
 }
 

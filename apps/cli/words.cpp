@@ -38,6 +38,7 @@ constexpr std::array kSame{"binary"sv,
                            "slack"sv,
                            "state_previous"sv,
                            "strict"sv,
+                           "time_format"sv,
                            "untrusted_keys"sv,
                            "users"sv,
                            "window"sv};

@@ -90,6 +90,7 @@ void Chunk::clear() {
   parts.clear();
   faults.clear();
   date.reset();
+  unclear.reset();
   judged = 0;
   too_long = false;
   error = nullptr;
@@ -236,6 +237,8 @@ void ChunkKeys::look_for_date(Chunk& chunk, std::size_t begin, std::size_t count
   const std::size_t at = begin + static_cast<std::size_t>(first - status.begin());
   if (std::string why = event_times_->why_day(chunk.records[at]); !why.empty())
     chunk.date = {at, std::move(why)};
+  if (std::string why = event_times_->why_unclear(chunk.records[at]); !why.empty())
+    chunk.unclear = {at, std::move(why)};
 }
 
 // After the digests: the keys are lost.

@@ -77,6 +77,8 @@ struct Chunk {
   std::vector<Fault> faults;  // the first kMostFaults
   // The first record of all that has a time, if it has only a date. The first two chunks may have one each.
   std::optional<Fault> date;
+  // The same, if its time may be a date or a number.
+  std::optional<Fault> unclear;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
   // The verdict on each record. Records without a key count as distinct.

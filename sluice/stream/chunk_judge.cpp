@@ -102,13 +102,15 @@ void ChunkJudge::look_for_time(const Chunk& chunk, const Chunk::Part& part) {
     return each == KeyStatus::keyed || each == KeyStatus::day_only;
   });
   timed_ = first != status.end();
-  if (!timed_ || !chunk.date) return;
+  if (!timed_ || (!chunk.date && !chunk.unclear)) return;
+  const auto refuse = [&](const std::string& why) {
+    const auto at = static_cast<std::uint64_t>(first - status.begin());
+    throw BadParameters(
+        fmt::format("{}: record {}: {}", source_, format_count(source_records_ + at + 1), why));
+  };
+  if (chunk.unclear) refuse(chunk.unclear->reason);
   const std::string wrong = options_.days ? what_dates_lose(judge_) : kTooCoarse;
-  if (wrong.empty()) return;
-  const auto at = static_cast<std::size_t>(first - status.begin());
-  throw BadParameters(fmt::format("{}: record {}: {}, and {}", source_,
-                                  format_count(source_records_ + at + 1), chunk.date->reason,
-                                  wrong));
+  if (!wrong.empty()) refuse(fmt::format("{}, and {}", chunk.date->reason, wrong));
 }
 
 // Strict: what stands before a record without its key is judged, then the run ends.

@@ -215,6 +215,17 @@ std::optional<Nanoseconds> parse_iso8601(std::string_view text) {
   return second + clock->fraction;
 }
 
+// A number in JSON has lost its spelling: 202601011000 is 202601011e3.
+std::string without_exponent(std::string_view text) {
+  constexpr int kMostZeros = 12;
+  const std::size_t at = text.find('e');
+  if (at == std::string_view::npos) return std::string(text);
+  std::string_view rest = text.substr(at + 1);
+  const auto zeros = take_number(rest, 1, 2);
+  if (!zeros || !rest.empty() || *zeros > kMostZeros) return std::string(text);
+  return std::string(text.substr(0, at)) + std::string(static_cast<std::size_t>(*zeros), '0');
+}
+
 }  // namespace
 
 TimeFormat parse_time_format(std::string_view flag, std::string_view text) {
@@ -253,6 +264,17 @@ std::string format_time(Nanoseconds time) {
     text.erase(text.find_last_not_of('0') + 1);
   }
   return text + "Z";
+}
+
+Unclear is_unclear(std::string_view time, TimeFormat format) {
+  constexpr std::size_t kDayDigits = 8, kMinuteDigits = 12;
+  if (format != TimeFormat::automatic ||
+      (time.size() != kDayDigits && time.size() != kMinuteDigits) ||
+      !std::ranges::all_of(time, [](char c) { return c >= '0' && c <= '9'; }) || !take_date(time))
+    return Unclear::no;
+  if (time.empty()) return Unclear::day;
+  const auto hour = take_number(time, 2, 2), minute = take_number(time, 2, 2);
+  return *hour <= 23 && *minute <= 59 ? Unclear::minute : Unclear::no;
 }
 
 bool is_day(std::string_view time, TimeFormat format) {
@@ -332,6 +354,24 @@ std::string EventTimes::why_day(const Record& record) {
   std::string why = why_not(record);
   days_ = days;
   return why;
+}
+
+std::string EventTimes::why_unclear(const Record& record) {
+  fields_->extract({&record, 1}, std::span(texts_).first(1), std::span(found_).first(1));
+  if (found_[0] != KeyStatus::keyed) return "";
+  const auto spelled = text_of(texts_[0], fields_->parts());
+  const std::string text = spelled ? without_exponent(*spelled) : "";
+  const Unclear unclear = is_unclear(text, time_format_);
+  if (unclear == Unclear::no) return "";
+  return fmt::format(
+      "{}, {}, {}", fields_->name(), quoted(text),
+      unclear == Unclear::day
+          ? "may be a date, or seconds since 1970: give `time_format` iso8601 for dates (in JSON: "
+            "as "
+            "strings), or s for seconds"
+          : "may be a date with a time of day, or milliseconds since 1970: give `time_format` ms "
+            "for "
+            "milliseconds; such a date is read as 20260101T1000 or 2026-01-01 10:00");
 }
 
 }  // namespace sluice

@@ -39,6 +39,11 @@ std::optional<Nanoseconds> parse_time(std::string_view text, TimeFormat format);
 // In UTC: 2026-11-15T10:50:00Z, with up to nine decimals; parse_time reads it.
 std::string format_time(Nanoseconds time);
 
+// What a number may be instead, if nobody says: 20260101 is a day of 2026, or 235 days after 1970 began;
+// 202601011000 a minute of that day, or a time of 1976 in milliseconds.
+enum class Unclear : std::uint8_t { no, day, minute };
+Unclear is_unclear(std::string_view time, TimeFormat format);
+
 // Whether a text that parse_time can read is a date without a time of day.
 bool is_day(std::string_view time, TimeFormat format);
 
@@ -60,6 +65,9 @@ class EventTimes {
   // "field 2, '2026-01-01', is a date without a time of day" if a record that has a time is like that,
   // whether or not that is a time here; otherwise empty.
   std::string why_day(const Record& record);
+  // If the time of a record may be a date without dashes or a number: what it may be, and which format
+  // to give for either. Otherwise empty.
+  std::string why_unclear(const Record& record);
 
  private:
   KeyStatus read(std::string_view form, std::size_t parts, Nanoseconds& time);

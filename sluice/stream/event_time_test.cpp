@@ -126,6 +126,17 @@ TEST(EventTime, ADayIsToldFromATime) {
     EXPECT_FALSE(is_day(text, TimeFormat::automatic)) << text;
 }
 
+TEST(EventTime, ANumberMayBeADate) {
+  EXPECT_EQ(is_unclear("20260101", TimeFormat::automatic), Unclear::day);
+  EXPECT_EQ(is_unclear("202601012359", TimeFormat::automatic), Unclear::minute);
+  // No such day, no such hour, or too few digits: 1700000000 is a time of 2023.
+  for (const char* text : {"20261301", "20260230", "202601012400", "202601011060", "1700000000",
+                           "1700000000000", "2026-01-01", "2026010", "2026010a", ""})
+    EXPECT_EQ(is_unclear(text, TimeFormat::automatic), Unclear::no) << text;
+  for (const TimeFormat format : {TimeFormat::seconds, TimeFormat::iso8601})
+    EXPECT_EQ(is_unclear("20260101", format), Unclear::no);
+}
+
 TEST(EventTime, WhatIsNoneIsRefused) {
   for (const char* text :
        {"", "now", "12:00", "2023-13-01", "2023-02-29", "2023-1-1", "1e99", "1.2.3", "5 ",

@@ -147,3 +147,18 @@ END
   echo a | sluice dedup >out 2>err
   grep -q '^sluice dedup: 1 record, ' err
 }
+
+@test "a number that may be a date is refused until its format is given" {
+  printf 'a 20260101\na 20260102\na 20260301\n' >days
+  run -2 --separate-stderr sluice dedup --stats none --key 1 --event-time 2 --window day days
+  says "record 1: field 2, '20260101', may be a date" "--time-format iso8601"
+  sluice dedup --stats none --key 1 --event-time 2 --window day --time-format iso8601 days | cmp - days
+  sluice dedup --stats none --key 1 --event-time 2 --window day --time-format s days >out
+  holds out 'a 20260101\n'
+  printf '{"k":1,"t":202601011000}\n' >events
+  run -2 --separate-stderr sluice dedup --stats none --json --key /k --event-time /t --window 10m events
+  says "may be a date with a time of day" "--time-format ms"
+  # Only the first time tells how a stream is: a counter of seconds may pass through any number.
+  printf 'a 17000000\na 20260101\n' >counter
+  sluice dedup --stats none --key 1 --event-time 2 --window 10m counter | cmp - counter
+}

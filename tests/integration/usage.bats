@@ -40,6 +40,7 @@ fits() {
   fits --version
   fits filters
   fits model
+  fits repro --list
   for name in $(sluice model --json | jq -r .name); do fits model "$name" --help; done
   fits model apbf --k 10 --l 7
   # Every word of a list is there, in order.
