@@ -164,7 +164,9 @@ class Search {
     while (high < kCountIndices && count_at(high) < below) ++high;
     std::optional<int> best;
     for_each_family(at(1), [&](const Family& family) {
-      const int low = best ? *best + 1 : 1;
+      int low = best ? *best + 1 : 1;
+      // A small window may be too coarse for the slack that is asked for, where a larger one is not.
+      while (!best && low < high && !can_be_had(at(low), family)) low += kIndicesPerDecade;
       if (low >= high || !can_be_had(at(low), family)) return;
       best = greatest(low, high - 1, [&](int index) { return can_be_had(at(index), family); });
     });

@@ -138,8 +138,8 @@ int index_of_share(double share) {
 std::uint64_t count_at(int index) {
   if (index < 100) return static_cast<std::uint64_t>(index);
   std::uint64_t unit = 1;
-  for (int decade = 0; decade < (index - 100) / 900; ++decade) unit *= 10;
-  return static_cast<std::uint64_t>(100 + (index - 100) % 900) * unit;
+  for (int decade = 0; decade < (index - 100) / kIndicesPerDecade; ++decade) unit *= 10;
+  return static_cast<std::uint64_t>(100 + (index - 100) % kIndicesPerDecade) * unit;
 }
 
 bool memory_alone(const PlanRequest& request) {

@@ -18,7 +18,8 @@ double ceil3(double value);
 double ceil6(double value);
 // All of them, by index: shares from 10⁻¹² to 1, and counts.
 inline constexpr int kShareIndices = 12 * 900;
-inline constexpr int kCountIndices = 11 * 900;  // up to some 10^13
+inline constexpr int kIndicesPerDecade = 900;
+inline constexpr int kCountIndices = 11 * kIndicesPerDecade;  // up to some 10^13
 double share_at(int index);
 int index_of_share(double share);  // the first that is no less
 std::uint64_t count_at(int index);
