@@ -319,12 +319,7 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     if (answer.why_not.empty()) made = answer.made;
     return answer.why_not;
   };
-  if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
   const bool apart = family.by_parts && plan.window->by_time() && request_.rate;
-  if (apart) {
-    plan.keys = keys_of_rate(request_, *made.generations);
-    if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
-  }
   const auto holds = [&] {
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
            made.npws <= request_.npws.value_or(1e300) * (1 + kRounding);
@@ -347,9 +342,18 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
       return answer.why_not.empty() ? std::optional(answer.made) : std::nullopt;
     });
   };
-  // Before it is cut another way: what a plan promises must lead to that plan, also if only a smaller error
-  // than asked for made its slack what it is.
-  be_sure();
+  // Each part has room for chance, so how many keys it is made for depends on the number of parts, and that
+  // on the keys and the error: until there is room in all.
+  for (unsigned parts = 1;;) {
+    plan.target_fpr = fpr;
+    if (const std::string& why_not = forecast(plan); !why_not.empty()) return refused(why_not);
+    // Before it is cut another way: what a plan promises must lead to that plan, also if only a smaller error
+    // than asked for made its slack what it is.
+    be_sure();
+    if (!apart || *made.generations <= parts) break;
+    parts = *made.generations;
+    plan.keys = keys_of_rate(request_, parts);
+  }
   const bool cut = plan.window->kind != WindowSpec::Kind::landmark && !holds();
   std::size_t coarsest = std::size(kCuts);
   if (cut && !family.many_shapes) {
