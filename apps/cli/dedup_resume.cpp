@@ -233,16 +233,15 @@ void Resume::say_read_before() {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (found[i] != nullptr && found[i]->end.offset > base_[i] && count++ == 0) first = i;
   if (count == 0) return;
-  tell(
-      fmt::format("'{}'{} was read before, up to byte {}, by a run with {}: this run reads it from "
-                  "its beginning{}",
-                  inputs_[first].name(),
-                  count == 1 ? "" : fmt::format(" (with {})", counted(count - 1, "more input")),
-                  format_count(found[first]->end.offset),
-                  known_.run->shape != request_.shape
-                      ? fmt::format("other flags ({})", flags_text(known_.run->shape))
-                      : "other outputs, or with outputs that were emptied since",
-                  again_text()));
+  tell(fmt::format("'{}' was read before, up to byte {}{}, by a run with {}: this run reads {}{}",
+                   inputs_[first].name(), format_count(found[first]->end.offset),
+                   count == 1 ? "" : fmt::format(", with {}", counted(count - 1, "other input")),
+                   known_.run->shape != request_.shape
+                       ? fmt::format("other flags (it had {}, this one has {})",
+                                     flags_text(known_.run->shape), flags_text(request_.shape))
+                       : "other outputs, or with outputs that were emptied since",
+                   count == 1 ? "it from its beginning" : "them from their beginnings",
+                   again_text()));
 }
 
 // What can cause duplicates is a warning.
@@ -254,7 +253,7 @@ void Resume::tell(std::string text) {
 }
 
 const char* Resume::again_text() const {
-  return request_.window ? ", so that its records may be delivered again" : "";
+  return request_.window ? ", so that records may be delivered again" : "";
 }
 
 // Files that this command has read before, with other inputs: the last ones, as many as are kept.

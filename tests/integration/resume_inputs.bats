@@ -196,6 +196,10 @@ runs() {
   run -0 --separate-stderr sluice dedup --filter exact --state s a -o elsewhere
   says "'a' was read before" "other outputs"
   [[ $stderr != *warning* ]]
+  sluice "${exact[@]}" a b
+  run -0 --separate-stderr sluice dedup --filter exact --state s b a -o elsewhere
+  says "'b' was read before, up to byte 10, with 1 other input" "from their beginnings"
+  seq 6 9 >b
   run -0 --separate-stderr sluice dedup --filter exact --state s b -o third
   [[ $stderr != *"read before"* ]]
 }
