@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
 
@@ -21,6 +23,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 // A folder may have millions of files, and this search only makes a message better.
 constexpr std::size_t kMostFilesBeside = 1000;
+// Fewer bytes may be the same in any two files.
+constexpr std::uint64_t kLeastCopied = 8;
+constexpr std::chrono::nanoseconds kSecond = std::chrono::seconds(1);
+// Two writes this far apart have different times: the system's clock of files has ticks of up to 10 ms.
+constexpr std::chrono::nanoseconds kTick = std::chrono::milliseconds(20);
 
 Descriptor open_to_compare(const std::string& path) {
   return {::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), true};
@@ -42,42 +49,18 @@ std::string bytes_at(int descriptor, std::uint64_t offset, std::size_t count) {
   return bytes;
 }
 
-bool is_table(const Format& format) {
-  return format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
+std::uint64_t nanoseconds_of(const struct stat& status) {
+  const std::uint64_t time = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * kSecond.count() +
+                             static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return time == 0 ? 1 : time;
 }
 
-// Where the line begins that ends at `end` without a terminator.
-std::uint64_t line_start(int descriptor, std::uint64_t base, std::uint64_t end, char terminator) {
-  for (std::uint64_t before = end; before > base;) {
-    const std::size_t count = std::min<std::uint64_t>(kBlockBytes, before - base);
-    const std::string block = bytes_at(descriptor, before - count, count);
-    const std::size_t found = block.rfind(terminator);
-    before -= count;
-    if (found != std::string::npos) return before + found + 1;
-  }
-  return base;
-}
-
-// The same for a table. Quotes can be understood only from the front.
-std::uint64_t row_start(int descriptor, std::uint64_t base, std::uint64_t end,
-                        const Format& format) {
-  const auto splitter = make_splitter(format);
-  splitter->reset(true);
-  std::uint64_t start = base;
-  std::string held;
-  std::vector<Record> records;
-  for (std::uint64_t at = base; at < end;) {
-    const std::string block =
-        bytes_at(descriptor, at, std::min<std::uint64_t>(kBlockBytes, end - at));
-    if (block.empty()) break;
-    at += block.size();
-    held += block;
-    records.clear();
-    const std::size_t used = splitter->split(held, false, held.size() + 1, records);
-    held.erase(0, used);
-    start += used;
-  }
-  return start;
+// Whether another write may still get the same time. Some file systems count whole seconds.
+std::chrono::nanoseconds left_of_tick(std::uint64_t modified_ns) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto age = now - std::chrono::nanoseconds(static_cast<std::int64_t>(modified_ns));
+  const std::chrono::nanoseconds tick = modified_ns % kSecond.count() == 0 ? 2 * kSecond : kTick;
+  return age.count() < 0 || age >= tick ? std::chrono::nanoseconds(0) : tick - age;
 }
 
 }  // namespace
@@ -97,6 +80,12 @@ std::uint64_t size_of(const FileSource& input) {
   return input.offset() + input.bytes_left();
 }
 
+bool leads_to(const std::string& path, const FileIdentity& file) {
+  struct stat found;
+  return !path.empty() && ::stat(path.c_str(), &found) == 0 && found.st_dev == file.device &&
+         found.st_ino == file.inode;
+}
+
 bool holds(const GivenInput& input, const InputPosition& known, const Hasher& hasher) {
   return input.source.regular() && input.base <= known.end.offset &&
          known.end.matches(input.source.descriptor(), hasher);
@@ -104,25 +93,78 @@ bool holds(const GivenInput& input, const InputPosition& known, const Hasher& ha
 
 bool holds_moved(const GivenInput& input, const InputPosition& known, const Hasher& hasher) {
   if (known.end.checked == 0 || !holds(input, known, hasher)) return false;
-  struct stat there;
-  if (known.name == "-" || ::stat(known.name.c_str(), &there) != 0) return true;
-  const FileIdentity identity = input.source.identity();
-  return (there.st_dev == identity.device && there.st_ino == identity.inode) ||
+  return known.name == "-" || leads_to(known.name, input.source.identity()) ||
          !matches(known.name, known, hasher);
 }
 
-std::vector<const InputPosition*> find_known(const std::vector<GivenInput>& inputs,
-                                             const RunPosition& run, const Hasher& hasher) {
+FileStamp stamp_of(int descriptor) {
+  FileStamp stamp;
+  for (const bool again : {false, true}) {
+    struct stat status;
+    if (::fstat(descriptor, &status) != 0) return {};
+    stamp = {static_cast<std::uint64_t>(status.st_size), nanoseconds_of(status)};
+    const auto left = left_of_tick(stamp.modified_ns);
+    if (left.count() == 0) return stamp;
+    if (!again && left <= kTick) std::this_thread::sleep_for(left);
+  }
+  stamp.modified_ns = 0;
+  return stamp;
+}
+
+std::uint64_t modified_since(const FileStamp& before, int descriptor, std::uint64_t end) {
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != end)
+    return 0;
+  const FileStamp now = stamp_of(descriptor);
+  const bool as_read =
+      now.size == end && (now.modified_ns == before.modified_ns || end > before.size);
+  return as_read ? now.modified_ns : 0;
+}
+
+bool is_rewritten(const GivenInput& input, const InputPosition& known, const FileStamp& now) {
+  return known.end.offset == now.size && known.end.offset > input.base &&
+         (known.modified_ns == 0 || known.modified_ns != now.modified_ns);
+}
+
+std::vector<const InputPosition*> find_unfinished(const std::vector<GivenInput>& inputs,
+                                                  const RunPosition& run, const Hasher& hasher) {
+  // Both are in the same order, and each of the run must be there.
+  const auto match = [&](auto is_it) {
+    std::vector<const InputPosition*> found(inputs.size(), nullptr);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (next < run.inputs.size() && is_it(inputs[i], run.inputs[next]))
+        found[i] = &run.inputs[next++];
+      else if (!inputs[i].source.regular())
+        return std::vector<const InputPosition*>();  // more than files
+    if (next < run.inputs.size()) found.clear();
+    return found;
+  };
+  auto found = match([&](const GivenInput& input, const InputPosition& known) {
+    if (!known.regular || known.end.checked == 0)
+      return file_name(known.name) == file_name(input.name);
+    return (known.name == input.name && holds(input, known, hasher)) ||
+           holds_moved(input, known, hasher);
+  });
+  if (found.empty())
+    found = match([](const GivenInput& input, const InputPosition& known) {
+      return file_name(known.name) == file_name(input.name);
+    });
+  return found;
+}
+
+void find_known(const std::vector<GivenInput>& inputs,
+                std::initializer_list<const std::vector<InputPosition>*> lists,
+                const Hasher& hasher, std::vector<const InputPosition*>& found) {
   std::unordered_multimap<std::string, const InputPosition*> by_name, by_file_name;
   std::unordered_multimap<std::uint64_t, const InputPosition*> by_inode;
-  for (const auto* list : {&run.inputs, &run.others})
+  for (const auto* list : lists)
     for (const InputPosition& known : *list)
       if (known.regular) {
         by_name.emplace(known.name, &known);
         by_file_name.emplace(file_name(known.name), &known);
         by_inode.emplace(known.inode, &known);
       }
-  std::vector<const InputPosition*> found(inputs.size(), nullptr);
   std::unordered_map<const InputPosition*, bool> taken;
   // Each known file is one of the inputs at most, and those with its name come first.
   const auto look = [&](const auto& map, auto key_of, auto is_it) {
@@ -152,47 +194,50 @@ std::vector<const InputPosition*> find_known(const std::vector<GivenInput>& inpu
         return known.name != "-" && holds_moved(input, known, by);
       });
   look(by_inode, inode_of, holds_moved);
-  return found;
+}
+
+bool may_be_copied(const InputPosition& known) {
+  return known.regular && known.records > 0 && known.end.checked >= kLeastCopied;
 }
 
 std::string found_beside(const std::string& beside, const InputPosition& known,
-                         const Hasher& hasher, bool renamed) {
+                         const Hasher& hasher, const std::vector<FileIdentity>& outputs,
+                         bool renamed) {
   if (known.end.checked == 0 || beside == "-") return {};
   const fs::path folder = fs::path(beside).parent_path();
   std::error_code error;
   std::size_t looked = 0;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
        !error && entry != end && looked < kMostFilesBeside; entry.increment(error), ++looked) {
-    const fs::path path = folder / entry->path().filename();
+    const std::string path = (folder / entry->path().filename()).string();
     std::error_code ignored;
     if (!entry->is_regular_file(ignored) || entry->file_size(ignored) < known.end.offset) continue;
-    if (matches(path.string(), known, hasher, renamed)) return path.string();
+    const auto is_output = [&](const FileIdentity& output) { return leads_to(path, output); };
+    if (std::ranges::any_of(outputs, is_output)) continue;
+    if (matches(path, known, hasher, renamed)) return path;
   }
   return {};
 }
 
 ReadOn read_on(const GivenInput& input, const InputPosition& known, const Format& format) {
-  const int file = input.source.descriptor();
   const std::uint64_t end = known.end.offset;
-  const ReadOn same{{end - input.base, known.records}};
-  const char terminator = format.kind == Format::Kind::nul ? '\0' : '\n';
-  if (end == input.base || size_of(input.source) <= end ||
-      bytes_at(file, end - 1, 1)[0] == terminator)
-    return same;
-  const std::uint64_t start = is_table(format) ? row_start(file, input.base, end, format)
-                                               : line_start(file, input.base, end, terminator);
-  const std::string next = bytes_at(file, end, 2);
+  const std::uint64_t open = std::min(known.open_bytes, end - input.base);
+  if (open == 0 || size_of(input.source) <= end)
+    return {{end - input.base, known.records, known.open_bytes}};
+  const std::uint64_t start = end - open;
+  // With the longest terminator, which is two bytes.
+  const std::string record = bytes_at(input.source.descriptor(), start, open + 2);
+  const auto splitter = make_splitter(format);
+  splitter->reset(start == input.base);
+  std::vector<Record> records;
+  splitter->split(record, false, 1, records);
   // In lines, a carriage return is a part of the line.
-  const std::size_t skipped = next[0] == terminator                ? 1
-                              : is_table(format) && next == "\r\n" ? 2
-                                                                   : 0;
-  bool within_quotes = false;
-  if (is_table(format)) {
-    const std::string row = bytes_at(file, start, static_cast<std::size_t>(end - start));
-    within_quotes = std::ranges::count(row, '"') % 2 == 1;
-  }
-  if (skipped > 0 && !within_quotes) return {{end + skipped - input.base, known.records}};
-  return {{start - input.base, known.records - std::min<std::uint64_t>(known.records, 1)}, true};
+  const bool ended = !records.empty() && records[0].body <= open && records[0].whole > open;
+  if (ended) return {{start + records[0].whole - input.base, known.records}};
+  const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
+  return {.from = {start - input.base, known.records - std::min<std::uint64_t>(known.records, 1)},
+          .again = true,
+          .within_quotes = table && record.size() >= open && record[open - 1] == '\n'};
 }
 
 }  // namespace sluice::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace sluice::cli {
 std::string file_name(const std::string& path);
 
 std::uint64_t size_of(const FileSource& input);
+
+bool leads_to(const std::string& path, const FileIdentity& file);
 
 // Whether a file may have been written to after the state was saved: only its last bytes are compared,
 // and none before the first checkpoint. The system's clock of files has ticks of some milliseconds, so
@@ -33,22 +36,49 @@ bool holds(const GivenInput& input, const InputPosition& known, const Hasher& ha
 // The same, under another name or in another folder: the known name leads to it no longer.
 bool holds_moved(const GivenInput& input, const InputPosition& known, const Hasher& hasher);
 
-// For each input the known file that it is, or null. By its name, then by its file name in another
-// folder, then by its inode; and in any case by its contents.
-std::vector<const InputPosition*> find_known(const std::vector<GivenInput>& inputs,
-                                             const RunPosition& run, const Hasher& hasher);
+// When a file was last written to, and how long it is. The time is 0 if a later write may get the same.
+struct FileStamp {
+  std::uint64_t size = 0;
+  std::uint64_t modified_ns = 0;  // as in InputPosition
+};
+// The system's clock of files has ticks of some milliseconds. If the file was written to in this tick,
+// this waits for the next one.
+FileStamp stamp_of(int descriptor);
+// The time to record of a file that was read up to `end`; `before`: when its reading began. 0 if it does
+// not end there, or may have been changed while it was read. If it grew, that is why its time has changed.
+std::uint64_t modified_since(const FileStamp& before, int descriptor, std::uint64_t end);
+// Whether a file that was read to its end is as long as it was, but was written to: only its last bytes
+// are compared, so it may have been edited before them.
+bool is_rewritten(const GivenInput& input, const InputPosition& known, const FileStamp& now);
 
-// A file in the folder of `beside` that holds what was read of the known one; empty if none does.
-// `renamed`: only if it is the same file, not a copy.
+// For each input the one of the unfinished run that it is; null for further files. Empty if one of the
+// run is missing, if they come in another order, or if there is a further pipe. By name and contents; if
+// these do not fit, by file names alone: a disk may be mounted elsewhere.
+std::vector<const InputPosition*> find_unfinished(const std::vector<GivenInput>& inputs,
+                                                  const RunPosition& run, const Hasher& hasher);
+
+// Sets `found`, where it is null, to the known file that the input is, if it is one. By its name, then by
+// its file name in another folder, then by its inode; and in any case by its contents.
+void find_known(const std::vector<GivenInput>& inputs,
+                std::initializer_list<const std::vector<InputPosition>*> lists,
+                const Hasher& hasher, std::vector<const InputPosition*>& found);
+
+// Whether enough was read of the file that another with the same bytes seems to be a copy.
+bool may_be_copied(const InputPosition& known);
+
+// A file in the folder of `beside` that holds what was read of the known one, and is none of the outputs;
+// empty if none does. `renamed`: only if it is the same file, not a copy.
 std::string found_beside(const std::string& beside, const InputPosition& known,
-                         const Hasher& hasher, bool renamed = false);
+                         const Hasher& hasher, const std::vector<FileIdentity>& outputs,
+                         bool renamed = false);
 
-// Where to read on in a file that was read up to `known`. If the file then ended within a line, that
-// line was judged as it stood: what is left of its terminator is skipped; if the line was continued,
-// it begins where the line does, and `again` is true.
+// Where to read on in a file that was read up to `known`. If the file then ended within a record, that was
+// judged as it stood: what is left of its terminator is skipped; if the record was continued, it begins
+// where the record does, and `again` is true.
 struct ReadOn {
   SourcePosition from;  // the offset counts from `base`
   bool again = false;
+  bool within_quotes = false;  // the record ended with a newline
 };
 ReadOn read_on(const GivenInput& input, const InputPosition& known, const Format& format);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -28,11 +29,15 @@ Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSou
       known_(std::move(known)),
       inputs_(inputs),
       hasher_(hasher),
+      stamps_(inputs.size()),
       starts_(inputs.size()),
-      now_(inputs.size()) {
+      now_(inputs.size()),
+      further_(inputs.size()) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     base_.push_back(inputs[i].regular() ? inputs[i].offset() : 0);
     start_anew(i);
+    if (!request.state.empty() && inputs[i].regular())
+      stamps_[i] = stamp_of(inputs[i].descriptor());
   }
   if (request.abandon || !known_.unfinished()) return;
   const RunPosition& run = *known_.run;
@@ -42,9 +47,29 @@ Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSou
       !run.begun ||
       std::none_of(run.inputs.begin() + static_cast<std::ptrdiff_t>(run.current), run.inputs.end(),
                    [](const InputPosition& input) { return input.regular; });
-  if (replaceable_ && !(same_inputs() && run.shape == request.shape)) return;
-  check_same();
-  continue_inputs();
+  auto found = find_unfinished(all_given(), run, hasher_);
+  if (replaceable_ && (found.empty() || run.shape != request.shape)) return;
+  check_same(!found.empty());
+  continue_inputs(std::move(found));
+}
+
+std::vector<GivenInput> Resume::all_given() const {
+  std::vector<GivenInput> all;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) all.push_back(given(i));
+  return all;
+}
+
+// Of this run and of those that the state knows.
+std::vector<FileIdentity> Resume::output_files() const {
+  std::vector<std::string> paths = {request_.output, request_.duplicates, request_.late_output};
+  for (const OutputPosition& output : known_.outputs) paths.push_back(output.path);
+  std::vector<FileIdentity> files;
+  for (const std::string& path : paths) {
+    struct stat status;
+    if (!path.empty() && ::stat(path.c_str(), &status) == 0)
+      files.push_back({status.st_dev, status.st_ino, S_ISREG(status.st_mode)});
+  }
+  return files;
 }
 
 GivenInput Resume::given(std::size_t input) const {
@@ -67,28 +92,35 @@ void Resume::start_at(std::size_t input, const InputPosition& known) {
   }
   const ReadOn on = read_on(given(input), known, request_.options.format);
   starts_[input] = on.from;
-  now_[input].end =
-      FileEnd::at(inputs_[input].descriptor(), base_[input] + on.from.offset, hasher_);
-  now_[input].records = on.from.records;
-  if (on.again)
-    warn(
-        "dedup",
-        fmt::format("the last line of input '{}' had no end when it was read, and was judged as it "
-                    "stood then. It has been continued since: it is judged again, as a whole{}",
-                    inputs_[input].name(),
-                    request_.options.keys.empty()
-                        ? ""
-                        : ", and held back as a duplicate if its key was complete before"));
+  now_[input] = at(input, on.from);
+  if (!on.again) return;
+  warn("dedup",
+       fmt::format("the last record of input '{}' had no end when it was read{}, and was judged as "
+                   "it stood then: what was written of it stays in the output. It has been "
+                   "continued since: it is judged again, as a whole{}",
+                   inputs_[input].name(), on.within_quotes ? ", within quotes" : "",
+                   request_.options.keys.empty()
+                       ? ""
+                       : ", and held back as a duplicate if its key was complete before"));
 }
 
-// Each input where it ended: one that was done may have grown since.
-void Resume::continue_inputs() {
+// Each input where it ended: one that was done may have grown since. Further files as after a finished
+// run.
+void Resume::continue_inputs(std::vector<const InputPosition*> found) {
   const RunPosition& run = *known_.run;
+  const std::vector<const InputPosition*> of_run = found;
+  find_known(all_given(), {&run.others}, hasher_, found);
+  continues_ = true;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const InputPosition& known = run.inputs[i];
-    if (i <= run.current || known.end.checked > 0) check_read(i);
-    if (known.regular && !inputs_[i].regular()) continue;  // not begun, and now a pipe
-    start_at(i, known);
+    const InputPosition* const known = of_run[i];
+    if (known != nullptr) {
+      const auto place = static_cast<std::size_t>(known - run.inputs.data());
+      if (place == run.current) current_ = i;
+      if (place <= run.current || known->end.checked > 0) check_read(i, *known);
+      if (known->regular && !inputs_[i].regular()) continue;  // not begun, and now a pipe
+    }
+    further_[i] = known == nullptr;
+    start_known(found, i);
     if (skips(i))
       warn("dedup",
            fmt::format("input '{}' had been read to its end when the run was interrupted: what it "
@@ -96,21 +128,8 @@ void Resume::continue_inputs() {
                        "this run",
                        inputs_[i].name()));
   }
-  continues_ = true;
-  others_ = run.others;
+  keep_others(found);
   say_read_on();
-}
-
-// By their file names: a disk may be mounted elsewhere; what was read of them is compared later. Or
-// by what was read of them, if there is no such file at the old name: a log may have been rotated.
-bool Resume::same_inputs() const {
-  const auto& known = known_.run->inputs;
-  if (known.size() != inputs_.size()) return false;
-  for (std::size_t i = 0; i < known.size(); ++i)
-    if (file_name(known[i].name) != file_name(request_.files[i]) &&
-        !(known[i].regular && holds_moved(given(i), known[i], hasher_)))
-      return false;
-  return true;
 }
 
 bool Resume::same_forget() const {
@@ -137,37 +156,104 @@ const OutputPosition* Resume::placed(OutputRole role) const {
 // The last run has finished, and this one is the same command.
 void Resume::read_on_after_finished() {
   reads_on_ = true;
-  std::vector<GivenInput> all;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) all.push_back(given(i));
-  const auto found = find_known(all, *known_.run, hasher_);
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const std::string& name = inputs_[i].name();
-    if (found[i] != nullptr && found[i]->end.offset == size_of(inputs_[i]) &&
-        found[i]->end.offset > base_[i] && as_new_as(request_.state, inputs_[i].descriptor())) {
-      warn("dedup", fmt::format("input '{}' was written to after the last run and is as long as it "
-                                "was: it is read again from its beginning",
-                                name));
-    } else if (found[i] != nullptr) {
-      start_at(i, *found[i]);
-    } else if (const auto old =
-                   std::ranges::find(known_.run->inputs, request_.files[i], &InputPosition::name);
-               old != known_.run->inputs.end() && old->regular && inputs_[i].regular() &&
-               old->name != "-" && old->end.offset > 0) {
-      const std::string beside = found_beside(name, *old, hasher_, true);
-      const bool is_given = std::ranges::count(request_.files, beside) > 0;
-      warn("dedup",
-           fmt::format("input '{}' is not the file that the last run read up to byte {}: it {}. It "
-                       "is read from its beginning{}",
-                       name, format_count(old->end.offset), difference(i, *old),
-                       beside.empty() || is_given
-                           ? ""
-                           : fmt::format("; '{}' is the file that was read: if it has grown since, "
-                                         "give it as an input, too",
-                                         beside)));
-    }
-  }
+  std::vector<const InputPosition*> found(inputs_.size(), nullptr);
+  find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, found);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) start_known(found, i);
   keep_others(found);
   say_read_on();
+}
+
+void Resume::start_known(const std::vector<const InputPosition*>& found, std::size_t input) {
+  const InputPosition* const known = found[input];
+  if (known == nullptr)
+    warn_if_rotated(found, input);
+  else if (known->regular && is_rewritten(given(input), *known, stamps_[input]))
+    warn("dedup", fmt::format("input '{}' was written to after it was read and is as long as it "
+                              "was: it is read again from its beginning",
+                              inputs_[input].name()));
+  else
+    start_at(input, *known);
+}
+
+// A file that the state does not know, at the name of one that it knows. If that one is given by its new
+// name, nothing is wrong.
+void Resume::warn_if_rotated(const std::vector<const InputPosition*>& found, std::size_t input) {
+  const std::string& name = request_.files[input];
+  if (!inputs_[input].regular() || name == "-") return;
+  const InputPosition* old = nullptr;
+  for (const auto* list : {&known_.run->others, &known_.run->inputs})
+    for (const InputPosition& each : *list)
+      if (each.name == name && each.regular && each.end.offset > 0) old = &each;
+  if (old == nullptr) return say_copied(input);
+  if (std::ranges::count(found, old) > 0) return;
+  const std::vector<FileIdentity> outputs = output_files();
+  std::string beside = found_beside(name, *old, hasher_, outputs, true);
+  const bool renamed = !beside.empty();
+  if (!renamed && may_be_copied(*old)) beside = found_beside(name, *old, hasher_, outputs);
+  std::string hint;
+  if (!beside.empty() && std::ranges::count(request_.files, beside) == 0)
+    hint = renamed ? fmt::format(
+                         "; '{}' is the file that was read: if it has grown since, give it as "
+                         "an input, too",
+                         beside)
+                   : fmt::format(
+                         "; '{}' seems to be a copy of the file that was read. A copy would "
+                         "be read from its beginning: rotate with mv (logrotate's `create`, "
+                         "not `copytruncate`), which is recognized",
+                         beside);
+  warn("dedup",
+       fmt::format("input '{}' is not the file that was read up to byte {}: it {}. It is read from "
+                   "its beginning{}",
+                   name, format_count(old->end.offset), difference(input, *old), hint));
+}
+
+// Another file may begin with the same records: they must not be skipped.
+void Resume::say_copied(std::size_t input) {
+  constexpr std::size_t kMostCompared = 1000;
+  for (const auto* list : {&known_.run->inputs, &known_.run->others})
+    for (const InputPosition& known : *list) {
+      if (!may_be_copied(known) || known.end.offset > stamps_[input].size) continue;
+      if (compared_ == kMostCompared) return;
+      ++compared_;
+      if (!holds(given(input), known, hasher_)) continue;
+      return tell(fmt::format(
+          "input '{}' seems to be a copy of '{}', whose first {} were read before: it is read from "
+          "its beginning{}. A file that is renamed with mv (logrotate's `create`) is recognized, a "
+          "copy (`copytruncate`) is not",
+          inputs_[input].name(), known.name, counted(known.end.offset, "byte"), again_text()));
+    }
+}
+
+// The last run has finished, and this one is another command: it has its own view of the inputs.
+void Resume::say_read_before() {
+  if (request_.abandon || continues_ || !known_.run || !known_.run->finished()) return;
+  std::vector<const InputPosition*> found(inputs_.size(), nullptr);
+  find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, found);
+  std::size_t first = inputs_.size(), count = 0;
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (found[i] != nullptr && found[i]->end.offset > base_[i] && count++ == 0) first = i;
+  if (count == 0) return;
+  tell(fmt::format("'{}' was read before, up to byte {}{}, by a run with {}: this run reads {}{}",
+                   inputs_[first].name(), format_count(found[first]->end.offset),
+                   count == 1 ? "" : fmt::format(", with {}", counted(count - 1, "other input")),
+                   known_.run->shape != request_.shape
+                       ? fmt::format("other flags (it had {}, this one has {})",
+                                     flags_text(known_.run->shape), flags_text(request_.shape))
+                       : "other outputs, or with outputs that were emptied since",
+                   count == 1 ? "it from its beginning" : "them from their beginnings",
+                   again_text()));
+}
+
+// What can cause duplicates is a warning.
+void Resume::tell(std::string text) {
+  if (request_.window)
+    warn("dedup", text);
+  else
+    notes_.push_back(std::move(text));
+}
+
+const char* Resume::again_text() const {
+  return request_.window ? ", so that records may be delivered again" : "";
 }
 
 // Files that this command has read before, with other inputs: the last ones, as many as are kept.
@@ -191,7 +277,7 @@ void Resume::say_read_on() {
   std::size_t more = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (starts_[i].offset == 0 || !is_new(i)) continue;
-    if (continues_ && i == known_.run->current) continue;  // is in the first line
+    if (continues_ && i == current_) continue;  // is in the first line
     if (notes_.size() == kMostLines) {
       ++more;
       continue;
@@ -204,14 +290,14 @@ void Resume::say_read_on() {
     notes_.push_back(fmt::format("reads on after the last run in {} more", counted(more, "input")));
 }
 
-void Resume::check_same() const {
+void Resume::check_same(bool same_inputs) const {
   const RunPosition& run = *known_.run;
   const InputPosition& current = run.inputs[run.current];
   const std::string where = fmt::format(
       "--state '{}' holds an unfinished run, which has read '{}' "
       "up to byte {}",
       request_.state, current.name, format_count(current.end.offset));
-  if (!same_inputs()) {
+  if (!same_inputs) {
     std::string names;
     for (const InputPosition& input : run.inputs) {
       if (names.size() > 200) {
@@ -237,11 +323,10 @@ std::string Resume::difference(std::size_t input, const InputPosition& known) co
   return "has other contents before that (was it rotated or edited?)";
 }
 
-void Resume::check_read(std::size_t input) const {
-  const InputPosition& known = known_.run->inputs[input];
+void Resume::check_read(std::size_t input, const InputPosition& known) const {
   if (!known.regular || holds(given(input), known, hasher_)) return;
   const FileSource& source = inputs_[input];
-  const std::string beside = found_beside(request_.files[input], known, hasher_);
+  const std::string beside = found_beside(request_.files[input], known, hasher_, output_files());
   throw BadParameters(fmt::format(
       "input '{}' is not the file that the unfinished run of --state '{}' has read up to byte {}: "
       "it {}. {}, or {}",
@@ -265,7 +350,7 @@ bool Resume::has_forgotten() const {
 std::optional<ContinuedReport> Resume::continued() const {
   std::size_t input = 0;
   if (continues_)
-    input = known_.run->current;
+    input = current_;
   else
     while (input < inputs_.size() && !(starts_[input].offset > 0 && is_new(input))) ++input;
   if (input == inputs_.size()) return std::nullopt;
@@ -285,8 +370,13 @@ void Resume::done_with(std::size_t input, const SourcePosition& end) {
 InputPosition Resume::at(std::size_t input, const SourcePosition& position) const {
   InputPosition now = now_[input];
   now.records = position.records;
-  if (now.regular)
-    now.end = FileEnd::at(inputs_[input].descriptor(), base_[input] + position.offset, hasher_);
+  if (!now.regular) return now;
+  const int file = inputs_[input].descriptor();
+  const std::uint64_t end = base_[input] + position.offset;
+  // The time first: what is written from now on must be noticed.
+  now.modified_ns = modified_since(stamps_[input], file, end);
+  now.end = FileEnd::at(file, end, hasher_);
+  now.open_bytes = position.open_bytes;
   return now;
 }
 

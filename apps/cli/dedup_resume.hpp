@@ -72,20 +72,27 @@ class Resume {
   };
 
   GivenInput given(std::size_t input) const;
-  bool same_inputs() const;
   bool same_forget() const;
   bool outputs_done() const;
   bool is_new(std::size_t input) const;
   const OutputPosition* placed(OutputRole role) const;
-  void continue_inputs();
+  std::vector<GivenInput> all_given() const;
+  std::vector<FileIdentity> output_files() const;
+  void continue_inputs(std::vector<const InputPosition*> found);
   void read_on_after_finished();
+  void start_known(const std::vector<const InputPosition*>& found, std::size_t input);
   void start_at(std::size_t input, const InputPosition& known);
+  void warn_if_rotated(const std::vector<const InputPosition*>& found, std::size_t input);
+  void say_copied(std::size_t input);
+  void tell(std::string text);
+  const char* again_text() const;
   void start_anew(std::size_t input);
   void keep_others(const std::vector<const InputPosition*>& found);
   void say_read_on();
   void say_nothing_new();
-  void check_same() const;
-  void check_read(std::size_t input) const;
+  void say_read_before();
+  void check_same(bool same_inputs) const;
+  void check_read(std::size_t input, const InputPosition& known) const;
   std::string difference(std::size_t input, const InputPosition& known) const;
   const OutputPosition* find(const FileSink& sink) const;
   SinkBefore continue_output(Output& output, const OutputPosition& known);
@@ -102,11 +109,15 @@ class Resume {
   std::vector<FileSource>& inputs_;
   const Hasher& hasher_;
   std::vector<std::uint64_t> base_;     // where each input stood at first
+  std::vector<FileStamp> stamps_;       // of each before it is read
   std::vector<SourcePosition> starts_;  // where each is to be read on
   std::vector<InputPosition> now_;      // how far each is read
   std::vector<InputPosition> others_;   // that this run does not read
+  std::vector<bool> further_;           // that the unfinished run does not read
   std::vector<Output> outputs_;
   std::vector<std::string> notes_;
+  std::size_t current_ = 0;   // the input that the unfinished run was reading
+  std::size_t compared_ = 0;  // files, to find copies
   bool continues_ = false;    // an unfinished run
   bool replaceable_ = false;  // that may be followed by any other
   bool reads_on_ = false;     // after a finished run of the same command

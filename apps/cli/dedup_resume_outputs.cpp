@@ -67,12 +67,6 @@ std::optional<std::string> header_at(int descriptor, std::uint64_t offset, const
   return std::string(header);
 }
 
-bool leads_to(const std::string& path, const FileIdentity& file) {
-  struct stat found;
-  return !path.empty() && ::stat(path.c_str(), &found) == 0 && found.st_dev == file.device &&
-         found.st_ino == file.inode;
-}
-
 // Opens PATH.cut to append to it. It is for those who may read PATH.
 Descriptor open_cut(const std::string& kept, mode_t mode) {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
@@ -139,7 +133,8 @@ SinkBefore Resume::join_unfinished(Output& output, const OutputPosition& known) 
   if (!known.end.matches(output.sink->descriptor(), hasher_)) refuse_output(output, known);
   // From a pipe, or a file that was changed, the records after the last checkpoint may not come again.
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    if (!skips(i) && (!inputs_[i].regular() || as_new_as(request_.state, inputs_[i].descriptor())))
+    if (!skips(i) && !further_[i] &&
+        (!inputs_[i].regular() || as_new_as(request_.state, inputs_[i].descriptor())))
       output.cuts = true;
   return continue_output(output, known);
 }
@@ -295,6 +290,8 @@ void Resume::check_joined() {
     for (std::size_t i = 0; i < inputs_.size(); ++i) any = any || is_new(i);
     ended_ = !any && outputs_done();
     if (!any && !ended_) say_nothing_new();
+  } else {
+    say_read_before();
   }
   if (!continues_) return;
   for (std::size_t role = 0; role < kOutputRoles; ++role) {

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kOutputs = "outputs";
 constexpr std::string_view kInputs = "inputs";
 constexpr std::uint8_t kOutputsVersion = 1;
-constexpr std::uint8_t kInputsVersion = 2;
+constexpr std::uint8_t kInputsVersion = 3;
 constexpr std::uint8_t kNoOutput = 0xFF;
 // More than a path can have, and more names than a command line holds.
 constexpr std::uint64_t kMostText = 65536;
@@ -121,6 +121,8 @@ void encode(const std::vector<InputPosition>& inputs, Encoder& to) {
     to.varint(input.records);
     to.varint(input.inode);
     to.u8(input.drained);
+    to.varint(input.open_bytes);
+    to.u64(input.modified_ns);
   }
 }
 
@@ -136,8 +138,12 @@ std::vector<InputPosition> decode_inputs(Decoder& from, std::uint64_t most) {
     input.records = from.varint();
     input.inode = from.varint();
     input.drained = decode_bool(from);
+    input.open_bytes = from.varint();
+    input.modified_ns = from.u64();
     refuse_if(input.name.empty());
-    refuse_if(input.regular ? input.drained : input.end != FileEnd{} || input.inode != 0);
+    refuse_if(input.regular ? input.drained
+                            : input.end != FileEnd{} || input.inode != 0 || input.modified_ns != 0);
+    refuse_if(input.open_bytes > input.end.offset);
     inputs.push_back(std::move(input));
   }
   return inputs;

@@ -2,7 +2,7 @@
 // ends, and how far the inputs are read. With these a run that was stopped, killed or cut off
 // continues where its state ends, and one that follows a finished run reads only what is new.
 //
-// A file is recognized by its last bytes, not by its name or inode: a copy of a disk, mounted
+// A file is recognized by its last bytes, and then by its name or inode: a copy of a disk, mounted
 // elsewhere, continues too, and a file that was rotated or edited is not taken for the old one.
 #pragma once
 
@@ -53,6 +53,11 @@ struct InputPosition {
   std::uint64_t records = 0;  // before it
   std::uint64_t inode = 0;    // of a file, which keeps it when it is renamed
   bool drained = false;       // a pipe that was read to its end
+  // Of the last record before the end, if it had no terminator: it may go on. Else 0.
+  std::uint64_t open_bytes = 0;
+  // When a file that ended there was last written to, if nothing was written to it while it was read
+  // but at its end; in nanoseconds since 1970, modulo 2^64. 0: not known.
+  std::uint64_t modified_ns = 0;
   friend bool operator==(const InputPosition&, const InputPosition&) = default;
 };
 

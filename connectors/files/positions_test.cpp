@@ -22,14 +22,15 @@ const Hasher kHasher(HashKind::xxh3, Secret::from_seed(1));
 
 Positions some_positions() {
   const FileEnd end{.offset = 100'000, .checked = FileEnd::kMostChecked, .digest = {1, 2}};
-  RunPosition run{
-      .inputs = {{"a", true, end, 9, 77}, {"-", false, {}, 3, 0, true}, {"b", true, {}, 0, 78}},
-      .current = 1,
-      .begun = true,
-      .outputs = {1, RunPosition::kNoFile, 0},
-      .forgot = "gone",
-      .shape = "--invert",
-      .others = {{"c", true, end, 2, 79}}};
+  RunPosition run{.inputs = {{"a", true, end, 9, 77, false, 100'000, 1'700'000'000'123'456'789},
+                             {"-", false, {}, 3, 0, true},
+                             {"b", true, {}, 0, 78}},
+                  .current = 1,
+                  .begun = true,
+                  .outputs = {1, RunPosition::kNoFile, 0},
+                  .forgot = "gone",
+                  .shape = "--invert",
+                  .others = {{"c", true, end, 2, 79}}};
   return {.outputs = {{"/there/late", end}, {"", {.offset = 5, .checked = 0, .digest = {}}}},
           .run = run};
 }
@@ -44,6 +45,18 @@ TEST(Positions, AreTheSameAfterARoundTrip) {
   EXPECT_FALSE(positions.unfinished());
   EXPECT_FALSE(sections_of(positions).back().must_understand);
   EXPECT_TRUE(sections_of({}).empty());
+}
+
+TEST(Positions, FieldsThatNoRunHasAreRefused) {
+  const auto refused = [](auto change) {
+    Positions positions = some_positions();
+    change(positions.run->inputs);
+    EXPECT_THROW(positions_in(sections_of(positions)), CorruptSnapshot);
+  };
+  refused([](auto& inputs) { inputs[0].open_bytes = 100'001; });
+  refused([](auto& inputs) { inputs[1].open_bytes = 1; });
+  refused([](auto& inputs) { inputs[1].modified_ns = 1; });
+  refused([](auto& inputs) { inputs[0].drained = true; });
 }
 
 // Any byte may be anything: what is accepted has one form, and the rest is refused.

@@ -85,6 +85,7 @@ void ReadBuffer::release() noexcept {
 
 void Chunk::clear() {
   bytes_read = 0;
+  open_bytes = 0;
   records.clear();
   header = Header::none;
   parts.clear();
@@ -144,6 +145,8 @@ void ChunkReader::cut(Chunk& chunk, bool last) {
   const std::size_t sound = held_ <= most_record_bytes_
                                 ? chunk.records.size()
                                 : count_before_long(chunk.records, most_record_bytes_);
+  if (!chunk.records.empty() && chunk.records.back().body == chunk.records.back().whole)
+    chunk.open_bytes = chunk.records.back().whole;
   has_records_ = chunk.records.size() == kChunkRecords;
   chunk.too_long = sound < chunk.records.size();
   chunk.records.resize(sound);

@@ -68,8 +68,9 @@ struct Chunk {
 
   ReadBuffer buffer;
   std::size_t bytes_read = 0;
-  std::uint64_t end = 0;        // offset in the source where its last record ends
-  std::vector<Record> records;  // with a header, that is the first
+  std::uint64_t end = 0;         // offset in the source where its last record ends
+  std::uint64_t open_bytes = 0;  // of its last record, if that has no terminator; else 0
+  std::vector<Record> records;   // with a header, that is the first
   Header header = Header::none;
   std::vector<Part> parts;  // without the header
   std::size_t judged = 0;   // of the parts, from the front

@@ -87,7 +87,10 @@ void ChunkJudge::judge(Chunk& chunk) noexcept {
       infer_->set_header(chunk.records.front(), source_);
     for (Chunk::Part& part : chunk.parts) judge_part(chunk, part);
     if (chunk.too_long && !chunk.error) refuse_long();
-    if (!chunk.error) position_ = {chunk.end, source_records_};
+    // At the end of a source that brought nothing, the last record is the one before.
+    if (!chunk.error)
+      position_ = {chunk.end, source_records_,
+                   chunk.end == position_.offset ? position_.open_bytes : chunk.open_bytes};
   } catch (...) {
     chunk.error = std::current_exception();
   }

@@ -34,6 +34,8 @@ struct SinkBefore {
 struct SourcePosition {
   std::uint64_t offset = 0;   // of the first byte that is not
   std::uint64_t records = 0;  // before it
+  // Of the last of them, if the source ended before its terminator; else 0.
+  std::uint64_t open_bytes = 0;
   friend bool operator==(const SourcePosition&, const SourcePosition&) = default;
 };
 

@@ -61,6 +61,7 @@ TEST(DedupPosition, ContinuingAnywhereMakesNoDifference) {
     whole.flush();
     EXPECT_EQ(whole.position().offset, made.text.size());
     EXPECT_EQ(whole.position().records, whole.counts().records);
+    EXPECT_EQ(whole.position().open_bytes, std::string_view("\xEF\xBB\xBF\"7\",no newline").size());
     std::size_t inside = 0;
     for (std::size_t calls = 0; calls < 30; ++calls) {
       Judge judge = new_judge();
@@ -71,6 +72,7 @@ TEST(DedupPosition, ContinuingAnywhereMakesNoDifference) {
       // With two threads more is judged than when `between` was asked.
       const SourcePosition at = first.position();
       EXPECT_EQ(at.records, first.counts().records);
+      EXPECT_EQ(at.open_bytes > 0, at.offset == made.text.size());
       inside += at.offset > 0 && at.offset < made.text.size();
       DedupOptions options = made.options;
       options.passed_before.header = options.held_before.header = at.offset > 0;
@@ -87,6 +89,28 @@ TEST(DedupPosition, ContinuingAnywhereMakesNoDifference) {
     }
     EXPECT_GT(inside, 20u);
   }
+}
+
+// What a writer leaves that writes line by line: the quoted field goes on.
+TEST(DedupPosition, ARecordThatEndsWithinQuotesIsOpen) {
+  DedupOptions options;
+  options.format.kind = Format::Kind::csv;
+  const std::string start = "k,v\n2,y\n", open = "1,\"abc\n";
+  Judge judge = new_judge();
+  TextSink passed;
+  Dedup dedup(options, judge, passed, nullptr);
+  TextSource source(start + open, 5);
+  dedup.run(source, [] { return true; });
+  const SourcePosition at = dedup.position();
+  EXPECT_EQ(at, (SourcePosition{start.size() + open.size(), 2, open.size()}));
+  TextSource nothing("", 5);
+  dedup.run(
+      nothing, [] { return true; }, at);
+  EXPECT_EQ(dedup.position(), at);
+  TextSource more("5,x\n", 5);
+  dedup.run(
+      more, [] { return true; }, at);
+  EXPECT_EQ(dedup.position().open_bytes, 0u);
 }
 
 TEST(DedupPosition, AMissingTerminatorIsMadeUpForOnlyIfARecordFollows) {

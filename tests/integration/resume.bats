@@ -104,7 +104,6 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   echo other >other
   refused 2 "${again[@]}" -o out --duplicates twice other
   says "unfinished run" "'input'" --abandon
-  refused 2 "${again[@]}" -o out --duplicates twice input other
   refused 2 "${again[@]}" -o out --duplicates twice --invert input
   says "'--invert'" "the same flags"
   refused 2 "${again[@]}" -o out input
