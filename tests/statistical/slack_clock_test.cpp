@@ -177,7 +177,7 @@ TEST(SlackClockError, CountsExactlyHoweverClocksAreWrongAndRecordsAreCut) {
   };
   std::uint64_t disbelieved = 0, lost = 0;
   for (std::size_t which = 0; which < std::size(all); ++which)
-    for (std::uint64_t seed = 1; seed <= count_of(3, 20); ++seed) {
+    for (std::uint64_t seed = 1; seed <= count_of(3u, 20u); ++seed) {
       const Stream stream = stream_of(all[which], 12'000, SplitMix64(seed));
       for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed})
         for (const Nanoseconds ahead : {kWindow, kWindow / 60, 5 * kWindow}) {
