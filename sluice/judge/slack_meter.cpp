@@ -29,10 +29,8 @@ double kept_past(const Window& window) {
 
 SlackMeter::SlackMeter(const Window& window) : window_(&window) {
   set_ages();
-  if (window.stats().keys > 0)
-    missed_keys();
-  else
-    follow_window();
+  missed_keys();
+  if (window.stats().keys == 0) all_known_from_ = std::numeric_limits<std::int64_t>::min();
 }
 
 void SlackMeter::missed_keys() {
