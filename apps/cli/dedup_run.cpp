@@ -403,6 +403,13 @@ bool Run::between() {
   return signals_.received() == 0;
 }
 
+// One that looks the same when rounded is not printed.
+std::string above_target(double fpr, double target) {
+  const std::string shown = format_probability(fpr), limit = format_probability(target);
+  return shown == limit ? fmt::format("a little above the target of {}", limit)
+                        : fmt::format("{}, above the target of {}", shown, limit);
+}
+
 void Run::look_at_error() {
   const FilterStats stats = judge_.filter().stats();
   const std::uint64_t records = judge_.meter().over_target(stats);
@@ -413,26 +420,36 @@ void Run::look_at_error() {
     return;
   warned_ = true;
   progress_.clear();
-  if (stats.predicted_fpr <= stats.target_fpr) {
-    warn(
-        "dedup",
-        fmt::format("the filter's predicted false-positive rate was above the target of {} for {}, "
-                    "at most {}: more keys came at once than it was planned for; plan for "
-                    "the highest rate, with --rate or --expect",
-                    format_probability(stats.target_fpr), counted(records, "record"),
-                    format_probability(judge_.meter().worst_fpr(stats))));
+  const bool is_over = stats.predicted_fpr > stats.target_fpr;
+  // Those that forget at random hold what their parameters make them hold, give or take chance.
+  if (judge_.window() == nullptr && !judge_.filter().promises().no_false_negatives) {
+    const double fpr = is_over ? stats.predicted_fpr : judge_.meter().worst_fpr(stats);
+    warn("dedup",
+         fmt::format("the filter's predicted false-positive rate {} {}: its parameters are "
+                     "for a higher error, or its table is small, and chance fills it "
+                     "unevenly; leave the parameters to --fpr, or give it more memory",
+                     is_over ? "is now" : "has been", above_target(fpr, stats.target_fpr)));
+    return;
+  }
+  if (!is_over) {
+    warn("dedup",
+         fmt::format("the filter's predicted false-positive rate was {}, for {}: more keys came at "
+                     "once than it was planned for; plan for the highest rate, with --rate or "
+                     "--expect",
+                     above_target(judge_.meter().worst_fpr(stats), stats.target_fpr),
+                     counted(records, "record")));
     return;
   }
   // The error of a series of filters rises with each filter added, though none is overfull.
   const bool overfull = stats.keys > stats.capacity && stats.capacity > 0;
   warn("dedup",
-       fmt::format("the filter holds {}{}: its predicted false-positive rate is now {}, above the "
-                   "target of {}, and rises; run again with {}",
+       fmt::format("the filter holds {}{}: its predicted false-positive rate is now {}, and "
+                   "rises; run again with {}",
                    counted(stats.keys, "key"),
                    stats.capacity == 0
                        ? ""
                        : fmt::format(" and was planned for {}", format_count(stats.capacity)),
-                   format_probability(stats.predicted_fpr), format_probability(stats.target_fpr),
+                   above_target(stats.predicted_fpr, stats.target_fpr),
                    overfull ? "--expect set to the number of distinct keys"
                    : judge_.window() != nullptr
                        ? "--rate or --expect set to what comes"

@@ -206,15 +206,15 @@ double Counting::sampled_fpr() const {
 }
 
 FilterStats Counting::stats() const {
-  const double model = model::bloom_fpr(static_cast<double>(params_.counters), params_.probes,
-                                        static_cast<double>(keys_ - std::min(doubles_, keys_)));
+  const std::uint64_t keys = keys_ - std::min(doubles_, keys_);
   return {.keys = keys_,
           .capacity = params_.capacity,
           .bytes = bytes(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = params_.counters <= kFewPlaces ? sampled_fpr()
-                           : keys_ > params_.capacity     ? std::max(model, sampled_fpr())
-                                                          : model,
+          .predicted_fpr =
+              keys > params_.capacity
+                  ? std::max(classic_fpr(params_.counters, params_.probes, keys), sampled_fpr())
+                  : classic_fpr_of_taken(params_.counters, params_.probes, keys, params_.capacity),
           .forgotten = forgotten_,
           .forget_misses = forget_misses_};
 }

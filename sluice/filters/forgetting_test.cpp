@@ -83,8 +83,16 @@ TEST(Stable, CountsItsLiveCells) {
 }
 
 TEST(Stable, IsPlannedForItsError) {
-  const Stable::Params tables = stable("bytes=2048,probes=2,fpr=0.114").params();
-  EXPECT_EQ(tables.decrements, 4u);
+  // The paper's number, where the table is large; a small one leaves room for chance.
+  EXPECT_EQ(stable("bytes=64KiB,probes=2,fpr=0.114").params().decrements, 4u);
+  EXPECT_EQ(stable("bytes=2048,probes=2,fpr=0.114").params().decrements, 5u);
+  // Small tables keep the distance, too.
+  for (const std::uint64_t keys : {500u, 5'000u, 20'000u}) {
+    const Stable::Params small = stable("max=3", {.keys = keys, .fpr = 0.05}).params();
+    const double distance = model::stable_memory(small.shape()).mean_distance;
+    EXPECT_GE(distance, 0.99 * static_cast<double>(keys)) << keys;
+    EXPECT_LE(distance, 1.1 * static_cast<double>(keys)) << keys;
+  }
   for (const double fpr : {0.1, 1e-3, 1e-6}) {
     const FilterStats stats = stable("bytes=1MiB", {.fpr = fpr}).stats();
     EXPECT_LE(stats.planned_fpr, fpr);

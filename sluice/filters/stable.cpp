@@ -20,8 +20,9 @@ constexpr std::uint64_t kStandardBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 44;
 constexpr unsigned kMostMax = 15;
 
-// The fill varies around its mean: this margin keeps the error below its target nearly always.
-constexpr double kRoom = 0.98;
+// The fill varies around its mean: these margins, the second in standard deviations, keep the error below
+// its target nearly always.
+constexpr double kRoom = 0.98, kRoomDeviations = 4;
 
 constexpr std::string_view kDraws[] = {"run", "independent"};
 
@@ -53,10 +54,16 @@ const char* what_is_wrong(const Stable::Params& params) {
   return nullptr;
 }
 
+// Standard deviation of the error at the stable point, as a share of it: the fill varies like a sum of
+// that many cells.
+double spread_of(const model::StableShape& shape) {
+  const double zeros = model::stable_zeros(shape);
+  return shape.probes * std::sqrt(zeros / (1 - zeros) / shape.cells);
+}
+
 // Chooses the numbers of probes and decrements that were not given.
-model::StableShape shape_for(const Stable::Params& params) {
+model::StableShape shape_for(const Stable::Params& params, double fpr) {
   model::StableShape shape = params.shape();
-  const double fpr = params.target_fpr * kRoom;
   if (params.probes == 0) {
     shape = model::stable_shape(shape.cells, shape.max, fpr);
     if (shape.probes == 0)
@@ -67,16 +74,30 @@ model::StableShape shape_for(const Stable::Params& params) {
   return shape;
 }
 
-// Distances grow in proportion to the table.
+// In a small table chance matters more than the first margin.
+model::StableShape shape_for(const Stable::Params& params) {
+  const model::StableShape shape = shape_for(params, params.target_fpr * kRoom);
+  const double room = 1 / (1 + kRoomDeviations * spread_of(shape));
+  if (model::stable_fpr(shape) <= params.target_fpr * room) return shape;
+  return shape_for(params, params.target_fpr * room);
+}
+
+// Distances grow in proportion to the table, and a little more than that in small ones.
 std::uint64_t bytes_for(Stable::Params params, double keys) {
   params.bits = std::uint64_t{1} << 24;
-  const double distance = model::stable_memory(shape_for(params)).mean_distance;
-  const double words = std::ceil(keys / distance * std::ldexp(1.0, 24 - 6));
-  if (!(words * 8 <= static_cast<double>(kMostBytes)))
-    throw BadParameters(
-        "filter 'stable' would need more than 64 TiB to remember so many keys: lower `keys`, or "
-        "raise `fpr`");
-  return static_cast<std::uint64_t>(std::max(words, 8.0)) * 8;
+  std::uint64_t bytes = 0;
+  for (int step = 0; step < 4; ++step) {
+    const double distance = model::stable_memory(shape_for(params)).mean_distance;
+    const double words = std::ceil(keys / distance * static_cast<double>(params.bits / 64));
+    if (!(words * 8 <= static_cast<double>(kMostBytes)))
+      throw BadParameters(
+          "filter 'stable' would need more than 64 TiB to remember so many keys: lower `keys`, or "
+          "raise `fpr`");
+    bytes = static_cast<std::uint64_t>(std::max(words, 8.0)) * 8;
+    if (bytes >= std::uint64_t{1} << 21) break;
+    params.bits = bytes * 8;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -134,15 +155,13 @@ Settings Stable::Params::settings() const {
 
 Forecast Stable::Params::brief_forecast(double distance) const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
-  const double zeros = model::stable_zeros(shape()), fpr = model::stable_fpr(shape());
-  return {
-      .keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
-      .bytes = bits / 8,
-      .fpr = fpr,
-      // The fill varies around the stable point like a sum of that many cells.
-      .fpr_spread = fpr * probes * std::sqrt(zeros / (1 - zeros) / static_cast<double>(cells())),
-      .fnr = 1 - model::stable_caught(shape(), distance),
-      .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements};
+  const double fpr = model::stable_fpr(shape());
+  return {.keys = static_cast<std::uint64_t>(model::stable_memory(shape()).mean_distance),
+          .bytes = bits / 8,
+          .fpr = fpr,
+          .fpr_spread = fpr * spread_of(shape()),
+          .fnr = 1 - model::stable_caught(shape(), distance),
+          .lines = draws == Draws::run ? 1.0 + probes : 0.0 + probes + decrements};
 }
 
 Forecast Stable::Params::forecast(double distance) const {

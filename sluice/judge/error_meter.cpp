@@ -5,10 +5,10 @@
 namespace sluice {
 namespace {
 
-// Between two looks the error is assumed to change linearly. The error of a Bloom filter grows with
-// about the eighth power of its keys: steps of a sixteenth of them are short enough for an accuracy
-// of 2 %.
-constexpr std::uint64_t kLooksPerFill = 16;
+// Between two looks the error is assumed to rise like a power of the keys, with whatever exponent fits
+// both: about the eighth in a Bloom filter, less and less as it fills. Steps of a sixteenth of its
+// keys are short enough for that, and at first those of a quarter of what has come.
+constexpr std::uint64_t kLooksPerFill = 16, kFirstLook = 4, kFirstSteps = 4;
 constexpr std::uint64_t kLookEveryAtLeast = 64, kLookEveryAtMost = 16384;
 // In a steady state the steps double, to a whole fill at most, but for that of a small filter.
 constexpr std::uint64_t kSteadyLookAtLeast = 1024;
@@ -19,6 +19,15 @@ bool is_over(const FilterStats& stats) {
 
 bool nearly(double value, double before, double within) {
   return std::abs(value - before) <= within * before;
+}
+
+// The mean of the error from one number of keys to another.
+double mean_fpr(double fpr, std::uint64_t keys, double fpr_before, std::uint64_t keys_before) {
+  if (!(keys > keys_before && keys_before > 0 && fpr > fpr_before && fpr_before > 0))
+    return (fpr + fpr_before) / 2;
+  const auto to = static_cast<double>(keys), from = static_cast<double>(keys_before);
+  const double exponent = std::log(fpr / fpr_before) / std::log(to / from);
+  return (fpr * to - fpr_before * from) / ((exponent + 1) * (to - from));
 }
 
 }  // namespace
@@ -51,7 +60,7 @@ void ErrorMeter::Losses::add(double fpr, std::uint64_t distinct,
 
 ErrorMeter::Losses ErrorMeter::losses(const FilterStats& stats) const noexcept {
   Losses losses = losses_;
-  const double fpr = (predicted_fpr_ + stats.predicted_fpr) / 2;
+  const double fpr = mean_fpr(stats.predicted_fpr, stats.keys, predicted_fpr_, keys_held_);
   if (knows_first_)
     losses.few += first_ * fpr;
   else
@@ -76,6 +85,7 @@ void ErrorMeter::look(const FilterStats& stats) noexcept {
   losses_ = losses(stats);
   over_target_ = over_target(stats);
   worst_fpr_ = worst_fpr(stats);
+  records_ += distinct_ + others_;
   distinct_ = duplicates_ = others_ = 0;
   first_ = 0;
   // A window that is full has a generation more or less, and errs more or less with that.
@@ -85,9 +95,10 @@ void ErrorMeter::look(const FilterStats& stats) noexcept {
   predicted_fpr_ = stats.predicted_fpr;
   keys_held_ = stats.keys;
   const std::uint64_t keys = stats.capacity > 0 ? stats.capacity : stats.keys;
+  const std::uint64_t step = std::clamp(keys / kLooksPerFill, kLookEveryAtLeast, kLookEveryAtMost);
   next_look_ =
       steady ? std::min(2 * next_look_, std::clamp(keys, kSteadyLookAtLeast, kLookEveryAtMost))
-             : std::clamp(keys / kLooksPerFill, kLookEveryAtLeast, kLookEveryAtMost);
+             : std::clamp(records_ / kFirstSteps, kFirstLook, step);
 }
 
 }  // namespace sluice

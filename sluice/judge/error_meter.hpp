@@ -5,9 +5,10 @@
 // keys, counted from the first key, so that the sums do not depend on how a stream is cut into
 // batches.
 //
-// Cost     One look per sixteenth of the filter's keys (64 to 16,384 keys); while neither its keys nor
-//          its error change, as of a window that is full, one per 1,024 to 16,384. A look takes a few
-//          microseconds, and half a millisecond for apbbf in columns or lines.
+// Cost     One look per sixteenth of the filter's keys (64 to 16,384 keys), and at first up to 45 more: after
+//          4 keys, and after each quarter more; while neither its keys nor its error change, as of a window
+//          that is full, one per 1,024 to 16,384. A look takes a few microseconds, and half a millisecond
+//          for apbbf in columns or lines.
 #pragma once
 
 #include <algorithm>
@@ -66,6 +67,7 @@ class ErrorMeter {
   Losses losses_;
   std::uint64_t over_target_ = 0;
   double worst_fpr_ = 0;
+  std::uint64_t records_ = 0;  // up to the last look
 };
 
 // Lost events per event let through, if new keys are lost at this rate; at most a million.

@@ -132,11 +132,14 @@ std::size_t Judge::judge_claimed(const Batch& batch) {
 
 std::size_t Judge::judge_free(const Batch& batch) {
   const std::size_t size = batch.digests.size();
-  if (size <= meter_.until_look()) return judge_part(batch);
+  const auto until_look = [&] {
+    return slack_ ? std::min(meter_.until_look(), slack_->until_look()) : meter_.until_look();
+  };
+  if (size <= until_look()) return judge_part(batch);
   std::size_t judged = 0;
   while (judged < size) {
     const auto count =
-        static_cast<std::size_t>(std::min<std::uint64_t>(size - judged, meter_.until_look()));
+        static_cast<std::size_t>(std::min<std::uint64_t>(size - judged, until_look()));
     const std::size_t done = judge_part(batch.subspan(judged, count));
     judged += done;
     if (done < count) break;
@@ -144,7 +147,7 @@ std::size_t Judge::judge_free(const Batch& batch) {
   return judged;
 }
 
-// No longer than the meter allows.
+// No longer than the meters allow.
 std::size_t Judge::judge_part(const Batch& batch) {
   const bool timed = window_ != nullptr && !batch.times.empty();
   // The caller's own clock is always believed, and nothing that arrives now is late.
@@ -259,6 +262,7 @@ void Judge::forget(std::span<const Digest> digests, std::span<Verdict> verdicts)
   std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
     bool found = filter_.forget(digest);
     if (audit_) audit_->forget(digest, found);
+    if (slack_) slack_->forget(digest);
     // Delivered, and not handed to the filter yet.
     if (claims_) found |= claims_->forget(digest);
     return found ? Verdict::duplicate : Verdict::distinct;

@@ -28,69 +28,146 @@ double kept_past(const Window& window) {
 }  // namespace
 
 SlackMeter::SlackMeter(const Window& window) : window_(&window) {
-  if (window.stats().keys > 0) missed_keys();
+  set_ages();
+  missed_keys();
+  if (window.stats().keys == 0) all_known_from_ = std::numeric_limits<std::int64_t>::min();
 }
 
 void SlackMeter::missed_keys() {
-  if (window_->params().spec.by_time()) now_ = window_->clock().now();
+  follow_window();
+  if (window_->params().spec.by_time()) now_ = clock_.now();
+  missed_until_ = now_;
   const std::int64_t stay = longest_stay();
   all_known_from_ = std::min(now_, std::numeric_limits<std::int64_t>::max() - stay) + stay;
+}
+
+void SlackMeter::forget(const Digest& digest) noexcept {
+  clock_.forget(digest);
+}
+
+// A list is exact: its repeats are inside the window, whenever their keys came.
+std::uint64_t SlackMeter::unknown() const noexcept {
+  return window_->listed() ? 0 : unknown_;
+}
+
+void SlackMeter::follow_window() noexcept {
+  clock_ = window_->clock();
+  if (clock_.owes()) clock_.settle();
+  disbelieved_ = clock_.disbelieved();
 }
 
 void SlackMeter::look(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                       std::span<const Nanoseconds> times, std::span<const bool> late) {
   const WindowSpec& spec = window_->params().spec;
   if (spec.kind == WindowSpec::Kind::landmark) return;  // has no slack
-  const bool by_time = spec.by_time(), refreshed = window_->params().anchor == Anchor::refreshed;
-  const Nanoseconds latest = window_->clock().now();
-  if (by_time && times.empty()) now_ = latest;
-  Times timed{.all = by_time ? times : std::span<const Nanoseconds>(), .latest = latest};
-  set_ages();
-  std::size_t counted = 0;
-  // The number of a record is how many came before it that are remembered.
-  const auto count_until = [&](std::size_t end) {
-    if (by_time) return;
-    now_ += static_cast<std::int64_t>(
-        refreshed ? end - counted
-                  : end - counted - count_duplicates(verdicts.subspan(counted, end - counted)));
-    counted = end;
-  };
+  if (!spec.by_time()) {
+    look_by_number(digests, verdicts);
+  } else if (times.empty()) {
+    follow_window();
+    now_ = clock_.now();
+    each_sampled(digests, verdicts, {}, [&](std::size_t) { return Moment{now_, nullptr}; });
+  } else if (believed_all()) {
+    look_at_believed(digests, verdicts, times, late);
+  } else {
+    read_each(digests, verdicts, times, late);
+  }
+  records_ += digests.size();
+  if (records_ >= due_) set_ages();
+}
+
+// Whether the window has believed every time since the last look, and none of them replaced its first
+// time: the clock is supported, no time waits to be believed, and the window counts no further one that
+// it did not believe.
+bool SlackMeter::believed_all() noexcept {
+  const std::uint64_t disbelieved = window_->clock().disbelieved();
+  return clock_.leap(clock_.now(), window_->limits()) && !clock_.waits() &&
+         disbelieved == disbelieved_ && disbelieved < std::numeric_limits<std::uint32_t>::max();
+}
+
+// Calls `at` for the records in the sample that were judged, and judges each as of what it returns.
+template <class At>
+void SlackMeter::each_sampled(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                              std::span<const bool> late, At at) {
   // All are in the sample at first.
   const auto next = [&](std::size_t from) {
     return weight_ == 1 ? from : kernels::next_sampled(digests, from, threshold_);
   };
-  for (std::size_t at = next(0); at < digests.size(); at = next(at + 1)) {
-    count_until(at);
-    if (verdicts[at] == Verdict::pending || (!late.empty() && late[at])) continue;
-    if (!timed.all.empty() && times[at] <= now_ - past_age_) start_afresh(at, timed);
-    judge(digests[at], verdicts[at] == Verdict::duplicate, at, timed);
+  for (std::size_t i = next(0); i < digests.size(); i = next(i + 1)) {
+    if (verdicts[i] == Verdict::pending || (!late.empty() && late[i])) continue;
+    judge(digests[i], verdicts[i] == Verdict::duplicate, at(i));
   }
+}
+
+// The number of a record is how many came before it that are remembered.
+void SlackMeter::look_by_number(std::span<const Digest> digests,
+                                std::span<const Verdict> verdicts) {
+  std::size_t counted = 0;
+  const auto count_until = [&](std::size_t end) {
+    const std::size_t repeats =
+        refreshed() ? 0 : count_duplicates(verdicts.subspan(counted, end - counted));
+    now_ += static_cast<std::int64_t>(end - counted - repeats);
+    counted = end;
+  };
+  each_sampled(digests, verdicts, {}, [&](std::size_t i) {
+    count_until(i);
+    return Moment{now_, nullptr};
+  });
   count_until(digests.size());
-  if (by_time) now_ = latest;
-  records_ += digests.size();
+}
+
+// It is now as late as the latest of all records so far, in the sample or not. Those that are not are
+// asked for only if it matters.
+void SlackMeter::look_at_believed(std::span<const Digest> digests,
+                                  std::span<const Verdict> verdicts,
+                                  std::span<const Nanoseconds> times, std::span<const bool> late) {
+  follow_window();
+  Passing passing{.times = times, .latest = clock_.now()};
+  each_sampled(digests, verdicts, late, [&](std::size_t i) {
+    const Nanoseconds time = std::clamp(times[i], kOldest, passing.latest);
+    now_ = std::max(now_, time);
+    passing.here = i;
+    return Moment{time, &passing};
+  });
+  now_ = passing.latest;
+}
+
+// The same clock reads the same records: now is what it was when the window judged each of them.
+void SlackMeter::read_each(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                           std::span<const Nanoseconds> times, std::span<const bool> late) {
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    Nanoseconds time = times[i];
+    const EventClock::Reading reading = clock_.read(digests[i], time, window_->limits());
+    now_ = clock_.now();
+    if (reading == EventClock::Reading::replaced) start_afresh();
+    if (reading == EventClock::Reading::agreed) believe_claimant();
+    if (!sampled(digests[i]) || verdicts[i] == Verdict::pending || (!late.empty() && late[i]))
+      continue;
+    judge(digests[i], verdicts[i] == Verdict::duplicate, {time, nullptr});
+  }
+  disbelieved_ = window_->clock().disbelieved();
 }
 
 // Of a window of n keys, the n-th last is still inside; of one of time, what is as old is not. How long a
-// key is kept changes slowly, and takes long to compute for some filters.
+// key is kept changes slowly, and takes long to compute for some filters. A list keeps none, and may
+// become a table soon.
 void SlackMeter::set_ages() {
-  constexpr std::uint64_t kMostBetween = 8192;
+  constexpr std::uint64_t kMostBetween = 8192, kMostBetweenLists = 1024;
   const WindowSpec& spec = window_->params().spec;
-  if (window_->listed()) {
-    kept_ = 0;
-    due_ = records_;
-  } else if (records_ >= due_) {
-    kept_ = kept_past(*window_);
-    due_ = records_ + std::clamp<std::uint64_t>(records_, 1, kMostBetween);
+  if (spec.kind == WindowSpec::Kind::landmark) {
+    due_ = std::numeric_limits<std::uint64_t>::max();
+    return;
   }
+  const bool listed = window_->listed();
+  const double kept = listed ? 0 : kept_past(*window_);
+  due_ =
+      records_ + std::clamp<std::uint64_t>(records_, 1, listed ? kMostBetweenLists : kMostBetween);
   past_age_ = static_cast<std::int64_t>(spec.size) + !spec.by_time();
-  near_age_ = past_age_ - static_cast<std::int64_t>(kept_ * static_cast<double>(spec.size));
+  near_age_ = past_age_ - static_cast<std::int64_t>(kept * static_cast<double>(spec.size));
 }
 
-// A record of that age is not late, so the window's first time was replaced, and its keys were forgotten.
-void SlackMeter::start_afresh(std::size_t at, Times& times) {
+// The window's first time was replaced, and its keys were forgotten.
+void SlackMeter::start_afresh() {
   times_ = Shadow(times_.slots());
-  now_ = std::max(times.all[at], kOldest);
-  times.passed = at;
   all_known_from_ = std::numeric_limits<std::int64_t>::min();
 }
 
@@ -101,49 +178,56 @@ std::int64_t SlackMeter::longest_stay() const {
       std::min(slack * static_cast<double>(window_->params().spec.size) + 1, 0x1p62));
 }
 
-// A time beyond the latest is not believed, and does not move the clock.
-void SlackMeter::pass(Times& times, std::size_t end) noexcept {
-  for (; times.passed < end; ++times.passed)
-    if (times.all[times.passed] <= times.latest) now_ = std::max(now_, times.all[times.passed]);
+// It came when it said.
+void SlackMeter::believe_claimant() {
+  if (const auto claimant = clock_.claimant(); claimant && sampled(*claimant))
+    write(*claimant, std::min(clock_.claimed(), now_));
+  clock_.settle();
 }
 
-// When a key is written: at its own time, or now if that is not believed.
-std::int64_t SlackMeter::time_of(std::size_t at, Times& times) noexcept {
-  if (times.all.empty()) return now_;
-  if (times.all[at] > times.latest) pass(times, at);
-  return std::min(times.all[at], now_);
+void SlackMeter::pass(Passing* passing) noexcept {
+  if (passing == nullptr) return;
+  for (; passing->passed < passing->here; ++passing->passed)
+    now_ = std::max(now_, std::min(passing->times[passing->passed], passing->latest));
 }
 
-// It is now as late as the latest of all records so far, in the sample or not. These are asked for only
-// if it matters.
-void SlackMeter::count(const Shadow::Entry& entry, std::size_t at, Times& times) {
+void SlackMeter::count(const Shadow::Entry& entry, Passing* passing) {
   Age age = age_at(now_, entry.last);
-  if (!times.all.empty() && age != age_at(times.latest, entry.last)) {
-    pass(times, at);
+  if (passing != nullptr && age != age_at(passing->latest, entry.last)) {
+    pass(passing);
     age = age_at(now_, entry.last);
   }
   if (age == Age::past) past_ += weight_;
   if (age == Age::near_end) before_ += weight_;
 }
 
-void SlackMeter::judge(const Digest& digest, bool duplicate, std::size_t at, Times& times) {
-  if (!times.all.empty() && times.all[at] <= times.latest) now_ = std::max(now_, times.all[at]);
-  Shadow::Entry* entry = times_.find(digest);
-  if (duplicate && entry != nullptr) count(*entry, at, times);
-  // A list has no slack.
-  if (duplicate && entry == nullptr && now_ < all_known_from_ && !window_->listed())
-    unknown_ += weight_;
-  if (!duplicate || window_->params().anchor == Anchor::refreshed) {
-    const std::int64_t written = time_of(at, times);
-    if (entry != nullptr) {
-      entry->set(std::max(entry->last, written), false);
-    } else {
-      if (times_.full()) make_room();
-      if (!times_.full() && kernels::sample_word(digest) <= threshold_)
-        times_.add(digest, written, false);
-    }
+void SlackMeter::judge(const Digest& digest, bool duplicate, const Moment& moment) {
+  const Shadow::Entry* entry = times_.find(digest);
+  bool known = true;
+  if (duplicate && entry != nullptr) {
+    count(*entry, moment.passing);
+  } else if (duplicate && now_ < all_known_from_) {
+    pass(moment.passing);
+    known = now_ >= all_known_from_;
+    if (!known) unknown_ += weight_;
   }
+  // The key that was missed may be later than a record out of order, but not later than now was then.
+  if (!duplicate || (refreshed() && (known || moment.written >= missed_until_)))
+    write(digest, moment.written);
   if (++looks_ % kLooksPerSample == 0) halve();
+}
+
+void SlackMeter::write(const Digest& digest, std::int64_t written) {
+  if (Shadow::Entry* entry = times_.find(digest)) {
+    entry->set(std::max(entry->last, written), false);
+    return;
+  }
+  if (times_.full()) make_room();
+  if (!times_.full() && sampled(digest)) times_.add(digest, written, false);
+}
+
+bool SlackMeter::sampled(const Digest& digest) const noexcept {
+  return kernels::sample_word(digest) <= threshold_;
 }
 
 // Keys that no window remembers go first, and then there may be more room, or a smaller sample.
@@ -158,9 +242,7 @@ void SlackMeter::make_room() {
 void SlackMeter::halve() {
   threshold_ /= 2;
   weight_ *= 2;
-  times_.rebuild(times_.slots(), [&](const Shadow::Entry& entry) {
-    return kernels::sample_word(entry.key) <= threshold_;
-  });
+  times_.rebuild(times_.slots(), [&](const Shadow::Entry& entry) { return sampled(entry.key); });
 }
 
 }  // namespace sluice

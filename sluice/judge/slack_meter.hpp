@@ -18,9 +18,12 @@
 // At first every key is in the sample. It is halved when its table is full of keys inside the window, and
 // after every 32,768 records that were looked at; a record then counts for 2, 4, 8, … records.
 //
+// Ages run to what now was when the window judged the record. The meter looks at a batch after the window,
+// so where a time was not believed, or may not have been, a clock of its own reads the records again.
+//
 // Cost     Two instructions per record, some hundred for one in the sample, and up to 192 KiB. If records
 //          come out of order, also the times between two keys of the sample, where a verdict depends on
-//          them.
+//          them. Some ten instructions per record of a batch with a time that was not believed.
 #pragma once
 
 #include <cstdint>
@@ -42,25 +45,37 @@ class SlackMeter {
   // `unknown`, until these have left the window.
   void missed_keys();
 
+  // The window has taken back a key.
+  void forget(const Digest& digest) noexcept;
+
   // Takes records after the window has judged them, in order. `times` and `late` may be empty: then all
-  // came now.
+  // came now. The counts do not depend on how records are cut into batches, the prediction does not if a
+  // batch ends after until_look() records.
   void look(std::span<const Digest> digests, std::span<const Verdict> verdicts,
             std::span<const Nanoseconds> times, std::span<const bool> late);
+  // Never 0.
+  std::uint64_t until_look() const noexcept { return due_ - records_; }
 
   // Each record in the sample stands for so many; 1: all were counted.
   std::uint64_t weight() const noexcept { return weight_; }
   std::uint64_t counted() const noexcept { return past_; }
   std::uint64_t predicted() const noexcept { return before_; }
-  std::uint64_t unknown() const noexcept { return unknown_; }
+  std::uint64_t unknown() const noexcept;
   std::uint64_t bytes() const noexcept { return times_.bytes(); }
 
  private:
   enum class Age : std::uint8_t { inside, near_end, past };
-  // Of a batch with times of its own.
-  struct Times {
-    std::span<const Nanoseconds> all;
-    Nanoseconds latest;
+  // Of a batch in which all times were believed.
+  struct Passing {
+    std::span<const Nanoseconds> times;
+    Nanoseconds latest;      // now, after all of them
     std::size_t passed = 0;  // so many of them are in now_
+    std::size_t here = 0;    // the record that is judged
+  };
+  // When a record is written; where now_ may be less than it is, the times that it lacks.
+  struct Moment {
+    std::int64_t written;
+    Passing* passing;
   };
 
   Age age_at(std::int64_t now, std::int64_t last) const noexcept {
@@ -68,27 +83,43 @@ class SlackMeter {
            : now - last < past_age_ ? Age::near_end
                                     : Age::past;
   }
-  void start_afresh(std::size_t at, Times& times);
-  void pass(Times& times, std::size_t end) noexcept;
-  std::int64_t time_of(std::size_t at, Times& times) noexcept;
-  void count(const Shadow::Entry& entry, std::size_t at, Times& times);
-  void judge(const Digest& digest, bool duplicate, std::size_t at, Times& times);
+  bool refreshed() const noexcept { return window_->params().anchor == Anchor::refreshed; }
+  bool sampled(const Digest& digest) const noexcept;
+  void follow_window() noexcept;
+  bool believed_all() noexcept;
+  template <class At>
+  void each_sampled(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                    std::span<const bool> late, At at);
+  void look_by_number(std::span<const Digest> digests, std::span<const Verdict> verdicts);
+  void look_at_believed(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                        std::span<const Nanoseconds> times, std::span<const bool> late);
+  void read_each(std::span<const Digest> digests, std::span<const Verdict> verdicts,
+                 std::span<const Nanoseconds> times, std::span<const bool> late);
+  void start_afresh();
+  void believe_claimant();
+  void pass(Passing* passing) noexcept;
+  void count(const Shadow::Entry& entry, Passing* passing);
+  void judge(const Digest& digest, bool duplicate, const Moment& moment);
+  void write(const Digest& digest, std::int64_t written);
   void set_ages();
   std::int64_t longest_stay() const;
   void make_room();
   void halve();
 
   const Window* window_;
-  Shadow times_;  // of a count window: the number of the record among those that count
+  Shadow times_;      // of a count window: the number of the record among those that count
+  EventClock clock_;  // as the window's, up to the last look
+  std::uint64_t disbelieved_ = 0;  // by the window, up to the last look
   std::int64_t now_ = 0;
   std::int64_t past_age_ = 0, near_age_ = 0;  // outside the window, and nearly
   std::uint64_t threshold_ = ~std::uint64_t{0};
   std::uint64_t weight_ = 1, looks_ = 0;
   std::uint64_t past_ = 0, before_ = 0;  // outside the window, and inside, but not much longer
   std::uint64_t unknown_ = 0;
+  // Keys that look() was not shown are no later than the first, and have left at the second.
+  std::int64_t missed_until_ = std::numeric_limits<std::int64_t>::min();
   std::int64_t all_known_from_ = std::numeric_limits<std::int64_t>::min();
-  double kept_ = 0;                      // past the window on average, as a share of it
-  std::uint64_t records_ = 0, due_ = 0;  // kept_ is asked for again after so many
+  std::uint64_t records_ = 0, due_ = 0;  // the ages are asked for again after so many
 };
 
 }  // namespace sluice

@@ -165,6 +165,27 @@ double blocked_bloom_fpr(double blocks, unsigned probes, double keys) {
   return blocked_moment(blocks, probes, keys, 1);
 }
 
+// As uneven(), with other chances.
+double blocked_bloom_fpr_of_few(double blocks, unsigned probes, double keys) {
+  constexpr double kFew = 256;  // of more, Poisson's chances are the same but for some percent
+  if (blocks > kFew) return blocked_bloom_fpr(blocks, probes, keys);
+  if (keys <= 0) return 0;
+  const double kept = 1 - probes / kBlockBits, share = 1 / blocks, mean = keys * share;
+  if (blocks <= 1) return power_of(1 - std::pow(kept, keys), probes);
+  const double spread = 9 * std::sqrt(mean) + 9;
+  const double from = std::max(0.0, std::floor(mean - spread)), to = std::min(keys, mean + spread);
+  double chance =
+      std::exp(std::lgamma(keys + 1) - std::lgamma(from + 1) - std::lgamma(keys - from + 1) +
+               from * std::log(share) + (keys - from) * std::log1p(-share));
+  double zero = std::pow(kept, from), sum = 0;
+  for (double x = from; x <= to; ++x) {
+    sum += chance * power_of(1 - zero, probes);
+    chance *= (keys - x) / ((x + 1) * (blocks - 1));
+    zero *= kept;
+  }
+  return std::min(sum, 1.0);
+}
+
 // Blocks are all but independent.
 double blocked_bloom_spread(double blocks, unsigned probes, double keys) {
   const double mean = blocked_moment(blocks, probes, keys, 1);

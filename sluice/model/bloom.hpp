@@ -39,6 +39,10 @@ double uneven_fpr(double mean, double lane, unsigned bits);
 double blocked_bloom_fpr(double blocks, unsigned probes, double keys);
 double blocked_bloom_blocks(unsigned probes, double keys, double fpr);
 
+// The same, with a binomial number of keys per block. It spreads less than Poisson's where there are few
+// blocks: a single one has all keys, and with 20 of them errs half as often.
+double blocked_bloom_fpr_of_few(double blocks, unsigned probes, double keys);
+
 // The standard deviation of the error between filters with the same parameters; the functions above
 // give its mean. Chance spreads keys unevenly, which matters in small tables: at 10⁻⁵ and 1,000
 // keys it is a quarter of the mean in blocks, a twentieth in a classical filter.

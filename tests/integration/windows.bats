@@ -610,6 +610,17 @@ burst() {
   [ "$(stat_of '.window | .slack_lost == .slack_lost_high and .slack_lost > 4000')" = true ]
 }
 
+# A time that a second record confirms later was not now when the records in between were judged.
+@test "what slack lost is counted as of when each record came" {
+  window=(--key 1 --event-time 2 --window 10m --seed 1 --stats json)
+  printf '%s\n' 'a 1000' 'b 1800' 'a 1300' 'c 1900' | sluice dedup "${window[@]}" >out 2>err
+  [ "$(stat_of '[.duplicates,.window.disbelieved,.window.slack_lost] | join(" ")')" = "1 1 0" ]
+  # With --refresh a record out of order does not tell when a key of a loaded state came last.
+  echo 'a 1100' | sluice dedup "${window[@]}" --refresh --state s >out 2>err
+  printf '%s\n' 'a 1000' 'a 1650' | sluice dedup "${window[@]}" --refresh --state s >out 2>err
+  [ "$(stat_of '[.duplicates,.window.slack_lost_low] | join(" ")')" = "2 0" ]
+}
+
 # Keys that come back just after the window: with the usual slack about half of these are held back.
 @test "records held back past the window are counted, and a smaller slack holds back fewer" {
   awk 'BEGIN { for (i = 0; i < 20000; ++i) printf "%d %d\n", i % 2450, 1767225600 + i / 4 }' >input

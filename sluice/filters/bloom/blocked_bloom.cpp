@@ -7,6 +7,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/offered.hpp"
 
 namespace sluice {
 namespace {
@@ -90,10 +91,12 @@ void BlockedBloom::merge(const BlockedBloom& other) {
     for (std::size_t i = 0; i < kernels::kBlockWords; ++i) words[i] |= theirs[i];
   }
   const std::uint64_t ones = memory_.count_ones();
-  keys_ = model::merged_keys(
-      keys_, other.keys_, ones,
-      model::blocked_bloom_keys_of_ones(static_cast<double>(params_.blocks), params_.probes,
-                                        static_cast<double>(ones)));
+  const auto blocks = static_cast<double>(params_.blocks);
+  const double offered =
+      model::blocked_bloom_keys_of_ones(blocks, params_.probes, static_cast<double>(ones));
+  keys_ = model::merged_keys(keys_, other.keys_, ones, model::taken_keys(offered, [&](double keys) {
+                               return model::blocked_bloom_fpr(blocks, params_.probes, keys);
+                             }));
 }
 
 // As in bloom.cpp: beyond the plan the table tells more than the number of keys. The chance that a
@@ -121,13 +124,18 @@ double BlockedBloom::sampled_fpr() const {
 }
 
 FilterStats BlockedBloom::stats() const {
-  const double model = model::blocked_bloom_fpr(static_cast<double>(params_.blocks), params_.probes,
-                                                static_cast<double>(keys_));
+  const auto model = [&](double keys) {
+    return model::blocked_bloom_fpr_of_few(static_cast<double>(params_.blocks), params_.probes,
+                                           keys);
+  };
+  const auto taken = static_cast<double>(keys_), most = static_cast<double>(params_.capacity);
   return {.keys = keys_,
           .capacity = params_.capacity,
           .bytes = bytes(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model};
+          .predicted_fpr = keys_ > params_.capacity
+                               ? std::max(model(taken), sampled_fpr())
+                               : model(std::min(model::offered_keys(taken, model), most))};
 }
 
 void BlockedBloom::encode_header(Encoder& to) const {

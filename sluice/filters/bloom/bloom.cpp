@@ -11,6 +11,7 @@
 #include "sluice/filters/bloom/bloom_family.hpp"
 #include "sluice/kernels/prefetch.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/offered.hpp"
 
 namespace sluice {
 namespace {
@@ -131,13 +132,15 @@ void Bloom::merge(const Bloom& other) {
                         other.params_.settings().text());
   join_words(table_, other.table_, std::bit_or<>{});
   const std::uint64_t ones = table_.count_ones();
-  keys_ = model::merged_keys(keys_, other.keys_, ones,
-                             model::bloom_keys_of_ones(static_cast<double>(params_.bits),
-                                                       params_.probes, static_cast<double>(ones)));
+  const auto bits = static_cast<double>(params_.bits);
+  const double offered = model::bloom_keys_of_ones(bits, params_.probes, static_cast<double>(ones));
+  keys_ = model::merged_keys(keys_, other.keys_, ones, model::taken_keys(offered, [&](double keys) {
+                               return model::bloom_fpr(bits, params_.probes, keys);
+                             }));
 }
 
-// The model counts every key ever offered. A lost one leaves no trace, so beyond the plan, where
-// many are lost, the table itself tells more: the share of ones in a sample of it.
+// The model guesses how many keys were lost, and these leave no trace. So beyond the plan, where many
+// are, the table itself tells more: the share of ones in a sample of it.
 double Bloom::sampled_fpr() const {
   constexpr std::uint64_t kSample = 1 << 14;
   const std::uint64_t count = params_.bits / 64;
@@ -151,13 +154,14 @@ double Bloom::sampled_fpr() const {
 }
 
 FilterStats Bloom::stats() const {
-  const double model = model::bloom_fpr(static_cast<double>(params_.bits), params_.probes,
-                                        static_cast<double>(keys_));
   return {.keys = keys_,
           .capacity = params_.capacity,
           .bytes = bytes(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = keys_ > params_.capacity ? std::max(model, sampled_fpr()) : model};
+          .predicted_fpr =
+              keys_ > params_.capacity
+                  ? std::max(classic_fpr(params_.bits, params_.probes, keys_), sampled_fpr())
+                  : classic_fpr_of_taken(params_.bits, params_.probes, keys_, params_.capacity)};
 }
 
 void Bloom::encode_header(Encoder& to) const {

@@ -12,6 +12,7 @@
 #include "sluice/filters/bloom/bloom.hpp"
 #include "sluice/filters/catalogue_row.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/offered.hpp"
 #include "sluice/model/small_bloom.hpp"
 
 namespace sluice {
@@ -201,10 +202,26 @@ BloomSize bloom_size(std::string_view filter, const BloomWish& wish, std::uint64
   return size;
 }
 
+namespace {
+
+double classic_fpr_at(std::uint64_t places, unsigned probes, double keys) {
+  const auto bits = static_cast<double>(places);
+  return places <= kFewPlaces ? model::SmallBloom(bits, probes).fpr(keys)
+                              : model::bloom_fpr(bits, probes, keys);
+}
+
+}  // namespace
+
 double classic_fpr(std::uint64_t places, unsigned probes, std::uint64_t keys) {
-  const auto bits = static_cast<double>(places), held = static_cast<double>(keys);
-  return places <= kFewPlaces ? model::SmallBloom(bits, probes).fpr(held)
-                              : model::bloom_fpr(bits, probes, held);
+  return classic_fpr_at(places, probes, static_cast<double>(keys));
+}
+
+double classic_fpr_of_taken(std::uint64_t places, unsigned probes, std::uint64_t taken,
+                            std::uint64_t most) {
+  const double offered = model::offered_keys(static_cast<double>(taken), [&](double keys) {
+    return model::bloom_fpr(static_cast<double>(places), probes, keys);
+  });
+  return classic_fpr_at(places, probes, std::min(offered, static_cast<double>(most)));
 }
 
 }  // namespace sluice

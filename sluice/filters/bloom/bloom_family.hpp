@@ -49,6 +49,12 @@ BloomSize bloom_size(std::string_view filter, const BloomWish& wish, std::uint64
 inline constexpr std::uint64_t kFewPlaces = 4096;
 double classic_fpr(std::uint64_t places, unsigned probes, std::uint64_t keys);
 
+// The same of a filter that has taken so many keys for new. More were offered (model/offered.hpp), up to
+// `most`: how many more is a matter of chance, and within its plan a filter is not said to err more
+// often than planned.
+double classic_fpr_of_taken(std::uint64_t places, unsigned probes, std::uint64_t taken,
+                            std::uint64_t most);
+
 // At the optimum every probe halves the error.
 unsigned best_bloom_probes(double fpr);
 

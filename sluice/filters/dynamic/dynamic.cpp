@@ -22,14 +22,14 @@ double piece_fpr(const DynamicShape& shape, std::uint64_t keys) {
 }
 
 // 1 − Π(1 − fᵢ), for filters with these numbers of keys, without what they share.
-template <class Keys>
-double series_fpr(std::span<const DynamicPiece> pieces, Keys keys_of) {
+template <class Keys, class Fpr>
+double series_fpr(std::span<const DynamicPiece> pieces, Keys keys_of, Fpr fpr_of) {
   double log_right = 0, fpr = 0;
   const DynamicPiece* before = nullptr;
   for (const DynamicPiece& piece : pieces) {
     const bool alike =
         before != nullptr && before->shape == piece.shape && keys_of(*before) == keys_of(piece);
-    if (!alike) fpr = piece_fpr(piece.shape, keys_of(piece));
+    if (!alike) fpr = fpr_of(piece.shape, keys_of(piece));
     log_right += std::log1p(-std::max(0.0, fpr - piece.shared_fpr));
     before = &piece;
   }
@@ -185,7 +185,7 @@ void Dynamic::push_piece(DynamicPiece piece) {
 // filters already claims them; when that fills a whole filter, asking pays (§3.5.1).
 void Dynamic::series_changed() {
   const std::span all(pieces_);
-  const double in_vain = series_fpr(all.first(all.size() - 1), capacity_of);
+  const double in_vain = series_fpr(all.first(all.size() - 1), capacity_of, piece_fpr);
   const double capacity = static_cast<double>(pieces_.back().shape.capacity);
   // Also where there is no other filter.
   const bool never = !(in_vain * 1e18 > capacity);
@@ -246,12 +246,18 @@ DynamicStats Dynamic::series() const {
 }
 
 FilterStats Dynamic::stats() const {
+  // One of several that is full has taken all its keys, and was offered more.
+  const auto present_fpr = [&](const DynamicShape& shape, std::uint64_t keys) {
+    const bool full = pieces_.size() > 1 && keys >= shape.capacity;
+    return classic_fpr_of_taken(shape.bits, shape.probes, keys,
+                                full ? std::numeric_limits<std::uint64_t>::max() : shape.capacity);
+  };
   return {.keys = keys_,
           .capacity = series().real_capacity,
           .bytes = bytes(),
           .target_fpr = params_.target_fpr,
-          .predicted_fpr = series_fpr(pieces_, keys_in),
-          .planned_fpr = series_fpr(pieces_, capacity_of),
+          .predicted_fpr = series_fpr(pieces_, keys_in, present_fpr),
+          .planned_fpr = series_fpr(pieces_, capacity_of, piece_fpr),
           .forgotten = forgotten_,
           .forget_misses = forget_misses_,
           .forget_kept = kept_};
