@@ -44,7 +44,8 @@ class Resume {
   SourcePosition position_in(std::size_t input) const { return starts_[input]; }
   // A pipe that was read to its end before the run was interrupted.
   bool skips(std::size_t input) const { return now_[input].drained; }
-  // Whether the keys of --forget were taken back before.
+  // Whether the keys of --forget were taken back before: by the run that this one continues, or by the last
+  // one, if FILE is the same since and there is nothing new to read.
   bool has_forgotten() const;
   std::optional<ContinuedReport> continued() const;
   // What else a user should know of the inputs: which are read on, and from where.
@@ -75,6 +76,9 @@ class Resume {
   bool same_forget() const;
   bool outputs_done() const;
   bool is_new(std::size_t input) const;
+  bool leaves_record() const;
+  void keep_last();
+  std::optional<RunPosition> last_finished(const Positions& now) const;
   const OutputPosition* placed(OutputRole role) const;
   std::vector<GivenInput> all_given() const;
   std::vector<FileIdentity> output_files() const;
@@ -120,8 +124,10 @@ class Resume {
   std::size_t compared_ = 0;  // files, to find copies
   bool continues_ = false;    // an unfinished run
   bool replaceable_ = false;  // that may be followed by any other
-  bool reads_on_ = false;     // after a finished run of the same command
+  bool nothing_new_ = false;  // since a finished run of the same command; nor is --forget
   bool ended_ = false;
+  std::optional<RunPosition>
+      kept_;  // the last finished run, if this one leaves no record of its own
 };
 
 }  // namespace sluice::cli

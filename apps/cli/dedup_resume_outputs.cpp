@@ -280,19 +280,20 @@ void Resume::say_nothing_new() {
 
 void Resume::check_joined() {
   if (!request_.abandon && known_.run && known_.run->finished() &&
-      known_.run->shape == request_.shape && same_forget() &&
-      std::ranges::all_of(outputs_, &Output::same) &&
+      known_.run->shape == request_.shape && std::ranges::all_of(outputs_, &Output::same) &&
       std::ranges::ssize(outputs_) ==
           std::ranges::count_if(known_.run->outputs,
                                 [](const auto& each) { return each.has_value(); })) {
     read_on_after_finished();
     bool any = false;
     for (std::size_t i = 0; i < inputs_.size(); ++i) any = any || is_new(i);
-    ended_ = !any && outputs_done();
+    nothing_new_ = !any && same_forget();
+    ended_ = nothing_new_ && outputs_done();
     if (!any && !ended_) say_nothing_new();
   } else {
     say_read_before();
   }
+  keep_last();
   if (!continues_) return;
   for (std::size_t role = 0; role < kOutputRoles; ++role) {
     const auto has_role = [&](const Output& output) {
