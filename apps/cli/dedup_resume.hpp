@@ -67,9 +67,10 @@ class Resume {
   struct Output {
     OutputRole role;
     FileSink* sink;
-    bool ours = false;  // holds what the state says
-    bool same = false;  // that of the last run in this role
-    bool cuts = false;  // removes what this run may not write again
+    bool ours = false;                     // holds what the state says
+    bool same = false;                     // that of the last run in this role
+    bool cuts = false;                     // removes what this run may not write again
+    const OutputPosition* from = nullptr;  // what it continues
   };
 
   GivenInput given(std::size_t input) const;
@@ -105,6 +106,7 @@ class Resume {
   void check_header(const Output& output) const;
   [[noreturn]] void refuse_output(const Output& output, const OutputPosition& known) const;
   void cut_given_up(const OutputPosition& known) const;
+  void warn_given_up(const OutputPosition& known, const std::string& why) const;
   InputPosition at(std::size_t input, const SourcePosition& position) const;
   bool has_begun(const RunPosition& run) const;
 

@@ -169,6 +169,29 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   says --state
 }
 
+@test "--abandon when the old output was moved away says what may come again" {
+  unfinished --state s -o out input
+  cut=$(sluice inspect --json s | jq '.outputs[0].bytes')
+  mv s kept
+  mv out away
+  for how in '-o out' '-o other' '>out' '>>out' '>other'; do
+    rm -f out other
+    cp kept s
+    run -0 --separate-stderr bash -c '"$SLUICE" dedup --stats none --filter exact --state s --abandon \
+      input '"$how"
+    stderr=${stderr//,/}
+    says warning "$PWD/out' of the run that is given up" "after byte $cut is not in the state"
+    [ "${#stderr_lines[@]}" -eq 1 ]
+  done
+  # By its contents it is known under any name.
+  cp kept s
+  cp away torn
+  run -0 --separate-stderr sluice "${again[@]}" --abandon -o away input
+  says "'away' was cut back"
+  cmp away want
+  tail -c +$((cut + 1)) torn | cmp - away.cut
+}
+
 @test "standard output: >> continues, > is refused when it has emptied the file" {
   echo before >out
   lines_of 30000 >input
