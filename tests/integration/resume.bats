@@ -278,6 +278,74 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   holds out.cut 'torn\n'
 }
 
+@test "what is cut off is kept as a whole or not at all" {
+  seq 1 5 >input
+  sluice "${again[@]}" input -o out
+  head -c 300000 /dev/zero >>out
+  echo 6 >>input
+  limited() { bash -c 'ulimit -f 100; exec "$SLUICE" "$@"' - "${again[@]}" input -o out; }
+  run -1 --separate-stderr limited
+  says "cannot keep the end of 'out' in '$PWD/out.cut'" "File too large"
+  [ ! -e out.cut ]
+  echo before >out.cut
+  run -1 limited
+  holds out.cut 'before\n'
+  sluice "${again[@]}" input -o out 2>err
+  { echo before && head -c 300000 /dev/zero; } | cmp - out.cut
+  seq 1 6 | cmp - out
+  # Of two outputs, the first has room, and the second has not.
+  sluice "${again[@]}" input -o first --duplicates second
+  echo short >>first
+  head -c 300000 /dev/zero >>second
+  echo 7 >>input
+  run -1 bash -c 'ulimit -f 100; exec "$SLUICE" "$@"' - "${again[@]}" input -o first --duplicates second
+  sluice "${again[@]}" input -o first --duplicates second 2>err
+  holds first.cut 'short\n'
+  holds first '7\n'
+  head -c 300000 /dev/zero | cmp - second.cut
+}
+
+@test "a run that is refused before it has judged a record leaves no state, and changes none" {
+  printf 'a 2026-01-01\n' >dates
+  refused 2 dedup --stats none -k 1 --event-time 2 --window 24h --state s -o out dates
+  says "--window day"
+  [ "$(ls --ignore='separate-stderr*')" = dates ]
+  printf 'k,t\na,2026-01-01T10:00:00Z\n' >log
+  table=(dedup --stats none --csv -k k --event-time t --window 24h --state s)
+  sluice "${table[@]}" log -o out
+  cp s before
+  printf 'k,t\n' >empty
+  printf 'k,t\nb,2026-01-02\n' >other
+  for files in 'other -o out' 'other -o new' 'empty other -o out' 'log other -o out'; do
+    # shellcheck disable=SC2086  # several words
+    refused 2 "${table[@]}" $files
+    says "other: record 1"
+    cmp s before
+  done
+  printf 'b,2026-01-02\n' >>log
+  mv out moved
+  refused 2 "${table[@]}" log -o out
+  says "log: record 2"
+  cmp s before
+  [ "$(ls --ignore='separate-stderr*')" = "$(printf '%s\n' before dates empty log moved other s)" ]
+  sluice "${table[@]}" empty -o out
+  holds out 'k,t\n'
+}
+
+@test "a table that is read on: the header comes with the first record, which has its number" {
+  printf 'k,v\n1,1\n2,2\n' >log
+  table=(dedup --stats none --filter exact --csv --max-record 4KiB --state s log -o out)
+  sluice "${table[@]}"
+  mv out yesterday
+  { head -c 5000 /dev/zero | tr '\0' z && echo; } >>log
+  refused 1 "${table[@]}"
+  says "log: record 3 is longer than 4 KiB"
+  [ ! -e out ]
+  sed -i 's/^zz*$/3,3/' log
+  sluice "${table[@]}"
+  holds out 'k,v\n3,3\n'
+}
+
 @test "the header is not written again, nor two records on one line" {
   printf 'id,x\n1,a\n2,b' >one
   printf 'id,x\n2,b\n3,c\n' >two
