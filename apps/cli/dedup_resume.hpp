@@ -128,8 +128,7 @@ class Resume {
   bool replaceable_ = false;  // that may be followed by any other
   bool nothing_new_ = false;  // since a finished run of the same command; nor is --forget
   bool ended_ = false;
-  std::optional<RunPosition>
-      kept_;  // the last finished run, if this one leaves no record of its own
+  std::optional<RunPosition> kept_;  // the last finished run, if this one leaves no record
 };
 
 }  // namespace sluice::cli

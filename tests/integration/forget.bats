@@ -89,6 +89,25 @@ load helper
   holds twice 'o2 mon\no2 tue\n'
 }
 
+@test "a run that only forgets does not disturb a daily job, at whichever call it is killed" {
+  : "${SLUICE_SHIM:?set it to the library that ends a process at a call, see syscall_shim.cpp}"
+  daily=(dedup --stats none -k 1 --filter exact --state s -o out)
+  echo 'o2 mon' >mon
+  echo 'o2 tue' >tue
+  echo o2 >back
+  for ((call = 1, code = 137; code == 137; ++call)); do
+    rm -f s s.* out
+    sluice "${daily[@]}" mon
+    code=0
+    LD_PRELOAD=$SLUICE_SHIM SLUICE_SHIM_DIRECTORY=$PWD SLUICE_SHIM_EXIT_AT=$call \
+      "$SLUICE" dedup --stats none -k 1 --state "$PWD/s" -o "$PWD/out" --forget back </dev/null || code=$?
+    sluice "${daily[@]}" mon tue
+    [ "$(grep -c mon out)" -eq 1 ]
+  done
+  [ "$code" -eq 0 ] && [ "$call" -gt 10 ]
+  holds out 'o2 mon\no2 tue\n'
+}
+
 @test "FILE, new or changed, does not make a daily job read its inputs again" {
   daily=(dedup --filter exact -k 1 --state s -o out)
   echo 'o2 mon' >mon
