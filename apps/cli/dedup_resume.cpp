@@ -155,7 +155,6 @@ const OutputPosition* Resume::placed(OutputRole role) const {
 
 // The last run has finished, and this one is the same command.
 void Resume::read_on_after_finished() {
-  reads_on_ = true;
   std::vector<const InputPosition*> found(inputs_.size(), nullptr);
   find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, found);
   for (std::size_t i = 0; i < inputs_.size(); ++i) start_known(found, i);
@@ -343,8 +342,8 @@ void Resume::seek(std::size_t input) {
 }
 
 bool Resume::has_forgotten() const {
-  return (continues_ || reads_on_) && !request_.forget.empty() &&
-         known_.run->forgot == request_.forget;
+  return !request_.forget.empty() &&
+         (nothing_new_ || (continues_ && known_.run->forgot == request_.forget));
 }
 
 std::optional<ContinuedReport> Resume::continued() const {
@@ -387,17 +386,46 @@ bool Resume::has_begun(const RunPosition& run) const {
   return false;
 }
 
+// Whether the same command can read on after this run.
+bool Resume::leaves_record() const {
+  return std::ranges::any_of(inputs_, &FileSource::regular) &&
+         std::ranges::all_of(outputs_,
+                             [](const Output& each) { return each.sink->identity().regular; });
+}
+
+// Whether FILE of --forget has changed is told by the time of the state, but only until the next save.
+void Resume::keep_last() {
+  if (leaves_record() || !known_.run || !known_.run->finished()) return;
+  kept_ = known_.run;
+  kept_->forgot.clear();
+}
+
+// None if one of its outputs is no longer known.
+std::optional<RunPosition> Resume::last_finished(const Positions& now) const {
+  std::optional<RunPosition> run = kept_;
+  if (!run) return run;
+  for (auto& place : run->outputs) {
+    if (!place || *place == RunPosition::kNoFile) continue;
+    const auto found =
+        std::ranges::find(now.outputs, known_.outputs[*place].path, &OutputPosition::path);
+    if (found == now.outputs.end()) return std::nullopt;
+    place = static_cast<std::uint8_t>(found - now.outputs.begin());
+  }
+  return run;
+}
+
 Positions Resume::at(std::size_t current, const SourcePosition& position, bool forgot) const {
   Positions now{.outputs = known_.outputs, .run = std::nullopt};
-  bool files = true;
   for (const Output& output : outputs_) {
     const FileSink& sink = *output.sink;
-    files = files && sink.identity().regular;
     if (sink.identity().regular)
       now.set_output({sink.path(), FileEnd::at(sink.descriptor(), sink.offset(), hasher_)});
   }
   const bool over = current == inputs_.size();
-  if (over && !(files && std::ranges::any_of(inputs_, &FileSource::regular))) return now;
+  if (over && !leaves_record()) {
+    now.run = last_finished(now);
+    return now;
+  }
   RunPosition& run = now.run.emplace();
   run.inputs = now_;
   run.current = current;

@@ -44,7 +44,8 @@ class Resume {
   SourcePosition position_in(std::size_t input) const { return starts_[input]; }
   // A pipe that was read to its end before the run was interrupted.
   bool skips(std::size_t input) const { return now_[input].drained; }
-  // Whether the keys of --forget were taken back before.
+  // Whether the keys of --forget were taken back before: by the run that this one continues, or by the last
+  // one, if FILE is the same since and there is nothing new to read.
   bool has_forgotten() const;
   std::optional<ContinuedReport> continued() const;
   // What else a user should know of the inputs: which are read on, and from where.
@@ -66,15 +67,19 @@ class Resume {
   struct Output {
     OutputRole role;
     FileSink* sink;
-    bool ours = false;  // holds what the state says
-    bool same = false;  // that of the last run in this role
-    bool cuts = false;  // removes what this run may not write again
+    bool ours = false;                     // holds what the state says
+    bool same = false;                     // that of the last run in this role
+    bool cuts = false;                     // removes what this run may not write again
+    const OutputPosition* from = nullptr;  // what it continues
   };
 
   GivenInput given(std::size_t input) const;
   bool same_forget() const;
   bool outputs_done() const;
   bool is_new(std::size_t input) const;
+  bool leaves_record() const;
+  void keep_last();
+  std::optional<RunPosition> last_finished(const Positions& now) const;
   const OutputPosition* placed(OutputRole role) const;
   std::vector<GivenInput> all_given() const;
   std::vector<FileIdentity> output_files() const;
@@ -101,6 +106,7 @@ class Resume {
   void check_header(const Output& output) const;
   [[noreturn]] void refuse_output(const Output& output, const OutputPosition& known) const;
   void cut_given_up(const OutputPosition& known) const;
+  void warn_given_up(const OutputPosition& known, const std::string& why) const;
   InputPosition at(std::size_t input, const SourcePosition& position) const;
   bool has_begun(const RunPosition& run) const;
 
@@ -120,8 +126,9 @@ class Resume {
   std::size_t compared_ = 0;  // files, to find copies
   bool continues_ = false;    // an unfinished run
   bool replaceable_ = false;  // that may be followed by any other
-  bool reads_on_ = false;     // after a finished run of the same command
+  bool nothing_new_ = false;  // since a finished run of the same command; nor is --forget
   bool ended_ = false;
+  std::optional<RunPosition> kept_;  // the last finished run, if this one leaves no record
 };
 
 }  // namespace sluice::cli

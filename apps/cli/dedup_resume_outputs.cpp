@@ -67,41 +67,54 @@ std::optional<std::string> header_at(int descriptor, std::uint64_t offset, const
   return std::string(header);
 }
 
-// Opens PATH.cut to append to it. It is for those who may read PATH.
-Descriptor open_cut(const std::string& kept, mode_t mode) {
-  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
-  Descriptor created(::open(kept.c_str(), kFlags | O_CREAT | O_EXCL, 0600), true);
-  if (!created) return {::open(kept.c_str(), kFlags), true};
-  if (::fchmod(created.number(), mode & 0777) != 0) return {-1, true};
-  return created;
-}
-
-// Appends what stands in the file after `end` to PATH.cut.
-void keep_tail(int descriptor, const std::string& name, const std::string& path,
-               std::uint64_t end) {
-  const std::string kept = path + ".cut";
-  const auto fail = [&] {
-    throw IoError(fmt::format("cannot keep the end of '{}' in '{}'", name, kept), errno);
-  };
-  const Descriptor from = readable(descriptor);
-  struct stat status;
-  if (!from || ::fstat(from.number(), &status) != 0) fail();
-  const Descriptor to = open_cut(kept, status.st_mode);
-  if (!to) fail();
+// Writes what stands in a file after `at` to another one, and syncs that. Returns 0, or what went wrong.
+int copy_from(int from, std::uint64_t& at, int to) {
   std::array<char, 65536> buffer;
-  std::uint64_t at = end;
   for (;;) {
-    const ssize_t got =
-        ::pread(from.number(), buffer.data(), buffer.size(), static_cast<off_t>(at));
-    if (got < 0) fail();
-    if (got == 0) break;
-    if (::write(to.number(), buffer.data(), static_cast<std::size_t>(got)) != got) fail();
+    const ssize_t got = ::pread(from, buffer.data(), buffer.size(), static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return ::fsync(to) == 0 ? 0 : errno;
+    std::string_view rest(buffer.data(), static_cast<std::size_t>(got));
+    while (!rest.empty()) {
+      const ssize_t written = ::write(to, rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return errno;
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
     at += static_cast<std::uint64_t>(got);
   }
-  if (::fsync(to.number()) != 0) fail();
+}
+
+// Moves what stands in the file after `end` to PATH.cut, which is for those who may read PATH. All or
+// nothing: the next try would append a part of it again.
+void cut_back(int descriptor, const std::string& name, const std::string& path, std::uint64_t end) {
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  const std::string kept = path + ".cut";
+  const auto fail = [&](int error) {
+    throw IoError(fmt::format("cannot keep the end of '{}' in '{}'", name, kept), error);
+  };
+  const Descriptor from = readable(descriptor);
+  struct stat status, before;
+  if (!from || ::fstat(from.number(), &status) != 0) fail(errno);
+  Descriptor to(::open(kept.c_str(), kFlags | O_CREAT | O_EXCL, 0600), true);
+  const bool created = static_cast<bool>(to);
+  if (!created) to = {::open(kept.c_str(), kFlags), true};
+  if (!to || ::fstat(to.number(), &before) != 0) fail(errno);
+  std::uint64_t at = end;
+  const int error = created && ::fchmod(to.number(), status.st_mode & 0777) != 0
+                        ? errno
+                        : copy_from(from.number(), at, to.number());
+  if (error != 0 && created) ::unlink(kept.c_str());
+  if (error != 0 && !created && ::ftruncate(to.number(), before.st_size) != 0)
+    warn("dedup", fmt::format("'{}' holds a part of the end of '{}'", kept, name));
+  if (error != 0) fail(error);
   warn("dedup", fmt::format("'{}' was cut back to {}, where the last run ended; the {} after that "
                             "were appended to '{}'",
                             name, counted(end, "byte"), counted(at - end, "byte"), kept));
+  // At once: if something fails later, the next try finds nothing to keep.
+  if (::ftruncate(descriptor, static_cast<off_t>(end)) != 0 || ::fsync(descriptor) != 0)
+    throw IoError(fmt::format("cannot shorten '{}'", name), errno);
 }
 
 }  // namespace
@@ -156,6 +169,7 @@ SinkBefore Resume::join_finished(Output& output) {
     if (!ours || known->end.offset == 0 || sink.offset() < known->end.offset) return {};
     output.same = in_role;
     output.ours = sink.offset() == known->end.offset;
+    if (output.ours) output.from = known;
     if (!known_.unfinished() || output.ours)
       return {.header = true,
               .open_end = sink.offset() == known->end.offset &&
@@ -167,18 +181,23 @@ SinkBefore Resume::join_finished(Output& output) {
 }
 
 // The file as it was left last, by whatever name it was written: the same path, another to the same
-// file, or one to a file with the same name or length; in any case with the same contents. Else what
-// is known of its path.
+// file, one to a file with the same name or length, or that of an unfinished run; in any case with the
+// same contents. Else what is known of its path.
 const OutputPosition* Resume::find(const FileSink& sink) const {
   const std::string path = sink.path();
   const FileIdentity identity = sink.identity();
+  const auto is_unfinished = [&](const OutputPosition& each) {
+    for (std::size_t role = 0; known_.unfinished() && role < kOutputRoles; ++role)
+      if (placed(static_cast<OutputRole>(role)) == &each) return true;
+    return false;
+  };
   const OutputPosition* at_path = nullptr;
   const OutputPosition* longest = nullptr;
   for (const OutputPosition& each : known_.outputs) {
     const bool here = each.path == path || leads_to(each.path, identity);
     if (each.path == path || (here && at_path == nullptr)) at_path = &each;
-    const bool may_be =
-        here || file_name(each.path) == file_name(path) || each.end.offset == sink.size();
+    const bool may_be = here || file_name(each.path) == file_name(path) ||
+                        each.end.offset == sink.size() || is_unfinished(each);
     if (may_be && each.end.checked > 0 &&
         (longest == nullptr || each.end.offset > longest->end.offset) &&
         each.end.matches(sink.descriptor(), hasher_))
@@ -189,6 +208,7 @@ const OutputPosition* Resume::find(const FileSink& sink) const {
 
 SinkBefore Resume::continue_output(Output& output, const OutputPosition& known) {
   output.ours = true;
+  output.from = &known;
   if (known.end.offset > 0) check_header(output);
   output.sink->continue_at(known.end.offset);
   return {.header = known.end.offset > 0,
@@ -238,8 +258,8 @@ void Resume::check_header(const Output& output) const {
 void Resume::keep_tails() const {
   for (const Output& output : outputs_)
     if (output.cuts && output.sink->size() > output.sink->offset())
-      keep_tail(output.sink->descriptor(), output.sink->name(), output.sink->path(),
-                output.sink->offset());
+      cut_back(output.sink->descriptor(), output.sink->name(), output.sink->path(),
+               output.sink->offset());
   if (!known_.unfinished() || continues_) return;
   for (std::size_t role = 0; role < kOutputRoles; ++role)
     if (const OutputPosition* const known = placed(static_cast<OutputRole>(role)))
@@ -248,23 +268,28 @@ void Resume::keep_tails() const {
 
 // What a run that is given up wrote after its last checkpoint, to a file that this run does not write.
 void Resume::cut_given_up(const OutputPosition& known) const {
-  for (const Output& output : outputs_)
-    if (leads_to(known.path, output.sink->identity())) return;
+  for (const Output& output : outputs_) {
+    if (output.from == &known) return;
+    if (leads_to(known.path, output.sink->identity()))
+      return warn_given_up(known, "was moved away, emptied or replaced");
+  }
   const Descriptor file(::open(known.path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK), true);
   struct stat status;
-  if (!file && errno == ENOENT) return;
-  if (!file || ::fstat(file.number(), &status) != 0 || !known.end.matches(file.number(), hasher_)) {
-    warn("dedup",
-         fmt::format("'{}' is not cut back: it cannot be written, or has other contents than the "
-                     "run that is given up wrote. What that run wrote after byte {} may come again",
-                     known.path, format_count(known.end.offset)));
-    return;
-  }
+  if (!file && errno == ENOENT) return warn_given_up(known, "is gone");
+  if (!file || ::fstat(file.number(), &status) != 0)
+    return warn_given_up(known, "cannot be written, and is not cut back");
+  if (!known.end.matches(file.number(), hasher_))
+    return warn_given_up(known, "has other contents now, and is not cut back");
   if (static_cast<std::uint64_t>(status.st_size) == known.end.offset) return;
-  keep_tail(file.number(), known.path, known.path, known.end.offset);
-  if (::ftruncate(file.number(), static_cast<off_t>(known.end.offset)) != 0 ||
-      ::fsync(file.number()) != 0)
-    throw IoError(fmt::format("cannot shorten '{}'", known.path), errno);
+  cut_back(file.number(), known.path, known.path, known.end.offset);
+}
+
+void Resume::warn_given_up(const OutputPosition& known, const std::string& why) const {
+  warn("dedup",
+       fmt::format("the output {} of the run that is given up {}: what that run wrote to it after "
+                   "byte {} is not in the state, and may come again",
+                   known.path.empty() ? "(standard output)" : fmt::format("'{}'", known.path), why,
+                   format_count(known.end.offset)));
 }
 
 // An output that is gone may have been moved away by a daily job, or deleted to be made again.
@@ -280,19 +305,20 @@ void Resume::say_nothing_new() {
 
 void Resume::check_joined() {
   if (!request_.abandon && known_.run && known_.run->finished() &&
-      known_.run->shape == request_.shape && same_forget() &&
-      std::ranges::all_of(outputs_, &Output::same) &&
+      known_.run->shape == request_.shape && std::ranges::all_of(outputs_, &Output::same) &&
       std::ranges::ssize(outputs_) ==
           std::ranges::count_if(known_.run->outputs,
                                 [](const auto& each) { return each.has_value(); })) {
     read_on_after_finished();
     bool any = false;
     for (std::size_t i = 0; i < inputs_.size(); ++i) any = any || is_new(i);
-    ended_ = !any && outputs_done();
+    nothing_new_ = !any && same_forget();
+    ended_ = nothing_new_ && outputs_done();
     if (!any && !ended_) say_nothing_new();
   } else {
     say_read_before();
   }
+  keep_last();
   if (!continues_) return;
   for (std::size_t role = 0; role < kOutputRoles; ++role) {
     const auto has_role = [&](const Output& output) {

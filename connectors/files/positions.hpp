@@ -89,8 +89,8 @@ struct Positions {
   static constexpr std::size_t kMostOutputs = 64;
 
   std::vector<OutputPosition> outputs;  // those of the last run last
-  // The last run: a finished one only if its outputs and one of its inputs were files. So if it was
-  // killed just before it ended, or is run again, nothing is delivered again.
+  // The last run, if it is unfinished; otherwise the last one whose outputs and one of whose inputs were
+  // files. So if that was killed just before it ended, or is run again, nothing is delivered again.
   std::optional<RunPosition> run;
 
   bool unfinished() const { return run && !run->finished(); }

@@ -80,6 +80,12 @@ void ChunkJudge::start(const std::string& source, const SourcePosition& from) {
   position_ = from;
 }
 
+void ChunkJudge::begin() {
+  if (!options_.before_first) return;
+  options_.before_first();
+  options_.before_first = nullptr;
+}
+
 void ChunkJudge::judge(Chunk& chunk) noexcept {
   counts_.bytes_in += chunk.bytes_read;
   try {
@@ -133,6 +139,7 @@ void ChunkJudge::judge_part(Chunk& chunk, Chunk::Part& part) {
     part.count = part.keyed = static_cast<std::size_t>(first - status.begin());
   }
   if (infer_ && part.keyed < part.count) infer_->keep_keyed(status);
+  if (part.count > 0) begin();
   const Judge::Batch batch = batch_of(chunk, part);
   std::ranges::fill(std::span(chunk.late.get() + part.begin, part.count), false);
   const std::size_t judged = judge_keys(batch);

@@ -25,6 +25,8 @@ class ChunkJudge {
   // Judges the chunk's records. An error that ends the run, here or after the chunk's last record,
   // is stored in the chunk.
   void judge(Chunk& chunk) noexcept;
+  // Calls options.before_first, once. If it throws, it is called again the next time.
+  void begin();
   // True: nothing may be judged while a chunk is written.
   bool writes_alone() const noexcept { return infer_.has_value(); }
 

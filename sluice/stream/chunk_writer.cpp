@@ -28,16 +28,22 @@ ChunkWriter::ChunkWriter(const DedupOptions& options, RecordInference* inference
 
 void ChunkWriter::write(const Chunk& chunk, unsigned worker) {
   for (Outlet* outlet : {&passed_, &held_, &late_}) outlet->use_buffer(worker);
-  if (chunk.header == Chunk::Header::first) write_header(chunk.records.front());
+  if (chunk.header == Chunk::Header::first) {
+    const Record& header = chunk.records.front();
+    header_ = {std::string(header.data, header.whole), header.body};
+  }
   for (const Chunk::Part& part : std::span(chunk.parts).first(chunk.judged))
     write_part(chunk, part);
   bytes_out_.store(passed_.bytes(), std::memory_order_relaxed);
   if (chunk.error) std::rethrow_exception(chunk.error);
 }
 
-void ChunkWriter::write_header(const Record& header) {
+void ChunkWriter::write_header() {
+  if (!header_) return;
+  const Record header{header_->bytes.data(), header_->body, header_->bytes.size()};
   const Record out = posteriors_ != nullptr ? posteriors_->with_name(header) : header;
   for (Outlet* outlet : without_header_) outlet->write(out);
+  header_.reset();
 }
 
 template <class Keep>
@@ -56,6 +62,7 @@ void ChunkWriter::write_to(Outlet& outlet, const Chunk& chunk, const Chunk::Part
 
 void ChunkWriter::write_part(const Chunk& chunk, const Chunk::Part& part) {
   if (part.count == 0) return;
+  write_header();
   Outlet& duplicates = invert_ ? passed_ : held_;
   Outlet& others = invert_ ? held_ : passed_;
   if (part.late == 0 && part.duplicates == 0 && posteriors_ == nullptr)

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sluice/stream/chunk.hpp"
@@ -24,11 +26,20 @@ class ChunkWriter {
   void write(const Chunk& chunk, unsigned worker);
   void flush();
 
+  // A header is written with the first record: until then a run may be refused, and must leave nothing
+  // behind. If no source has a record, the caller writes it.
+  bool has_header() const noexcept { return header_.has_value(); }
+  void write_header();
+
   // Counts of the chunks written so far.
   std::uint64_t bytes_out() const noexcept { return bytes_out_.load(std::memory_order_relaxed); }
 
  private:
-  void write_header(const Record& header);
+  struct Header {
+    std::string bytes;
+    std::size_t body;
+  };
+
   void write_part(const Chunk& chunk, const Chunk::Part& part);
   template <class Keep>
   void write_to(Outlet& outlet, const Chunk& chunk, const Chunk::Part& part, const Keep& keep);
@@ -40,6 +51,7 @@ class ChunkWriter {
   Outlet held_;
   Outlet late_;
   std::vector<Outlet*> without_header_;
+  std::optional<Header> header_;  // is not written yet
   std::atomic<std::uint64_t> bytes_out_{0};
 };
 

@@ -49,8 +49,7 @@ struct Dedup::Parts {
             .keys = {options, by.hasher(), asks_for_digests(options, by)}},
         reader(options),
         judge(options, by),
-        writer(options, judge.inference(), passed, held, late),
-        before_first(options.before_first) {
+        writer(options, judge.inference(), passed, held, late) {
     // Without digests there is too little to do for two.
     if (options.threads > 1 && asks_for_digests(options, by))
       helper.emplace(Worker{.number = 1, .chunk = {}, .keys = {options, by.hasher(), true}});
@@ -61,9 +60,9 @@ struct Dedup::Parts {
   ChunkReader reader;
   ChunkJudge judge;
   ChunkWriter writer;
-  std::optional<std::string> header;   // of the first source that has one
-  Passage* passage = nullptr;          // that is under way
-  std::function<void()> before_first;  // empty when it has been called
+  std::optional<std::string> header;  // of the first source that has one
+  Passage* passage = nullptr;         // that is under way
+  bool at_end = false;                // the last source was read to its end
 };
 
 // One source's path through.
@@ -91,8 +90,12 @@ class Dedup::Passage {
       if (at_end_) break;
     }
     chunk.bytes_read = 0;  // they are counted when they are judged
+    // What follows the header is read again, and a record that is too long is found then.
+    if (!chunk.records.empty()) {
+      chunk.records.resize(1);
+      chunk.too_long = false;
+    }
     parts_.judge.judge(chunk);
-    if (!chunk.error && !chunk.records.empty()) chunk.records.resize(1);
     parts_.writer.write(chunk, parts_.own.number);
   }
 
@@ -128,8 +131,6 @@ class Dedup::Passage {
     if (!keep_reading_turn) turns_.end_reading();
     prepare(worker);
     if (!alone && !begin_judging(ticket)) return;
-    if (parts_.before_first && !(chunk.error && chunk.parts.empty()))
-      std::exchange(parts_.before_first, nullptr)();
     parts_.judge.judge(chunk);
     unwritten_ = &worker;
     if (chunk.error || parts_.judge.writes_alone()) settle();
@@ -308,7 +309,8 @@ bool Dedup::run(ByteSource& source, const std::function<bool()>& between,
                 const SourcePosition& from) {
   parts_->reader.start(source, from.offset);
   parts_->judge.start(source.name(), from);
-  return Passage(*parts_, between).run();
+  parts_->at_end = false;
+  return parts_->at_end = Passage(*parts_, between).run();
 }
 
 void Dedup::read_header(ByteSource& source) {
@@ -323,10 +325,12 @@ const SourcePosition& Dedup::position() const noexcept {
 }
 
 void Dedup::flush() {
-  if (parts_->passage != nullptr)
-    parts_->passage->flush();
-  else
-    parts_->writer.flush();
+  if (parts_->passage != nullptr) return parts_->passage->flush();
+  if (parts_->at_end && parts_->writer.has_header()) {
+    parts_->judge.begin();
+    parts_->writer.write_header();
+  }
+  parts_->writer.flush();
 }
 
 const DedupCounts& Dedup::counts() const noexcept {

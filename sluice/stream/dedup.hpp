@@ -40,15 +40,16 @@ class Dedup {
   bool run(ByteSource& source, const std::function<bool()>& between,
            const SourcePosition& from = {});
 
-  // Takes the columns from the source's header, and writes it to the sinks that do not have it.
-  // Reads the source from its front, and further than the header.
+  // Takes the columns from the source's header, which goes to the sinks that do not have it with the
+  // first record. Reads the source from its front, and further than the header.
   void read_header(ByteSource& source);
 
   // How far the present source is judged. Call it from `between`, or between runs: after flush(),
   // what is judged is written too.
   const SourcePosition& position() const noexcept;
 
-  // Writes everything judged so far to the sinks. Call it between runs, or from `between`.
+  // Writes everything judged so far to the sinks, and after a run the header of a table without records.
+  // Call it between runs, or from `between`.
   void flush();
 
   const DedupCounts& counts() const noexcept;

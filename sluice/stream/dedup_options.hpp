@@ -68,7 +68,7 @@ struct DedupOptions {
   // every record counts as distinct.
   std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
   SinkBefore passed_before = {}, held_before = {}, late_before = {};
-  // Called once, before the first record is judged and before anything is written.
+  // Called once, before anything is judged or written, when the first record has passed all checks.
   std::function<void()> before_first = {};
 };
 

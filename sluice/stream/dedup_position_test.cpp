@@ -151,5 +151,41 @@ TEST(DedupPosition, TheCallerIsToldBeforeAnythingIsJudgedOrWritten) {
   }
 }
 
+TEST(DedupPosition, AHeaderWaitsForTheFirstRecordOrTheEnd) {
+  for (const char* record : {"7,a\n", ""}) {
+    Judge judge = new_judge();
+    TextSink passed;
+    int calls = 0, asked = 0;
+    Text made = table(1);
+    made.options.before_first = [&] { ++calls; };
+    Dedup dedup(made.options, judge, passed, nullptr);
+    TextSource source(std::string("id,x\n") + record, 5);
+    dedup.run(source, [&] {
+      if (++asked > 1) return true;
+      dedup.flush();
+      EXPECT_EQ(calls, 0);
+      EXPECT_EQ(passed.text, "");
+      return true;
+    });
+    dedup.flush();
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(passed.text, std::string("id,x\n") + record);
+  }
+}
+
+TEST(DedupPosition, ARunThatIsRefusedHasNotBegun) {
+  Judge judge = new_judge();
+  TextSink passed;
+  Text made = table(1);
+  made.options.event_time = "x";
+  made.options.days = false;
+  made.options.before_first = [] { ADD_FAILURE(); };
+  Dedup dedup(made.options, judge, passed, nullptr);
+  TextSource source("id,x\n7,2026-01-01\n", 100);
+  EXPECT_THROW(dedup.run(source, [] { return true; }), BadParameters);
+  dedup.flush();
+  EXPECT_EQ(passed.text, "");
+}
+
 }  // namespace
 }  // namespace sluice

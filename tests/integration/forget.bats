@@ -67,6 +67,71 @@ load helper
   holds out 'b\n'
 }
 
+@test "a run that only forgets leaves the next one of a daily job where it was" {
+  daily=(dedup --stats none -k 1 --filter exact --state s -o out --duplicates twice)
+  echo 'o2 mon' >mon
+  sluice "${daily[@]}" mon
+  echo o2 >back
+  # The same output, none, another one, and a pipe.
+  sluice dedup --stats none -k 1 --state s -o out --forget back </dev/null
+  sluice dedup --stats none -k 1 --state s --forget back </dev/null >/dev/null
+  sluice dedup --stats none -k 1 --state s -o other --forget back </dev/null
+  sluice dedup --stats none -k 1 --state s --forget back mon | cat >by-pipe
+  holds by-pipe 'o2 mon\n'
+  sluice dedup --stats none -k 1 --state s --forget back </dev/null >/dev/null
+  echo 'o2 tue' >tue
+  sluice "${daily[@]}" mon tue
+  holds out 'o2 mon\no2 tue\n'
+  holds twice ''
+  # When an output of the daily job is known no longer, its inputs are read from their beginning.
+  for i in {1..64}; do sluice dedup --stats none -k 1 --state s -o "other.$i" </dev/null; done
+  sluice "${daily[@]}" mon tue
+  holds twice 'o2 mon\no2 tue\n'
+}
+
+@test "a run that only forgets does not disturb a daily job, at whichever call it is killed" {
+  : "${SLUICE_SHIM:?set it to the library that ends a process at a call, see syscall_shim.cpp}"
+  daily=(dedup --stats none -k 1 --filter exact --state s -o out)
+  echo 'o2 mon' >mon
+  echo 'o2 tue' >tue
+  echo o2 >back
+  for ((call = 1, code = 137; code == 137; ++call)); do
+    rm -f s s.* out
+    sluice "${daily[@]}" mon
+    code=0
+    LD_PRELOAD=$SLUICE_SHIM SLUICE_SHIM_DIRECTORY=$PWD SLUICE_SHIM_EXIT_AT=$call \
+      "$SLUICE" dedup --stats none -k 1 --state "$PWD/s" -o "$PWD/out" --forget back </dev/null || code=$?
+    sluice "${daily[@]}" mon tue
+    [ "$(grep -c mon out)" -eq 1 ]
+  done
+  [ "$code" -eq 0 ] && [ "$call" -gt 10 ]
+  holds out 'o2 mon\no2 tue\n'
+}
+
+@test "FILE, new or changed, does not make a daily job read its inputs again" {
+  daily=(dedup --filter exact -k 1 --state s -o out)
+  echo 'o2 mon' >mon
+  sluice "${daily[@]}" --stats none mon
+  echo o2 >back
+  run -0 --separate-stderr sluice "${daily[@]}" --forget back mon
+  says "forgotten" "nothing new"
+  cp s before
+  run -0 --separate-stderr sluice "${daily[@]}" --forget back mon
+  says "nothing left to do"
+  cmp s before
+  # It is done again for each run that has something to read, whether or not FILE has changed.
+  for day in tue wed; do
+    echo "o2 $day" >"$day"
+    sluice "${daily[@]}" --stats none --forget back mon "$day"
+  done
+  echo 'o3 thu' >thu
+  echo 'o3 fri' >fri
+  echo o3 >back
+  sluice "${daily[@]}" --stats none --forget back mon thu
+  sluice "${daily[@]}" --stats none --forget back fri
+  holds out 'o2 mon\no2 tue\no2 wed\no3 thu\no3 fri\n'
+}
+
 @test "a filter that cannot is refused before anything is read or changed" {
   echo a >back
   echo old >kept

@@ -37,12 +37,11 @@ killed_until_done() {
   sed -i 's/^user10005,active$/user10005,paused/' listed
   sluice dedup --stats none --filter exact --state seen listed -o changes
   [ "$(tail -n 1 changes)" = user10005,paused ]
-  # Keys to forget are an input, too.
-  echo user10007,active >forget
-  sluice dedup --stats none --filter exact --state seen listed -o changes --forget forget
-  echo user10008,active >forget
-  sluice dedup --stats none --filter exact --state seen listed -o changes --forget forget
-  [ "$(tail -n 1 changes)" = user10008,active ]
+  # Also if another run has saved the state since.
+  sed -i 's/^user10006,active$/user10006,paused/' listed
+  sluice dedup --stats none --filter exact --state seen </dev/null
+  sluice dedup --stats none --filter exact --state seen listed -o changes
+  [ "$(tail -n 1 changes)" = user10006,paused ]
   # Stopped before the first checkpoint, and then rotated.
   (seq -f '{"id":%g}' 1 5000 && echo BAD) >log
   run -1 sluice dedup --stats none --json --key /id --strict --state s log -o out
@@ -170,6 +169,29 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   says --state
 }
 
+@test "--abandon when the old output was moved away says what may come again" {
+  unfinished --state s -o out input
+  cut=$(sluice inspect --json s | jq '.outputs[0].bytes')
+  mv s kept
+  mv out away
+  for how in '-o out' '-o other' '>out' '>>out' '>other'; do
+    rm -f out other
+    cp kept s
+    run -0 --separate-stderr bash -c '"$SLUICE" dedup --stats none --filter exact --state s --abandon \
+      input '"$how"
+    stderr=${stderr//,/}
+    says warning "$PWD/out' of the run that is given up" "after byte $cut is not in the state"
+    [ "${#stderr_lines[@]}" -eq 1 ]
+  done
+  # By its contents it is known under any name.
+  cp kept s
+  cp away torn
+  run -0 --separate-stderr sluice "${again[@]}" --abandon -o away input
+  says "'away' was cut back"
+  cmp away want
+  tail -c +$((cut + 1)) torn | cmp - away.cut
+}
+
 @test "standard output: >> continues, > is refused when it has emptied the file" {
   echo before >out
   lines_of 30000 >input
@@ -256,6 +278,74 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   holds out.cut 'torn\n'
 }
 
+@test "what is cut off is kept as a whole or not at all" {
+  seq 1 5 >input
+  sluice "${again[@]}" input -o out
+  head -c 300000 /dev/zero >>out
+  echo 6 >>input
+  limited() { bash -c 'ulimit -f 100; exec "$SLUICE" "$@"' - "${again[@]}" input -o out; }
+  run -1 --separate-stderr limited
+  says "cannot keep the end of 'out' in '$PWD/out.cut'" "File too large"
+  [ ! -e out.cut ]
+  echo before >out.cut
+  run -1 limited
+  holds out.cut 'before\n'
+  sluice "${again[@]}" input -o out 2>err
+  { echo before && head -c 300000 /dev/zero; } | cmp - out.cut
+  seq 1 6 | cmp - out
+  # Of two outputs, the first has room, and the second has not.
+  sluice "${again[@]}" input -o first --duplicates second
+  echo short >>first
+  head -c 300000 /dev/zero >>second
+  echo 7 >>input
+  run -1 bash -c 'ulimit -f 100; exec "$SLUICE" "$@"' - "${again[@]}" input -o first --duplicates second
+  sluice "${again[@]}" input -o first --duplicates second 2>err
+  holds first.cut 'short\n'
+  holds first '7\n'
+  head -c 300000 /dev/zero | cmp - second.cut
+}
+
+@test "a run that is refused before it has judged a record leaves no state, and changes none" {
+  printf 'a 2026-01-01\n' >dates
+  refused 2 dedup --stats none -k 1 --event-time 2 --window 24h --state s -o out dates
+  says "--window day"
+  [ "$(ls --ignore='separate-stderr*')" = dates ]
+  printf 'k,t\na,2026-01-01T10:00:00Z\n' >log
+  table=(dedup --stats none --csv -k k --event-time t --window 24h --state s)
+  sluice "${table[@]}" log -o out
+  cp s before
+  printf 'k,t\n' >empty
+  printf 'k,t\nb,2026-01-02\n' >other
+  for files in 'other -o out' 'other -o new' 'empty other -o out' 'log other -o out'; do
+    # shellcheck disable=SC2086  # several words
+    refused 2 "${table[@]}" $files
+    says "other: record 1"
+    cmp s before
+  done
+  printf 'b,2026-01-02\n' >>log
+  mv out moved
+  refused 2 "${table[@]}" log -o out
+  says "log: record 2"
+  cmp s before
+  [ "$(ls --ignore='separate-stderr*')" = "$(printf '%s\n' before dates empty log moved other s)" ]
+  sluice "${table[@]}" empty -o out
+  holds out 'k,t\n'
+}
+
+@test "a table that is read on: the header comes with the first record, which has its number" {
+  printf 'k,v\n1,1\n2,2\n' >log
+  table=(dedup --stats none --filter exact --csv --max-record 4KiB --state s log -o out)
+  sluice "${table[@]}"
+  mv out yesterday
+  { head -c 5000 /dev/zero | tr '\0' z && echo; } >>log
+  refused 1 "${table[@]}"
+  says "log: record 3 is longer than 4 KiB"
+  [ ! -e out ]
+  sed -i 's/^zz*$/3,3/' log
+  sluice "${table[@]}"
+  holds out 'k,v\n3,3\n'
+}
+
 @test "the header is not written again, nor two records on one line" {
   printf 'id,x\n1,a\n2,b' >one
   printf 'id,x\n2,b\n3,c\n' >two
@@ -275,7 +365,7 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   cmp by-shell out
 }
 
-@test "--forget is done once" {
+@test "--forget is done once when the run continues" {
   lines_of 30000 >input
   once=(dedup --stats none --seed 1)
   sluice "${once[@]}" --state s input -o first
