@@ -289,7 +289,7 @@ by_time=(--key 1 --event-time 2)
 }
 
 @test "inputs that overlap in time are late, and a warning says so" {
-  for i in {0..40}; do at $i "k$i"; done >one
+  for i in {0..40}; do at "$i" "k$i"; done >one
   cp one two
   run -0 --separate-stderr sluice dedup --stats none "${by_time[@]}" --window 10s one two
   says "are late" "inputs overlap in time"
