@@ -44,6 +44,7 @@ void ChunkWriter::write_header() {
   const Record out = posteriors_ != nullptr ? posteriors_->with_name(header) : header;
   for (Outlet* outlet : without_header_) outlet->write(out);
   header_.reset();
+  bytes_out_.store(passed_.bytes(), std::memory_order_relaxed);
 }
 
 template <class Keep>

@@ -170,6 +170,7 @@ TEST(DedupPosition, AHeaderWaitsForTheFirstRecordOrTheEnd) {
     dedup.flush();
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(passed.text, std::string("id,x\n") + record);
+    EXPECT_EQ(dedup.bytes_out(), passed.text.size());
   }
 }
 
