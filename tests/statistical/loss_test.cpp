@@ -26,6 +26,17 @@ using testing_support::random_digests;
 constexpr double kTolerance = 4;  // standard errors
 constexpr const char* kFilters[] = {"bloom", "bloom,layout=classic", "counting", "dynamic"};
 
+// The error of a filter that was offered so many keys, as ghosts tell it.
+double error_after(AnyFilter& filter, std::size_t key_count, std::size_t ghost_count,
+                   std::uint64_t seed) {
+  const auto keys = random_digests(2 * seed, key_count);
+  const auto ghosts = random_digests(2 * seed + 1, ghost_count);
+  std::vector<Verdict> verdicts(key_count), asked(ghost_count);
+  EXPECT_EQ(filter.observe(keys, verdicts), key_count);
+  filter.may_contain(ghosts, asked);
+  return static_cast<double>(count_duplicates(asked)) / static_cast<double>(ghost_count);
+}
+
 // Of a filter that was offered what it is made for, ghosts tell the error.
 TEST(LossError, IsPredictedWhereManyKeysWereLost) {
   constexpr std::size_t kKeys = 5000, kGhosts = 60'000;
@@ -35,12 +46,7 @@ TEST(LossError, IsPredictedWhereManyKeysWereLost) {
       std::vector<double> off, found;
       for (std::uint64_t seed = 1; seed <= count_of(20u, 200u); ++seed) {
         AnyFilter filter = make_filter(name, {.keys = kKeys, .fpr = fpr});
-        const auto keys = random_digests(2 * seed, kKeys),
-                   ghosts = random_digests(2 * seed + 1, kGhosts);
-        std::vector<Verdict> verdicts(kKeys), asked(kGhosts);
-        ASSERT_EQ(filter.observe(keys, verdicts), kKeys);
-        filter.may_contain(ghosts, asked);
-        found.push_back(static_cast<double>(count_duplicates(asked)) / kGhosts);
+        found.push_back(error_after(filter, kKeys, kGhosts, seed));
         off.push_back(filter.stats().predicted_fpr - found.back());
         EXPECT_FALSE(filter.stats().over_target);
       }
@@ -56,12 +62,7 @@ TEST(LossError, OfASeriesOfFilters) {
   std::vector<double> off, found;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     AnyFilter filter = make_filter("dynamic", {.keys = 2000, .fpr = 0.1});
-    const auto keys = random_digests(2 * seed, kKeys),
-               ghosts = random_digests(2 * seed + 1, kGhosts);
-    std::vector<Verdict> verdicts(kKeys), asked(kGhosts);
-    ASSERT_EQ(filter.observe(keys, verdicts), kKeys);
-    filter.may_contain(ghosts, asked);
-    found.push_back(static_cast<double>(count_duplicates(asked)) / kGhosts);
+    found.push_back(error_after(filter, kKeys, kGhosts, seed));
     off.push_back(filter.stats().predicted_fpr - found.back());
   }
   const Measured error = mean_of(off);
