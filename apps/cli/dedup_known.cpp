@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 // A folder may have millions of files, and this search only makes a message better.
 constexpr std::size_t kMostFilesBeside = 1000;
 // Fewer bytes may be the same in any two files.
