@@ -341,9 +341,13 @@ void Resume::seek(std::size_t input) {
   inputs_[input].seek(base_[input] + starts_[input].offset);
 }
 
+// A FILE that has changed since is taken back as it is now: a duplicate may pass, but nothing is lost.
 bool Resume::has_forgotten() const {
-  return !request_.forget.empty() &&
-         (nothing_new_ || (continues_ && known_.run->forgot == request_.forget));
+  if (request_.forget.empty()) return false;
+  if (nothing_new_) return true;
+  if (!continues_ || known_.run->forgot != request_.forget) return false;
+  const Descriptor file(::open(request_.forget.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), true);
+  return !file || !as_new_as(request_.state, file.number());
 }
 
 std::optional<ContinuedReport> Resume::continued() const {

@@ -109,9 +109,10 @@ void cut_back(int descriptor, const std::string& name, const std::string& path, 
   if (error != 0 && !created && ::ftruncate(to.number(), before.st_size) != 0)
     warn("dedup", fmt::format("'{}' holds a part of the end of '{}'", kept, name));
   if (error != 0) fail(error);
-  warn("dedup", fmt::format("'{}' was cut back to {}, where the last run ended; the {} after that "
-                            "were appended to '{}'",
-                            name, counted(end, "byte"), counted(at - end, "byte"), kept));
+  warn("dedup",
+       fmt::format("'{}' was cut back to {}, where the last run ended; what came after that, "
+                   "{}, was appended to '{}'",
+                   name, counted(end, "byte"), counted(at - end, "byte"), kept));
   // At once: if something fails later, the next try finds nothing to keep.
   if (::ftruncate(descriptor, static_cast<off_t>(end)) != 0 || ::fsync(descriptor) != 0)
     throw IoError(fmt::format("cannot shorten '{}'", name), errno);

@@ -212,3 +212,17 @@ load helper
   [[ $(stat_of '.forget | (.forgotten - .expected_wrong) / (1 + .expected_wrong) |
     . < 0.5 and . > -0.5') == true ]]
 }
+
+@test "a FILE that changed while a run was unfinished is done when it continues" {
+  echo 3 >a
+  { head -c 5000 /dev/zero | tr '\0' x && echo; } >b
+  echo 2 >gone
+  job=(sluice dedup --filter exact --stats none --state s --max-record 4KiB --checkpoint-every 1 --forget gone
+    -o out a b)
+  run -1 "${job[@]}"
+  sleep 0.05
+  echo 3 >gone
+  echo 3 >b
+  run -0 "${job[@]}"
+  holds out '3\n3\n'
+}
