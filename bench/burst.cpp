@@ -190,14 +190,15 @@ void run_burst(const Options& options, Report& report) {
   }
   const auto last_bytes = static_cast<double>(samples.back().stats.bytes);
   report.table("Bursts of a hundred times the rate in a window of 24 hours",
-               {"what", "greatest", "before the first", "at the end"});
-  report.row({"memory, in that before the first", fmt::format("{:.2f}", most_bytes / quiet_bytes),
+               {"what", "highest", "before the first burst", "at the end"});
+  report.row({"memory / before the first burst", fmt::format("{:.2f}", most_bytes / quiet_bytes),
               "1.00", fmt::format("{:.2f}", last_bytes / quiet_bytes)});
   report.row({"predicted error / target", fmt::format("{:.2f}", most_predicted / kTargetFpr)});
   report.row({"measured error / target", fmt::format("{:.2f}", most_measured / kTargetFpr)});
   report.at_most("bursts: predicted error / target", most_predicted / kTargetFpr, 1);
   report.at_most("bursts: measured error / target", most_measured / kTargetFpr, 1);
-  report.at_most("bursts: memory at the end / before the first", last_bytes / quiet_bytes, 1.05);
+  report.at_most("bursts: memory at the end / before the first burst", last_bytes / quiet_bytes,
+                 1.05);
   report.flush();
   if (options.out.empty()) return;
   const std::filesystem::path directory(options.out);

@@ -53,8 +53,8 @@ Best against(const std::vector<Contestant>& all, std::size_t from, std::size_t t
 
 void tell(const std::string& title, const std::vector<Contestant>& all, std::uint64_t lines,
           Report& report) {
-  report.table(title, {"command", "million lines per second", "sluice is so many times as fast",
-                       "CPU seconds", "peak memory", "sluice's memory / its"});
+  report.table(title, {"command", "million lines per second", "sluice's speed / its", "CPU seconds",
+                       "peak memory", "sluice's memory / its"});
   for (const Contestant& each : all) {
     if (!each.done || !all[0].done) {
       report.row({each.name, "not available"});
@@ -90,7 +90,10 @@ void run_cli(const Options& options, Report& report) {
   race_in_pipe(piped, rounds - 1, input.path());
   tell(of + ", cat FILE | COMMAND | cat >/dev/null", piped, lines, report);
 
-  Chart chart{"dedup", of, "million lines per second", {"file to /dev/null", "between two cats"}};
+  Chart chart{"dedup",
+              of,
+              "million lines per second",
+              {"file to /dev/null", "in a pipe: cat | command | cat"}};
   chart.logarithmic = true;
   for (std::size_t i = 0; i < alone.size(); ++i)
     if (alone[i].done && piped[i].done)
@@ -110,7 +113,7 @@ void run_cli(const Options& options, Report& report) {
     report.at_least("dedup / sort -u: lines per second", times_as_fast(alone[0], alone[sorting]),
                     12);
   if (in_pipe.compared > 0)
-    report.at_least("dedup / the fastest of them all, between two cats: lines per second",
+    report.at_least("dedup / the fastest of all of these, in a pipe: lines per second",
                     in_pipe.fastest, 8);
   if (keeping.compared > 0 && alone[sorting].done && in_pipe.compared > 0)
     report.claim(fmt::format(
@@ -120,7 +123,8 @@ void run_cli(const Options& options, Report& report) {
         of, keeping.fastest, times_as_fast(alone[0], alone[sorting]), in_pipe.fastest,
         100 * all.leanest));
   if (all.compared > 0)
-    report.at_most("dedup / the leanest of them all: peak memory", all.leanest, 1.0 / 8);
+    report.at_most("dedup / the one with the least memory, reading a file: peak memory",
+                   all.leanest, 1.0 / 8);
 }
 
 }  // namespace sluice::bench

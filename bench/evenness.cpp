@@ -46,7 +46,7 @@ void run_evenness(const Options& options, Report& report) {
   report.table(
       fmt::format("Batches of {} keys, windows of {}: the fastest of {} runs of each batch", kBatch,
                   in_short(keys), kRuns),
-      {"filter", "worst / median", "99th of 100 / median", "median ns per key"});
+      {"filter", "worst / median", "99th percentile / median", "median ns per key"});
   for (const Subject& each : kSubjects) {
     Samples fastest(batches, 1e300);
     for (int run = 0; run < kRuns; ++run) {

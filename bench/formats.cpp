@@ -31,7 +31,7 @@ Contestant ours(const char* name, Command flags) {
 
 void tell(const std::string& title, const std::vector<Contestant>& all, std::uint64_t records,
           std::uint64_t bytes, Report& report) {
-  report.table(title, {"command", "million records per second", "GB per second", "/ the first",
+  report.table(title, {"command", "million records per second", "GB per second", "/ first row",
                        "CPU seconds", "peak memory"});
   for (const Contestant& each : all) {
     if (!each.done) {
@@ -162,7 +162,7 @@ void measure_many(const Options& options, Report& report) {
   const std::uint64_t few = options.quick ? 1'000'000 : 10'000'000, many = 10 * few;
   report.table(fmt::format("sluice dedup on {} lines of {} bytes and on ten times as many",
                            in_short(few), kLineBytes),
-               {"lines", "million lines per second", "/ the first", "peak memory"});
+               {"lines", "million lines per second", "/ first row", "peak memory"});
   if (const std::string reason = why_not_many(many * kLineBytes); !reason.empty()) {
     report.row({in_short(many), "not run: " + reason});
     return;

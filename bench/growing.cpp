@@ -93,20 +93,20 @@ void measure(const char* settings, double fpr, std::uint64_t keys, bool bars, Re
        fmt::format("{}", of_growing.duplicates()),
        fmt::format("{:.1e}", growing.stats().predicted_fpr)});
   if (!bars) return;
-  report.at_least("growing: speed, of a filter of known size, by medians", speed, 0.4);
-  report.at_most("growing: bits per key at any moment beyond the first million", most_bits, 64);
-  report.at_most("growing: lines of the worst batch, of the median one", worst_lines, 20);
+  report.at_least("growing: speed / that of a filter of known size, by medians", speed, 0.4);
+  report.at_most("growing: most bits per key beyond the first million keys", most_bits, 64);
+  report.at_most("growing: cache lines of the worst batch / of the median one", worst_lines, 20);
   report.at_most("growing: share of distinct keys lost", error, fpr);
 }
 
 }  // namespace
 
 void run_growing(const Options& options, Report& report) {
-  report.table(
-      "Growing from empty against a blocked Bloom filter of known size, batches of 1024",
-      {"filter", "keys", "speed by medians", "by totals", "known has its pages", "median ns, known",
-       "mean ns, known", "most bits per key", "lines per key", "worst/median lines",
-       "worst/median time", "moves a key", "lost", "predicted error"});
+  report.table("Growing from empty against a blocked Bloom filter of known size, batches of 1024",
+               {"filter", "keys", "speed by medians", "by totals",
+                "by totals, by totals, known has its pages", "median ns, known", "mean ns, known",
+                "most bits per key", "lines per key", "worst/median lines", "worst/median time",
+                "moves per key", "lost", "predicted error"});
   measure("growing", 1e-6, options.quick ? 5'000'000 : 200'000'000, true, report);
   measure("growing,slot=16", 0.05, options.quick ? 5'000'000 : 50'000'000, false, report);
   measure("growing,slot=64", 1e-6, options.quick ? 5'000'000 : 50'000'000, false, report);

@@ -162,10 +162,10 @@ void run_infer(const Options& options, Report& report) {
     measure(options, report, worst, name(", few duplicates"), kManyKeys, make);
     measure(options, report, worst, name(", many duplicates"), kFewKeys, make);
   }
-  report.at_most("infer, the worst filter: in batches, in all", worst.batched, kBar);
-  report.at_most("infer, the worst filter: key by key, beyond the plain observe", worst.alone,
+  report.at_most("infer, the slowest filter: batched / plain observe", worst.batched, kBar);
+  report.at_most("infer, the slowest filter: key by key, extra time / plain observe", worst.alone,
                  kBar);
-  report.at_most("infer, the worst filter: learning, beyond the plain observe", worst.learning,
+  report.at_most("infer, the slowest filter: learning, extra time / plain observe", worst.learning,
                  kBar);
 }
 

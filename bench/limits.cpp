@@ -64,7 +64,7 @@ void measure_lines(const Options& options, Report& report) {
   const std::uint64_t lines = options.quick ? 1'000'000 : 5'000'000;
   report.table(
       "Random cache lines, prefetched where that is faster, ns per line",
-      {"table of as many bytes as", "bytes", "pages", "read", "update", "two lines per key",
+      {"table as large as that of", "bytes", "pages", "read", "update", "two lines per key",
        "read, two threads", "update, two threads", "two threads / one, updates"});
   for (const Size& size : kSizes) {
     const std::uint64_t bytes = forecast_filter(size.settings, size.wish).bytes / 4096 * 4096;
@@ -79,7 +79,7 @@ void measure_lines(const Options& options, Report& report) {
                       [&] { return probe.two_threads_read_ns(lines); },
                       [&] { return probe.two_threads_update_ns(lines); }});
       std::vector<std::string> cells = {size.name, format_size(bytes),
-                                        pages == Pages::small ? "small" : "as filters get"};
+                                        pages == Pages::small ? "small" : "as for filters"};
       for (const Samples& each : samples) cells.push_back(two_digits(median(each)));
       cells.push_back(two_digits(ratio(samples[1], samples[4])));
       report.row(cells);
@@ -159,7 +159,7 @@ void measure_rest(const Options& options, Report& report) {
                 two_digits(kBytes[i] / median(samples[i]))});
   report.row({"memcpy of 64 MiB", "", two_digits(1 / median(samples[3]))});
   report.row(
-      {"a pipe between two processes, 64 KiB a write", "", two_digits(1 / median(samples[4]))});
+      {"a pipe between two processes, 64 KiB per write", "", two_digits(1 / median(samples[4]))});
 }
 
 }  // namespace

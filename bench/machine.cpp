@@ -49,7 +49,7 @@ std::string huge_pages() {
   if (open == std::string::npos || close == std::string::npos) return "none";
   const std::string mode = modes.substr(open + 1, close - open - 1);
   if (mode == "never") return "none";
-  return mode == "always" ? "for all large blocks" : "for tables of 2 MiB and more, which ask";
+  return mode == "always" ? "for all large blocks" : "on request, for tables of 2 MiB and more";
 }
 
 }  // namespace

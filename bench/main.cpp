@@ -40,7 +40,7 @@ constexpr Part kParts[] = {
     {"growing", "growing from empty against a filter of known size", run_growing},
     {"dynamic", "series of Bloom filters: plain and in a matrix, alike and tightening", run_dynamic,
      true},
-    {"burst", "a window of 24 hours through bursts; with --out, a plot of it", run_burst},
+    {"burst", "a window of 24 hours through bursts", run_burst},
     {"snapshots", "snapshots and state files against the same bytes, copied, written and read",
      run_snapshots},
     {"infer", "verdicts of least cost against the plain observe, in cache", run_infer},

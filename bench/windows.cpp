@@ -53,7 +53,7 @@ void measure_out_of_cache(const Options& options, Report& report) {
   const std::uint64_t keys = options.quick ? 500'000 : 2'000'000;
   const std::string of = in_short(window);
   report.table(
-      fmt::format("Window of {} keys: batched observe, in units of scattered line updates", of),
+      fmt::format("Window of {} keys: batched observe, in units of random cache-line updates", of),
       {"filter", "table", "bits per key", "slack", "units of", "0 % duplicates", "30 %", "90 %",
        "observe ns", "unit ns"});
   for (const Speed& each : kSpeeds) {

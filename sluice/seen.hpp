@@ -11,16 +11,20 @@
 //   {.window = 1'000'000}   the last million keys let through
 //   {.memory = 64 << 20}    as much of the past as fits in 64 MiB
 //
-// A key that was seen is never taken for a new one while its window lasts. There are three
-// exceptions, all for events with times: an event that is a window or more behind the latest is
-// let through without being judged; with `max_ahead` so is one whose time is not believed; and if a
-// much earlier event follows the first one, whose time no other confirms, what was seen is forgotten.
-// A new key may be taken for one that was seen, with probability `fpr`; its event is then lost.
-// plan() and stats() tell the predicted rate.
+// A key that was seen is never judged new while its window lasts, with these exceptions:
+//
+//   late          an event that is a window or more behind the latest is let through unjudged
+//   max_ahead     an event whose time is not believed is let through; and if the time of the first
+//                 event is not confirmed, and a much earlier event follows, all keys are forgotten
+//   memory alone  a large `fpr` may make the planner choose a filter that forgets at random
+//   filter        `stable`, `reservoir`, and `timer` with equal=2 or more, let duplicates pass
+//
+// A new key may be judged seen, with probability `fpr`; its event is then lost. plan() and stats()
+// give the predicted rate.
 //
 // Threads: const calls (contains, stats, save, clone) may run at the same time. A call that is not
-// const needs the object for itself. If strangers choose the keys, set `untrusted_keys`
-// (SECURITY.md).
+// const must not run at the same time as any other call. If strangers choose the keys, set
+// `untrusted_keys` (SECURITY.md).
 #pragma once
 
 #include <chrono>
@@ -77,7 +81,7 @@ class WindowLength {
 // A Seen that was moved from may only be destroyed or assigned to.
 class Seen {
  public:
-  // From the year 1823 to 2116: times beyond are taken for the first or the last of these.
+  // From the year 1823 to 2116. Times outside count as the first or the last of these.
   using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
   enum class Nothing : char {};  // makes Seen({}) unambiguous: Options, not a Seen to move from
 
@@ -88,20 +92,21 @@ class Seen {
     // is not believed until a second one agrees, and its key is let through. None: every time is
     // believed, and one wild time expires all keys.
     std::optional<std::chrono::nanoseconds> max_ahead = {};
-    // How many distinct keys to expect: in all, or in one time window. With a time window, `rate`
+    // How many distinct keys to expect: in total, or in one time window. With a time window, `rate`
     // (distinct keys per second) may be given instead. A window of a number of keys takes neither.
     std::optional<std::uint64_t> keys = {};
     std::optional<double> rate = {};
-    // Chance to lose a new key: 1e-6 if not given or, with `memory`, the least that fits; a time
-    // window then keeps what memory 1e-6 leaves to grow. More than 1 % is refused until it is given.
+    // Probability of losing a new key. By default 1e-6. With `memory`, by default the lowest that
+    // fits; for a time window no lower than 1e-6, so that it can grow in the rest of the memory. If
+    // it would have to be more than 1 %, that is refused: give `fpr` to accept it.
     std::optional<double> fpr = {};
-    // The most that bytes() may be; if it is the only option, 1 MiB or more. With a time window it
-    // needs `keys` or `rate`, and the window may grow up to it. When it is used up, keys are
+    // The limit of bytes(). If it is the only option, it must be at least 1 MiB. With a time window
+    // it needs `keys` or `rate`, and the window may grow up to it. When it is used up, keys are
     // neither judged nor remembered (see observe) until others have left the window.
     std::optional<std::uint64_t> memory = {};
-    // "cohort,slot=32": used instead of the planner's choice, sized for `keys` or `rate` as the planner
-    // would size it; without, for as many as that filter takes by itself. Its own bytes= and keys=
-    // are taken as they are.
+    // A filter to use instead of the planner's choice, such as "cohort,slot=32". It is sized for
+    // `keys` or `rate` as the planner would size it; without these, it has its own default size. If
+    // the text has bytes= or keys=, they are used as they are. Cannot be combined with `memory`.
     std::string filter = {};
     bool untrusted_keys = false;             // true if strangers choose keys: a keyed hash
     std::optional<std::uint64_t> seed = {};  // the same seed gives the same verdicts; none: random
@@ -121,7 +126,7 @@ class Seen {
   bool first(std::string_view key, Time when);
 
   // The same for many keys, in order: verdicts[i] is the verdict on keys[i]. Returns how many were
-  // judged: fewer than all when memory ran out, and then the rest are as if they had not come.
+  // judged. That is fewer than all if memory ran out; the rest are then as if they had not come.
   // Throws BadParameters if the spans differ in length.
   std::size_t observe(std::span<const std::string_view> keys, std::span<Verdict> verdicts);
   std::size_t observe(std::span<const std::string_view> keys, std::span<const Time> times,
@@ -143,9 +148,9 @@ class Seen {
   // The plan and its reason. The chosen candidate is the only one listed: sluice::plan(request)
   // lists all. Null if this was loaded, or if `filter` was given.
   const Planning* plan() const noexcept { return plan_ && plan_->chosen ? plan_.get() : nullptr; }
-  // Of a window: as of the last key that was judged, since this reads no clock. A key is counted
-  // until the generation that it was written in has left, at most the window's slack past the
-  // window.
+  // Reads no clock: the numbers of a window are as of the last key that was judged. A key is
+  // counted until the generation in which it was written has left the window, which is at most the
+  // slack later than the key itself.
   FilterStats stats() const { return filter_.stats(); }
   // All the memory that it has taken from its resource; the object itself is not counted.
   std::uint64_t bytes() const noexcept { return filter_.bytes(); }
@@ -156,9 +161,9 @@ class Seen {
   // Throws CorruptSnapshot. The bytes may come from anywhere: they cannot harm the process.
   static Seen load(std::span<const std::byte> bytes, MemoryResource* resource = nullptr);
   // Writes a file. Even in a crash the file is replaced completely or not at all. The previous one
-  // stays as FILE.previous. FILE.lock is held during the write only: of two processes that load,
-  // add and save, the last one's file remains. Throws IoError, with EBUSY if another process holds
-  // the lock.
+  // stays as FILE.previous. FILE.lock is held only during the write: if two processes load, add
+  // keys and save, the file of the last one remains. Throws IoError, with EBUSY if another process
+  // holds the lock.
   void save(const std::filesystem::path& file) const;
   // Throws IoError and CorruptSnapshot; if there is no file, IoError with error_number() ENOENT.
   static Seen load(const std::filesystem::path& file, MemoryResource* resource = nullptr);

@@ -41,13 +41,13 @@ std::string description_of(const ModelInfo& info) {
     text +=
         fit_line(fmt::format("  --{:<{}}  {}", parameter.name, flags, parameter.meaning), indent);
     text += fit_line(
-        fmt::format(
-            "{:{}}{}; {}", "", indent, range_of(parameter),
-            parameter.standard.empty() ? "needed" : fmt::format("default: {}", parameter.standard)),
+        fmt::format("{:{}}{}; {}", "", indent, range_of(parameter),
+                    parameter.standard.empty() ? "required"
+                                               : fmt::format("default: {}", parameter.standard)),
         indent);
   }
   const std::size_t names = widest(info.outputs);
-  text += "  tells\n";
+  text += "  prints\n";
   for (const ModelOutput& output : info.outputs)
     text += fit_line(fmt::format("    {:<{}}  {}", output.name, names, output.meaning), names + 6);
   return text;

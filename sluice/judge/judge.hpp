@@ -61,13 +61,13 @@ class Judge {
   struct Batch {
     std::span<const Digest> digests = {};
     std::span<Verdict> verdicts = {};
-    // In: when each event happened; empty: all at `now`. Out: `late[i]`, whether event i came a
-    // window or more after its time. Such an event is neither judged nor remembered, and its
-    // verdict is `distinct`.
+    // In: when each event happened; empty: all at `now`. Out: `late[i]`, whether the time of event
+    // i is a window or more behind the latest. Such an event is neither judged nor remembered, and
+    // its verdict is `distinct`.
     std::span<const Nanoseconds> times = {};
     std::span<bool> late = {};  // required if there are times
-    // When the batch arrives; a window over time needs this or `times`. Also the clock of claims'
-    // leases, with and without times; 0 if it is left out.
+    // When the batch arrives; a time window needs this or `times`. The leases of claims also run by
+    // it, with and without times; if it is left out, it is 0 for them.
     std::optional<Nanoseconds> now = {};
     // With inference. In: what is known about the keys; without costs the verdicts are the filter's
     // own. Out: the chance that each key was seen before.
@@ -88,19 +88,19 @@ class Judge {
   // Throws NoMemory and BadParameters.
   Verdict judge(std::string_view key, std::optional<Nanoseconds> now = {});
 
-  // Recovery: remembers what a journal says was delivered since the snapshot, whatever the claims
-  // say, and ends the claims on it. `times`: the event times, one per digest, those that the keys
-  // were judged or claimed with. Or none: then all were delivered at `now`, which windows over time
-  // require. A key that is late by a window or more is not remembered, but its claim has ended. A
+  // Recovery: remembers the keys that a journal says were delivered since the snapshot, even if
+  // they are claimed, and ends their claims. `times` has one event time per digest, with which the
+  // keys were judged or claimed. If it is empty, all were delivered at `now`, which time windows
+  // then require. A key that is late by a window or more is not remembered, but its claim ends. A
   // key that the snapshot holds already may come again. Returns how many keys were replayed: all,
   // unless there is no memory for the filter to grow; then the rest are untouched. Throws
   // BadParameters.
   //
   // What must be in the journal, in the order of the calls:
   //   of judge()     each batch as it was judged, with its times, duplicates and late events
-  //                  included: they may move the window's clock, and by an older clock later keys
-  //                  are judged otherwise. Keys that were `pending` must be left out: they were not
-  //                  remembered, and replay would remember them.
+  //                  included: they may move the window's clock, and with an older clock later keys
+  //                  would get other verdicts. Keys that were `pending` must be left out: they were
+  //                  not remembered, and replay would remember them.
   //   of confirm()   each key that was `confirmed`, with the event time of its claim. Claims that
   //                  name event times change neither the filter nor its clock.
   [[nodiscard]] std::size_t replay(std::span<const Digest> digests,
@@ -111,16 +111,17 @@ class Judge {
   // if the filter cannot forget.
   void forget(std::span<const Digest> digests, std::span<Verdict> verdicts);
 
-  // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). It is looked
-  // up at the event time that the request names, and remembered at that of the claim, or of the
-  // confirmation if the claim named none. If none is named, `now` counts; on a window over time,
-  // claim and confirm throw BadParameters if a request has neither. If claims() is null, claim,
-  // confirm and release throw BadParameters.
+  // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). It is
+  // looked up at the event time of the request. It is remembered at the event time of the claim, or
+  // of the confirmation if the claim has none. If a request has no event time, `now` counts; with a
+  // time window, claim and confirm throw BadParameters if a request has neither. If claims() is
+  // null, claim, confirm and release throw BadParameters.
   ClaimAnswer claim(const Claims::Request& request);
   ConfirmAnswer confirm(const Claims::Request& request);
   bool release(const Claims::Request& request);
   bool is_pending(const Digest& key, Nanoseconds now) const noexcept;
-  // The event time that a pending key was claimed with, if any: confirm() remembers it at that time.
+  // The event time that a pending key was claimed with, if any: confirm() remembers it at that
+  // time.
   std::optional<Nanoseconds> event_time_of(const Digest& key) const noexcept;
   // For idle moments: drops up to `most` expired claims, and hands delivered keys that are due to
   // the filter. Does nothing without claims.
@@ -144,7 +145,7 @@ class Judge {
                      MemoryResource& memory = default_memory(),
                      const Understands& knows = understands_nothing);
 
-  // False: neither the filter nor anything else here reads the digests.
+  // Whether the filter or anything else here reads the digests.
   bool asks_for_digests() const noexcept;
 
   const Hasher& hasher() const noexcept { return hasher_; }
@@ -156,7 +157,7 @@ class Judge {
   std::optional<std::uint64_t> forget_oldest() {
     return window_ == nullptr ? std::nullopt : window_->forget_oldest();
   }
-  // Null if it was not asked for. Claims also come with a snapshot that has some.
+  // Null if the options did not ask for it; but claims also come with a snapshot that has some.
   Audit* audit() noexcept { return audit_ ? &*audit_ : nullptr; }
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }
   const Inference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }

@@ -1,14 +1,14 @@
-// What a person wants → which filter, how large, with which errors, and why.
+// From what a user wants to a filter: which one, how large, with which errors, and why.
 //
 //   const Planning planning = plan({.window = parse_window("window", "1M"), .fpr = 1e-6});
 //   if (planning.chosen) AnyFilter filter = planning.choice().make();
 //
-// Leave out what you do not know. The error defaults to 10⁻⁶, or, if memory is given, to the
-// smallest that fits, of a window of time no smaller than 10⁻⁶; more than kMostUnasked must be asked
-// for. Memory alone asks for the most that can be remembered in it. Planning allocates no filter.
-// The numbers of a plan are promises about the filter that it makes: no more bytes and no larger
-// errors, as long as no more keys come than planned. Planning is idempotent: feed a plan's numbers
-// back and you get the same plan.
+// Leave out what you do not know. The error is 10⁻⁶ by default. If memory is given, the default is
+// the smallest error that fits; for a time window, no smaller than 10⁻⁶. An error of more than
+// kMostUnasked must be asked for. If only memory is given, the plan is the filter that remembers
+// the most keys in it. Planning allocates no filter. The numbers of a plan are promises about the
+// filter that it makes: no more bytes and no larger errors, as long as no more keys come than
+// planned. Planning is idempotent: feed a plan's numbers back and you get the same plan.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +47,14 @@ struct Plan {
   Anchor anchor = Anchor::delivered;
   std::optional<std::uint64_t> keys = {};  // expected; for a time window: per window
   double target_fpr = 0;                   // the error that it is made for
-  double asked_fpr = 0;                    // the `fpr` for which plan_named makes the same of it
-  std::string table = {};  // settings of a table that is larger than this takes on average
+  double asked_fpr = 0;                    // the `fpr` with which plan_named makes the same plan
+  std::string table = {};  // settings of the table, if it must be larger than target_fpr makes it
   std::optional<unsigned> generations = {};  // for a window; none: the filter's choice
 
   // What it will be.
   std::string settings = {};  // all parameters except the error that it was planned for
-  std::uint64_t holds = 0;    // keys of the set or window; if it forgets, the mean distance
-  std::uint64_t bytes = 0;    // of the filter, in such a resource
+  std::uint64_t holds = 0;    // keys of the set or window; the mean distance, if it forgets
+  std::uint64_t bytes = 0;    // of the filter, in a resource with the costs of the request
   double bits_per_key = 0;
   double fpr = 0, fnr = 0;  // fnr: of a repeat at the largest distance that can be asked for
   double slack = 0, npws = 0;
@@ -101,30 +101,32 @@ enum class PlanScope : std::uint8_t { all, choice };
 Planning plan(const PlanRequest& request, PlanScope scope = PlanScope::all);
 
 // The same with a cache: the last kPlansKept requests of the process are answered without planning
-// or copying. For hosts that plan on a thread that must not wait. Any thread may call it: the lock
-// is held only to look up and to store, never while planning.
+// or copying. For hosts that plan on a thread that must not wait long. Any thread may call it: the
+// lock is held only to look up and to store, never while planning.
 inline constexpr std::size_t kPlansKept = 64;
 std::shared_ptr<const Planning> planned(const PlanRequest& request,
                                         PlanScope scope = PlanScope::all);
 
-// The plan of a filter that was named, "bloom,layout=classic": sized as when the planner chooses it. One
-// with `bytes` or `keys` among its parameters is taken as it is. An `fpr` among them is that of the
-// request. There is no choice, so `memory` must not be given, and the plan may not be feasible. Throws
-// BadParameters.
+// The plan of a filter given by name, such as "bloom,layout=classic", sized as if the planner had
+// chosen it. If `bytes` or `keys` is among its parameters, it is used as it is. An `fpr` among them
+// counts as that of the request. There is no choice, so `memory` must not be given, and the plan
+// may be infeasible. Throws BadParameters.
 Plan plan_named(std::string_view filter, const PlanRequest& request);
 
 // All that the chosen plan promises, as a request. There must be a chosen plan.
 PlanRequest promised(const Planning& planning);
 
-// What the command takes beside its filter: code, libraries, the buffers of two threads and of three
-// outputs, and the chunks in which state is saved. Measured: 8.3 to 11.1 MiB
-// (tests/integration/budget.bats). It is constant, because a state file works only with the same plan.
+// What the command takes beside its filter: code, libraries, the buffers of two threads and of
+// three outputs, and the chunks in which state is saved. Measured: 8.3 to 11.1 MiB
+// (tests/integration/budget.bats). It is constant, because a state file works only with the same
+// plan.
 inline constexpr std::uint64_t kProcessBytes = std::uint64_t{12} << 20;
-// If only memory is given: the least for the filter, and the most in all.
+// If only memory is given: the least for the filter, and the most in total.
 inline constexpr std::uint64_t kLeastFilterBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMostMemory = std::uint64_t{32} << 40;
 
-// Nobody who says nothing about the error expects to lose more than one new key in a hundred.
+// A user who says nothing about the error does not expect to lose more than one new key in a
+// hundred.
 inline constexpr double kMostUnasked = 0.01;
 
 // If a window of deliveries loses more than this share of new keys, few keys are delivered, so the

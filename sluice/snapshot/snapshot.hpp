@@ -1,4 +1,4 @@
-// A snapshot: a filter as bytes, with the hash of its keys and labels that tell which run made it.
+// A snapshot: a filter as bytes, with its hash function and labels that describe the run.
 //
 // The format is versioned and checksummed (layout.hpp, docs/format.md). The same state gives the
 // same bytes. Payloads stream through in chunks of 1 MiB: neither saving nor loading needs a second
@@ -20,8 +20,8 @@
 
 namespace sluice {
 
-// Settings of the run that made the snapshot: (name, value) pairs; their order matters. Any bytes;
-// at most 1024 pairs, at most 65536 bytes per text.
+// Settings of the run that made the snapshot, as pairs of name and value. Their order matters.
+// Names and values may have any bytes; at most 1024 pairs, at most 65536 bytes per name or value.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 struct Snapshot {
@@ -34,23 +34,24 @@ struct Snapshot {
   std::uint64_t identity = 0;
 };
 
-// Throws what write_snapshot would throw for these arguments: checks them before a run instead of
-// at its end.
+// Throws what write_snapshot would throw for these arguments, so that they can be checked before a
+// run instead of at its end.
 void check_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
                     const Sections& sections = {});
 
-// Returns its identity. Throws BadParameters when labels or sections are more than a header holds,
-// and what `to` throws.
+// Returns the snapshot's identity. Throws BadParameters if the labels or sections do not fit into a
+// header, and any exception of `to`.
 std::uint64_t write_snapshot(const Hasher& hasher, const AnyFilter& filter, const Labels& labels,
                              Encoder& to, const Sections& sections = {});
 
-// Two snapshots of one family can be merged or related by a delta. Returns nothing if these are of
-// one family; otherwise a sentence that names both, says why not and what would be right.
+// Two snapshots can be merged, or have a delta between them, only if they are of one family: equal
+// hash, secret and labels. Returns an empty string if these are; otherwise a sentence that names
+// both, says why not and what would be right.
 std::string difference_between(const std::string& one, const Hasher& one_hasher,
                                const Labels& one_labels, const std::string& other,
                                const Hasher& other_hasher, const Labels& other_labels);
 
-// "records=csv key=id": labels for messages.
+// Labels for messages, such as "records=csv key=id".
 std::string text_of(const Labels& labels);
 
 // Reads one snapshot, which must be all that is left in `from`. Throws CorruptSnapshot with what is

@@ -5,10 +5,10 @@
 //   time      the last t. A generation is one tick of t / generations. A key younger than t is
 //             inside the window, one of age t + slack or more is outside; in between it may be
 //             either. A record that comes late, but inside the window, is written at its own age.
-//   landmark  since the last full hour or day: one generation, nothing older counts.
+//   landmark  since the last full hour or day: one generation; nothing older counts.
 //
-// The filter ages its keys (rotate) and Growth adds stages; this class decides when, and has the
-// event clock. It reads no system clock: times come with the records.
+// The filter ages its keys (rotate), and Growth adds stages. This class decides when to do so, and
+// holds the event clock. It reads no system clock: times come with the records.
 #pragma once
 
 #include <functional>
@@ -30,15 +30,17 @@ class Window {
   static constexpr FilterKind kKind = FilterKind::window;
   static constexpr std::uint16_t kVersion = 1;
   static constexpr FilterPromises kPromises{.fixed_memory = false};
-  // Keys that a time window without a known rate is made for at first; after a short list, a few
-  // times as many as a list can hold. Both grow.
+  // The number of keys that a time window without a known rate is first made for. If it starts as a
+  // short list, its first table is smaller: for a few times as many keys as a list holds. Both
+  // grow.
   static constexpr std::uint64_t kFirstKeys = std::uint64_t{1} << 16;
   static constexpr std::uint64_t kKeysAfterList = std::uint64_t{1} << 10;
   static constexpr std::size_t kMostFilterText = 4096;
   static constexpr const char* kNoMemoryForKey =
       "there is no memory for one key more: free some of the resource, or give it a larger budget";
-  // A window whose table takes more than this starts with the table: a large block is not requested
-  // in the middle of a stream, nor by loading a state of a few hundred bytes.
+  // A window whose table takes more than this starts with the table, not as a list. So a large
+  // block is never requested in the middle of a stream, nor by loading a state of a few hundred
+  // bytes.
   static constexpr std::uint64_t kMostListedPlan = std::uint64_t{256} << 20;
 
   struct Params {
@@ -55,7 +57,8 @@ class Window {
     // Limit in bytes, growth included; none: the limit of its resource.
     std::optional<std::uint64_t> memory = {};
     Growth::By growth = Growth::By::density;
-    // It starts as a short list of exact keys, and gets its table when the table is smaller.
+    // It starts as a short list of exact keys, and gets its table when a longer list would be
+    // larger.
     bool listed = false;
 
     Settings settings() const;
@@ -74,19 +77,19 @@ class Window {
   // verdict is `distinct`. A record whose time is not believed (Params::max_ahead) is `distinct`,
   // too, since the age of its key is unknown; it is remembered as of now, and at its own time as
   // soon as a second record agrees. If the first time of all is replaced (clock.hpp), what was
-  // remembered is forgotten. Count windows ignore times. Throws BadParameters when the spans
-  // differ in length. Returns how many records were judged: all, unless there is no memory for more
-  // keys. Then the rest are as if they had not come yet, except that the clock may have advanced up
-  // to the first of them.
+  // remembered is forgotten. Count windows ignore times. Throws BadParameters if the spans differ
+  // in length. Returns how many records were judged: all, unless there is no memory for more keys.
+  // Then the rest are as if they had not come yet, except that the clock may have advanced to the
+  // time of the first of them.
   [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
                                   std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
                                   std::span<bool> late);
 
   // A second opinion on duplicates. It is called, in order, with the index of each record of the
-  // batch whose key the filter takes for a duplicate, before the key is written again; its answer
-  // is the verdict. It may read the window. It is not called for records that come after their
+  // batch whose key the filter judges a duplicate, before the key is written again; its answer is
+  // the verdict. It may read the window. It is not called for records that come after their
   // generation has ended: for them the filter's verdict stands. Keys are judged one at a time, so
-  // the cut into batches makes no difference.
+  // it makes no difference how a stream is cut into batches.
   using SecondOpinion = std::function<Verdict(std::size_t)>;
   [[nodiscard]] std::size_t judge(std::span<const Digest> digests,
                                   std::span<const Nanoseconds> times, std::span<Verdict> verdicts,
@@ -101,8 +104,8 @@ class Window {
   // windows ignore it.
   void arrive(Nanoseconds time);
 
-  // The operations of every filter; in a time window they happen now. The forms for a single key
-  // throw NoMemory where a batch returns less than all.
+  // The operations of every filter; in a time window they happen now. If there is no memory, the
+  // forms for a single key throw NoMemory, and a batch returns less than all.
   Verdict observe(const Digest& digest);
   bool may_contain(const Digest& digest) const noexcept;
   // Why the last key was refused, and what helps: for a NoMemory.
@@ -121,13 +124,13 @@ class Window {
   bool forget(const Digest& digest) noexcept;
 
   // For a caller that would rather remember less than stop when `memory` is used up: forgets the
-  // keys of the oldest generation before they have left the window, and returns how many there were.
-  // Nothing if there is none to forget. From then on, until the next generation begins, judge() and
-  // observe() also stop after each generation's share of keys, so that a burst within one generation
-  // is not forgotten all at once.
+  // keys of the oldest generation before they have left the window, and returns how many there
+  // were, or nothing if there is no generation to forget. From then on, until the next generation
+  // begins, judge() and observe() also stop after each generation's share of keys, so that a burst
+  // within one generation is not forgotten all at once.
   std::optional<std::uint64_t> forget_oldest();
 
-  // Whether its keys are still in a short list: verdicts are then exact, without slack.
+  // Whether its keys are still in a short list. Verdicts are then exact, and there is no slack.
   bool listed() const noexcept { return growth_ == nullptr; }
   // Makes the table now, for a caller that needs to read it. Throws NoMemory; nothing has changed
   // then.

@@ -102,7 +102,7 @@ load helper
 
 @test "model: the list, one model, for people and for programs" {
   run -0 --separate-stderr sluice model
-  [[ $output == *apbf:*--k*--l*tells*fpr_linear*sliced:*--rule* ]]
+  [[ $output == *apbf:*--k*--l*prints*fpr_linear*sliced:*--rule* ]]
   [ -z "$stderr" ]
   run -0 --separate-stderr sluice model apbf --k 10 --l 7
   [[ $output =~ fpr_linear\ +0\.00121104.*fpr_exact\ +0\.00147354.*bits_per_key\ +35\.03 ]]

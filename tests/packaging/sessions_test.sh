@@ -58,4 +58,5 @@ sessions docs/models.md 8
 sessions docs/planning.md 4
 sessions docs/compare.md 2
 sessions docs/inference.md 5
+sessions docs/audit.md 2
 finish

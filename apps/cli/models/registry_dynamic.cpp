@@ -14,7 +14,7 @@ constexpr ModelParameter kDynamicTakes[] = {
     {"m", "bits of a filter", Takes::number, "", 2, kMostBits},
     kProbes,
     {"c", "keys that fill a filter", Takes::number, "", 1, kMostKeys},
-    {"n", "keys, in all: of at most 1M filters", Takes::number, "", 0, kMostKeys},
+    {"n", "keys in total, in at most 1M filters", Takes::number, "", 0, kMostKeys},
     {"other", "keys of a second series, for the union", Takes::number, "0", 0, kMostKeys},
     {"fill", "share of set bits: its mean as in eq. 1, or every filter's own", Takes::choice,
      "mean", 0, 0, "mean exact"},
@@ -25,19 +25,20 @@ constexpr ModelOutput kDynamicTells[] = {
     {"fpr", "error of the series (eq. 3)"},
     {"fpr_full", "the same with the last filter counted as full (eq. 12)"},
     {"union_fpr", "error of the union with --other keys (eq. 4)"},
-    {"several_early", "chance that a key of an earlier filter is in another too (eq. 9, mended)"},
+    {"several_early",
+     "chance that a key of an earlier filter is in another too (eq. 9, corrected)"},
     {"several_last", "the same for a key of the last filter (eq. 10)"},
     {"several", "share of all keys that have several addresses"},
     {"left_by_age", "share of keys left after forgetting all, oldest or newest first"},
     {"left_at_random", "the same in a random order; of at most 100 filters"},
-    {"ask_first", "n · f2(n)/c: from 1 on it pays to ask before inserting (§3.5.1)"},
-    {"wasted_filters", "filters that not asking wastes"},
-    {"size_ratio", "bits of one filter of the same error, as a share of the series' (eq. 13)"},
+    {"ask_first", "n · f2(n)/c: if 1 or more, asking before inserting saves memory (§3.5.1)"},
+    {"wasted_filters", "filters wasted by not asking before inserting"},
+    {"size_ratio", "bits of one filter with the same error / bits of the series (eq. 13)"},
     {"same_memory_fpr", "error of one filter with the memory of the series (eq. 14)"},
     {"one_filter_fpr", "error of a single filter of m bits with all n keys"},
-    {"keys_for_limit", "the keys at which eq. 3 comes to --limit"},
-    {"rebuild_standard", "the most keys of one filter at --limit (§4.3)"},
-    {"rebuild_dynamic", "the most keys of the series at --limit (§4.3, mended)"}};
+    {"keys_for_limit", "number of keys at which eq. 3 reaches --limit"},
+    {"rebuild_standard", "the most keys that one filter can hold at --limit (§4.3)"},
+    {"rebuild_dynamic", "the most keys that the series can hold at --limit (§4.3, corrected)"}};
 // Forgetting at random is followed step by step for each filter.
 constexpr double kMostFollowed = 100;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -70,21 +71,21 @@ std::vector<double> dynamic(const ModelArguments& in) {
 
 constexpr ModelParameter kSizingTakes[] = {
     {"bound", "N: the most keys a set may have", Takes::whole, "", 1, 1e6},
-    {"fpr", "ε: the error that no set may pass", Takes::chance, ""},
+    {"fpr", "ε: the error that no set may exceed", Takes::chance, ""},
     {"sizes", "how likely the sizes 1 to N are", Takes::choice, "uniform", 0, 0,
      "uniform normal zipf-min zipf-max zipf-random"},
     {"exponent", "of Zipf's law", Takes::number, "0.4", 0, 8},
     {"mean", "of the normal sizes", Takes::number, "N/2", 0, 1e6, {}, true},
     {"deviation", "of the normal sizes: σ", Takes::number, "20", 1e-3, 1e6},
-    {"seed", "of the random order of Zipf's chances", Takes::whole, "1", 0, 1e15},
+    {"seed", "seed of the random order of Zipf's probabilities", Takes::whole, "1", 0, 1e15},
     {"most", "the most filters to try", Takes::whole, "256", 1, 4096}};
 constexpr ModelOutput kSizingTells[] = {{"filters", "s*: filters that the bound is divided into"},
                                         {"filter_fpr", "error of each: 1 − (1 − ε)^(1/s)"},
                                         {"m", "bits of a filter"},
                                         {"k", "probes"},
                                         {"c", "keys that fill a filter"},
-                                        {"expected_bits", "of the filters begun, on average"},
-                                        {"standard_bits", "of one filter for the bound"},
+                                        {"expected_bits", "bits of the filters in use, on average"},
+                                        {"standard_bits", "bits of one filter for the bound"},
                                         {"saving", "1 − expected/standard"}};
 SetSizes sizes_of(const ModelArguments& in, std::uint64_t bound) {
   const std::string_view sizes = in.choice("sizes");
@@ -117,8 +118,9 @@ constexpr ModelParameter kIntersectionTakes[] = {
     {"only-b", "keys that only the second has", Takes::number, "", 0, kMostKeys},
     {"common", "keys that both have", Takes::number, "0", 0, kMostKeys}};
 constexpr ModelOutput kIntersectionTells[] = {
-    {"chance_bound", "chance that the AND is the filter of the common keys, at least (theorem 3)"},
-    {"chance", "the same, bits that a common key sets as well allowed for"}};
+    {"chance_bound",
+     "lower bound of the chance that the AND is the filter of the common keys (theorem 3)"},
+    {"chance", "the exact chance: a bit that a common key sets as well does no harm"}};
 std::vector<double> intersection(const ModelArguments& in) {
   const double m = in.number("m"), a = in.number("only-a"), b = in.number("only-b");
   const unsigned k = in.whole("k");
@@ -130,9 +132,9 @@ constexpr ModelParameter kTransferTakes[] = {
     {"transfer", "bits per key that may be sent", Takes::number, "", 0.1, 1000},
     {"memory", "bits per key in memory", Takes::number, "twice --transfer", 0.1, 1e6, {}, true}};
 constexpr ModelOutput kTransferTells[] = {
-    {"k", "probes with the least error"},
+    {"k", "number of probes with the lowest error"},
     {"memory_bits_per_key", "in memory"},
-    {"transfer_bits_per_key", "compressed as well as can be"},
+    {"transfer_bits_per_key", "compressed as far as possible"},
     {"fpr", "error"},
     {"plain_fpr", "error of a filter that is sent as it is: .6185^transfer"}};
 std::vector<double> transfer(const ModelArguments& in) {
@@ -145,12 +147,12 @@ std::vector<double> transfer(const ModelArguments& in) {
 }
 
 constexpr ModelParameter kTighteningTakes[] = {
-    {"fpr", "of all filters together, however many", Takes::chance, ""},
-    {"ratio", "r: each filter's error against the one before", Takes::chance, "0.5"},
+    {"fpr", "the error of any number of filters together", Takes::chance, ""},
+    {"ratio", "r: each filter's error / that of the one before", Takes::chance, "0.5"},
     {"filters", "filters so far", Takes::whole, "1", 1, 4096}};
 constexpr ModelOutput kTighteningTells[] = {
-    {"last_fpr", "what the last of them may err: fpr · (1 − r) · r^(filters − 1)"},
-    {"sum", "what all of them may: fpr · (1 − r^filters)"}};
+    {"last_fpr", "error allowed for the last of them: fpr · (1 − r) · r^(filters − 1)"},
+    {"sum", "error allowed for all of them: fpr · (1 − r^filters)"}};
 std::vector<double> tightening(const ModelArguments& in) {
   const double fpr = in.number("fpr"), ratio = in.number("ratio");
   const unsigned filters = in.whole("filters");

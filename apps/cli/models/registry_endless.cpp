@@ -17,20 +17,20 @@ constexpr ModelParameter kUniverse{
 constexpr ModelParameter kStableTakes[] = {
     {"m", "cells", Takes::number, "", 2, kMostBits},
     {"k", "K: cells per key", Takes::whole, "2", 1, kMostStableProbes},
-    {"p", "P: cells that a record reduces", Takes::whole, "4", 1, kMostStableDecrements},
-    {"max", "what a cell is set to", Takes::whole, "1", 1, 255},
+    {"p", "P: cells that a record decrements", Takes::whole, "4", 1, kMostStableDecrements},
+    {"max", "Max: the value that a cell is set to", Takes::whole, "1", 1, 255},
     kDistance,
     kUniverse,
     kTarget};
 constexpr ModelOutput kStableTells[] = {
     {"zeros", "the stable point: (1/(1 + 1/(P(1/K − 1/m))))^Max of the cells are 0"},
     {"fpr", "chance that a key never seen is judged duplicate: (1 − zeros)^K"},
-    {"caught", "chance that a key which repeats after --distance is judged duplicate"},
+    {"caught", "chance that a repeat after --distance is judged duplicate"},
     {"mean_distance", "records after which a key is forgotten, on average"},
     {"half_distance", "records after which half of the keys are forgotten"},
     {"uniform_fnr", "false negatives on the stream that is uniform over --universe"},
     {"p_for_fpr", "the fewest P with an error of at most --fpr"},
-    {"best_k", "the K that remembers farthest at --fpr"},
+    {"best_k", "the K that remembers longest at --fpr"},
     {"best_p", "its P"}};
 std::vector<double> stable(const ModelArguments& in) {
   const StableShape shape{.cells = in.number("m"),
@@ -53,7 +53,7 @@ std::vector<double> stable(const ModelArguments& in) {
 }
 
 constexpr ModelParameter kReservoirTakes[] = {
-    {"m", "bits, in all", Takes::number, "", 2, kMostBits},
+    {"m", "bits in total", Takes::number, "", 2, kMostBits},
     {"k",
      "filters: bits per key",
      Takes::whole,
@@ -62,15 +62,15 @@ constexpr ModelParameter kReservoirTakes[] = {
      kMostReservoirFilters,
      {},
      true},
-    {"variant", "what is written: by our rule, or by Algorithm 1", Takes::choice, "biased", 0, 0,
-     "biased paper"},
-    {"resets", "bits that a key resets in each filter; biased", Takes::whole, "1", 1,
+    {"variant", "the rule for what is written: ours, or the paper's Algorithm 1", Takes::choice,
+     "biased", 0, 0, "biased paper"},
+    {"resets", "bits that a key resets in each filter; for biased", Takes::whole, "1", 1,
      kMostReservoirResets},
     kDistance,
     kUniverse,
     {"records", "length of the stream so far, for the paper's equations", Takes::number, "1M", 1,
      1e15},
-    {"fpr", "FPR_t: the error aimed at", Takes::chance, "0.1"}};
+    {"fpr", "FPR_t: the target error", Takes::chance, "0.1"}};
 constexpr ModelOutput kReservoirTells[] = {
     {"k", "filters"},
     {"size", "s: bits of a filter"},
@@ -78,18 +78,18 @@ constexpr ModelOutput kReservoirTells[] = {
     {"k_mean", "the paper's: the mean of those and 1, rounded"},
     {"fill", "share of bits set in the long run"},
     {"fpr", "chance that a key never seen is judged duplicate: fill^k"},
-    {"caught", "chance that a key which repeats after --distance is judged duplicate"},
-    {"mean_distance", "keys after which one is forgotten, on average"},
-    {"half_distance", "keys after which half of them are forgotten"},
+    {"caught", "chance that a repeat after --distance is judged duplicate"},
+    {"mean_distance", "keys after which a key is forgotten, on average"},
+    {"half_distance", "keys after which half of the keys are forgotten"},
     {"uniform_fnr", "false negatives on the stream that is uniform over --universe"},
-    {"best_k", "the filters that remember farthest at --fpr; 0: none reaches it"},
-    {"best_resets", "their resets"},
-    {"best_mean_distance", "how far that is"},
-    {"dutta_fpr_5_7", "as printed, no prediction: eq. 5.7"},
-    {"dutta_fnr_5_14", "as printed, no prediction: eq. 5.14"},
-    {"dutta_5_15", "as printed, no prediction: eq. 5.15"},
-    {"dutta_5_16", "as printed, no prediction: eq. 5.16"},
-    {"dutta_fnr_5_17", "as printed, no prediction: eq. 5.17"}};
+    {"best_k", "number of filters that remembers longest at --fpr; 0: none reaches it"},
+    {"best_resets", "resets for best_k"},
+    {"best_mean_distance", "mean_distance for best_k"},
+    {"dutta_fpr_5_7", "as printed, not a valid prediction: eq. 5.7"},
+    {"dutta_fnr_5_14", "as printed, not a valid prediction: eq. 5.14"},
+    {"dutta_5_15", "as printed, not a valid prediction: eq. 5.15"},
+    {"dutta_5_16", "as printed, not a valid prediction: eq. 5.16"},
+    {"dutta_fnr_5_17", "as printed, not a valid prediction: eq. 5.17"}};
 std::vector<double> reservoir(const ModelArguments& in) {
   const double m = in.number("m"), fpr = in.number("fpr"), records = in.number("records");
   const double universe = in.number("universe");
@@ -124,8 +124,8 @@ std::vector<double> reservoir(const ModelArguments& in) {
 
 constexpr ModelParameter kGrowingTakes[] = {
     {"slot", "bits of a slot", Takes::whole, "32", 8, 64},
-    {"tag", "bits of a slot that are tag; of the rest, all but one are hash", Takes::whole, "12", 1,
-     63},
+    {"tag", "bits of the tag in a slot; all but one of the others are hash bits", Takes::whole,
+     "12", 1, 63},
     {"load", "keys per slot", Takes::chance, "0.68"},
     {"first", "buckets at the start", Takes::number, "1024", 1, 1e15},
     {"buckets", "buckets now", Takes::number, "1M", 1, 1e15},
@@ -133,11 +133,12 @@ constexpr ModelParameter kGrowingTakes[] = {
 constexpr ModelOutput kGrowingTells[] = {
     {"slots", "slots per bucket of 512 bits"},
     {"keys", "slots · load · buckets"},
-    {"fpr_bound", "the most that it errs after growing so far"},
-    {"fpr_bound_doubled", "the same a doubling later"},
+    {"fpr_bound", "upper bound of the error after growing to --buckets"},
+    {"fpr_bound_doubled", "the same after one more doubling"},
     {"bits_per_key", "slot/load"},
     {"series_bits_per_key",
-     "a series of blocked filters that doubles, each with 0.8 of the error before"}};
+     "for comparison: a series of blocked filters that double, each with 0.8 times the error of "
+     "the one before"}};
 std::vector<double> growing(const ModelArguments& in) {
   const unsigned slot = in.whole("slot"), tag = in.whole("tag"), slots = 512 / slot;
   refuse_unless(tag < slot, "model 'growing': --tag is not less than --slot");
@@ -157,7 +158,7 @@ std::vector<double> growing(const ModelArguments& in) {
 }
 
 constexpr ModelInfo kModels[] = {
-    {"stable", "cells that are reduced at random (Deng & Rafiei 2006; Dutta et al. 2012, §6)",
+    {"stable", "cells that are decremented at random (Deng & Rafiei 2006; Dutta et al. 2012, §6)",
      kStableTakes, kStableTells, stable},
     {"reservoir", "bits that are reset at random (Dutta et al. 2012, and our rule)",
      kReservoirTakes, kReservoirTells, reservoir},

@@ -14,9 +14,9 @@ namespace {
 
 constexpr ModelParameter kChance{"p", "chance that a tick brings the key", Takes::chance, ""};
 constexpr ModelParameter kLost{
-    "lost", "what holding back a distinct event costs", Takes::number, "1", 1e-9, 1e12};
+    "lost", "cost of holding back a distinct event", Takes::number, "1", 1e-9, 1e12};
 constexpr ModelParameter kPassed{
-    "duplicate", "what letting a duplicate through costs", Takes::number, "1", 1e-9, 1e12};
+    "duplicate", "cost of letting a duplicate through", Takes::number, "1", 1e-9, 1e12};
 constexpr ModelParameter kUniverse{"universe", "U: keys of the stream", Takes::whole, "65536", 1,
                                    1e9};
 constexpr ModelParameter kWindow{"window", "w: ticks of the window", Takes::number, "", 1, 1e12};
@@ -30,7 +30,8 @@ constexpr ModelParameter kAnchor{"anchor",
                                  0,
                                  "refreshed delivered"};
 constexpr ModelParameter kTicks{
-    "ticks", "t: the past that is asked for", Takes::number, "the window", 0, 1e12, {}, true};
+    "ticks", "t: how far back the key is looked for", Takes::number, "the window", 0, 1e12, {},
+    true};
 
 constexpr ModelOutput kThreshold{"threshold", "lost/(lost + duplicate): below, let through"};
 constexpr ModelOutput kPasses{"passes", "1: least cost lets it through; 0: holds it back"};
@@ -47,7 +48,7 @@ constexpr ModelOutput kLeastCostTells[] = {
     kThreshold,
     {"cost_duplicate", "expected cost of the verdict `duplicate`: lost · (1 − P)"},
     {"cost_distinct", "that of `distinct`: duplicate · P"},
-    {"cost", "the lesser of both"},
+    {"cost", "the lower of the two"},
     kPasses};
 std::vector<double> least_cost(const ModelArguments& in) {
   const double posterior = in.number("posterior");
@@ -67,7 +68,7 @@ constexpr ModelOutput kClassicTells[] = {
     {"posterior", "the same, given that all its bits are set (Theorem 1)"},
     kThreshold,
     kPasses,
-    {"p_threshold", "keys that come with a lesser chance a tick are let through"}};
+    {"p_threshold", "keys with a lower chance per tick are let through"}};
 std::vector<double> classic(const ModelArguments& in) {
   const double p = in.number("p"), n = in.number("n"), fpr = in.number("fpr");
   const double threshold = threshold_of(in), posterior = classic_posterior(p, n, fpr);
@@ -92,7 +93,7 @@ std::vector<double> weighed(const ModelArguments& in, const AgePrior& prior,
 constexpr ModelOutput kPosterior{"posterior", "chance that the key is in the window"};
 constexpr ModelOutput kWithin{"within", "chance that it was inserted less than --ticks ago"};
 constexpr ModelOutput kMeanAge{"mean_age", "its expected age, in ticks"};
-constexpr ModelOutput kLikelyAge{"likely_age", "its most likely age; of several the least"};
+constexpr ModelOutput kLikelyAge{"likely_age", "its most likely age; if several, the youngest"};
 
 DistinctKeys curve_of(const ModelArguments& in) {
   const double universe = in.number("universe");
@@ -107,10 +108,10 @@ constexpr ModelParameter kTimingTakes[] = {
     kWindow,
     {"block", "B: ticks that share a timestamp", Takes::number, "", 1, 1e12},
     kPosition,
-    {"age", "λ: blocks that the key's oldest timers are old", Takes::whole, "1", 0, 1e9},
-    {"oldest", "c: how many are that old", Takes::whole, "1", 1, 64},
+    {"age", "λ: age of the key's oldest timers, in blocks", Takes::whole, "1", 0, 1e9},
+    {"oldest", "c: number of timers with that age", Takes::whole, "1", 1, 64},
     {"k", "timers per key", Takes::whole, "", 1, 64},
-    {"m", "timers, in all", Takes::number, "", 2, kMostBits},
+    {"m", "timers in total", Takes::number, "", 2, kMostBits},
     kAnchor,
     {"stream", "D(j): every arrival a new key, or keys of --universe", Takes::choice, "new", 0, 0,
      "new uniform power"},
@@ -119,13 +120,13 @@ constexpr ModelParameter kTimingTakes[] = {
     kLost,
     kPassed};
 constexpr ModelOutput kTimingTells[] = {
-    {"theorem", "which of the paper's gives `printed`: 2 to 5"},
+    {"theorem", "the paper's theorem that gives `printed`: 2 to 5"},
     {"last_age", "the oldest age that can be in the window: ⌈(w − b)/B⌉"},
     {"block_keys", "keys of a block: D(B), or D(b) at age 0"},
-    {"touched", "chance that others leave such timers: F(c, 0, B), or F(c, 0, b) at age 0"},
-    {"printed", "chance that the key is in the window as printed, every arrival inserted"},
-    {"last_keys", "keys that came last in that block: D(λB + b) − D((λ − 1)B + b)"},
-    {"last_touched", "chance that those leave such timers: what is measured"},
+    {"touched", "chance that other keys left such timers: F(c, 0, B), or F(c, 0, b) at age 0"},
+    {"printed", "chance that the key is in the window, as printed: every arrival inserted"},
+    {"last_keys", "keys that came for the last time in that block: D(λB + b) − D((λ − 1)B + b)"},
+    {"last_touched", "chance that those left such timers; agrees with measurements"},
     kPosterior,
     kWithin,
     kMeanAge,
@@ -172,7 +173,7 @@ constexpr ModelParameter kCohortTakes[] = {
     {"age", "rotations since the slot was written", Takes::whole, "1", 0, 255},
     {"keys", "keys of that generation", Takes::number, "a generation's share", 0, 1e12, {}, true},
     {"buckets", "buckets of the table", Takes::number, "", 1, 1e12},
-    {"fingerprint", "bits of a slot that are fingerprint", Takes::whole, "19", 1, 47},
+    {"fingerprint", "bits of the fingerprint in a slot", Takes::whole, "19", 1, 47},
     {"anchor", "what is inserted: every arrival, or delivered events only", Takes::choice,
      "delivered", 0, 0, "refreshed delivered"},
     kTicks,
@@ -180,8 +181,8 @@ constexpr ModelParameter kCohortTakes[] = {
     kPassed};
 constexpr ModelOutput kCohortTells[] = {
     {"block", "ticks of a generation"},
-    {"match", "chance that one key of another leaves such a slot: 2/(buckets · 2^fingerprint)"},
-    {"touched", "that any of the generation does"},
+    {"match", "chance that one other key leaves such a slot: 2/(buckets · 2^fingerprint)"},
+    {"touched", "chance that any key of the generation does"},
     kPosterior,
     kWithin,
     kMeanAge,
@@ -263,9 +264,9 @@ constexpr ModelOutput kDistinctTells[] = {
     {"uniform", "keys of a uniform stream: U (1 − (1 − 1/U)^j) (eqs. 15, 16)"},
     {"power_law", "of p_x = 1/(x H): the sum of eq. 15"},
     {"power_law_limit", "as printed, j/H (1 − γ + ln(U H/j)) (eq. 17): for 1 ≪ j ≪ U H only"},
-    {"power_law_table", "eq. 18 between sums of eq. 15, four an octave: what filters use"},
+    {"power_law_table", "eq. 18 between sums of eq. 15, four per octave; used by the filters"},
     {"interpolated", "eq. 18 through (1, 1), (--j1, --d1) and (--j2, --d2)"},
-    {"delivered", "where only delivered events are inserted, inside the window: j"}};
+    {"delivered", "if only delivered events are inserted, inside the window: j"}};
 std::vector<double> distinct_keys(const ModelArguments& in) {
   const double j = in.number("j"), universe = in.number("universe");
   const auto keys = static_cast<std::uint64_t>(universe);
@@ -280,12 +281,13 @@ constexpr ModelInfo kModels[] = {
     {"posterior-age", "how old a key is before a filter is asked, with either anchor", kAgeTakes,
      kAgeTells, ages},
     {"posterior-classic",
-     "a Bloom filter's duplicate, by Theorem 1 (Dautrich & Ravishankar 2013, §2)", kClassicTakes,
+     "a duplicate of a Bloom filter, by Theorem 1 (Dautrich & Ravishankar 2013, §2)", kClassicTakes,
      kClassicTells, classic},
     {"posterior-timing",
-     "a timing filter's trace, by Theorems 2 to 5 (Dautrich & Ravishankar 2013, §3), and ours",
+     "the timers of a key, by Theorems 2 to 5 (Dautrich & Ravishankar 2013, §3) and by our formula",
      kTimingTakes, kTimingTells, timing},
-    {"posterior-cohort", "a cohort filter's slot (ours)", kCohortTakes, kCohortTells, cohort},
+    {"posterior-cohort", "the slot of a key in a cohort filter (ours)", kCohortTakes, kCohortTells,
+     cohort},
     {"distinct-keys", "D(j): distinct keys among j arrivals (Dautrich & Ravishankar 2013, §2.5)",
      kDistinctTakes, kDistinctTells, distinct_keys},
     {"least-cost", "the verdict with the lowest expected cost (Dautrich & Ravishankar 2013, §2.6)",

@@ -18,16 +18,16 @@ constexpr ModelParameter kBloomTakes[] = {kBits, kProbes, kKeys, kTarget};
 constexpr ModelOutput kBloomTells[] = {
     {"fpr", "(1 − (1 − 1/m)^kn)^k (Koloniari eq. 1)"},
     {"fpr_limit", "(1 − e^(−kn/m))^k (Koloniari eq. 2, Guo eq. 1)"},
-    {"fpr_exact", "the mean over how many bits happen to be set"},
+    {"fpr_exact", "the mean over the number of set bits, which varies"},
     {"density", "share of set bits"},
     {"bits_per_key", "m/n"},
     {"best_k", "the number of probes with the lowest error"},
-    {"best_fpr", "the error with those"},
+    {"best_fpr", "the error with best_k"},
     {"bits_for_fpr", "the fewest bits for n keys at --fpr"},
     {"keys_for_fpr", "the most keys at --fpr: the growth threshold by cardinality"},
     {"keys_for_fpr_limit", "the same by the limit: −m/k · ln(1 − fpr^(1/k))"},
     {"density_for_fpr", "set bits at --fpr, m · fpr^(1/k): the growth threshold by density"},
-    {"wire_bits", "positions of a key as sent: k · log2 m"},
+    {"wire_bits", "bits to send the positions of a key: k · log2 m"},
 };
 std::vector<double> bloom(const ModelArguments& in) {
   const double m = in.number("m"), n = in.number("n"), fpr = in.number("fpr");
@@ -68,11 +68,12 @@ constexpr ModelParameter kCountingTakes[] = {
     {"m", "counters", Takes::number, "", 2, kMostBits},
     kProbes,
     kKeys,
-    {"limit", "what a counter overflows at: 16 with four bits", Takes::whole, "16", 2, 65536}};
+    {"limit", "value at which a counter overflows: 16 with four bits", Takes::whole, "16", 2,
+     65536}};
 constexpr ModelOutput kCountingTells[] = {
-    {"fpr", "that of a Bloom filter with as many bits"},
+    {"fpr", "error of a Bloom filter with as many bits"},
     {"counter_overflow", "chance that a given counter reaches --limit"},
-    {"overflow_bound", "bound of the chance that any does: m · C(nk, j)/m^j"},
+    {"overflow_bound", "upper bound of the chance that any counter does: m · C(nk, j)/m^j"},
     {"overflow_worst", "the same for any n up to the best: m · (e ln 2/j)^j"},
 };
 std::vector<double> counting(const ModelArguments& in) {
@@ -96,7 +97,7 @@ constexpr ModelParameter kCohortTakes[] = {
 };
 constexpr ModelOutput kCohortTells[] = {
     {"slots", "slots per bucket of 512 bits"},
-    {"fingerprint", "bits of a slot that are fingerprint"},
+    {"fingerprint", "bits of the fingerprint in a slot"},
     {"planned_load", "the load that tables of this slot are planned for"},
     {"fpr", "1 − (1 − slots · load/2^fingerprint)²"},
     {"bits_per_key", "512/(slots · load), the slack's keys not counted"},

@@ -12,33 +12,34 @@ namespace {
 constexpr ModelParameter kSlicedTakes[] = {
     {"layout", "how the filter is cut", Takes::choice, "vertical", 0, 0,
      "horizontal vertical hv-diced vh-diced"},
-    {"m", "bits, in all", Takes::number, "", 2, kMostBits},
+    {"m", "bits in total", Takes::number, "", 2, kMostBits},
     kProbes,
-    {"n", "keys, in all", Takes::number, "", 0, 1e10},
+    {"n", "keys in total", Takes::number, "", 0, 1e10},
     {"slices", "S", Takes::whole, "", 1, 1e6},
     {"inner", "S': diced, parts of each slice", Takes::whole, "1", 1, 1000},
     {"failed", "f: sites that failed", Takes::whole, "0", 0, 1e6},
-    {"rule", "what a key with bits out of reach is taken for", Takes::choice, "duplicate", 0, 0,
+    {"rule", "verdict on a key with bits that cannot be reached", Takes::choice, "duplicate", 0, 0,
      "duplicate distinct hybrid"},
-    {"x", "bits that must be in reach for a duplicate, with --rule hybrid", Takes::whole, "1", 0,
+    {"x", "bits that must be reached for a duplicate, with --rule hybrid", Takes::whole, "1", 0,
      64},
     {"distinct", "share of records that are distinct, for messages", Takes::number, "0.5", 0, 1},
     {"limit", "the error that sites are solved for", Takes::chance, "0.15"}};
 constexpr ModelOutput kSlicedTells[] = {
     {"sites", "S, or S · S' when diced"},
     {"density", "ρ: share of set bits, by fpr_all_alive"},
-    {"fpr_whole", "error of the filter in one piece (eq. 1)"},
+    {"fpr_whole", "error of the undivided filter (eq. 1)"},
     {"fpr_even", "all sites alive, every slice with n/S keys (eqs. 3, 4)"},
-    {"fpr_all_alive", "all sites alive, a binomial number of keys per slice: what is measured"},
+    {"fpr_all_alive",
+     "all sites alive, a binomial number of keys per slice; agrees with measurements"},
     {"failed_share", "φ = f/S"},
     {"fpr", "false positives with f sites failed, by --rule"},
     {"fnr", "false negatives with f sites failed, by --rule"},
-    {"fpr_rows", "diced: false positives with the failed sites where chance puts them"},
-    {"fnr_rows", "diced: false negatives the same way"},
+    {"fpr_rows", "diced: false positives if the failed sites are drawn at random"},
+    {"fnr_rows", "diced: false negatives in the same way"},
     {"sites_for_fpr", "S_f: sites that keep false positives at --limit, rule duplicate"},
     {"sites_for_fnr", "the same for false negatives, by --rule"},
-    {"wire_bits", "positions of a key as sent: k · log2 of a site's bits"},
-    {"messages", "sites that a key's bits are on"},
+    {"wire_bits", "bits to send the positions of a key: k · log2 of a site's bits"},
+    {"messages", "sites that have bits of a key"},
     {"messages_pipelined", "sites asked in turn until one decides, with --distinct, full filter"},
     {"messages_filling", "the same over a stream that fills the filter"}};
 
@@ -94,16 +95,16 @@ std::vector<double> sliced(const ModelArguments& in) {
 }
 
 constexpr ModelParameter kSlicingTakes[] = {
-    {"m", "bits, in all", Takes::number, "", 2, kMostBits},
-    {"n", "keys, in all", Takes::number, "", 0, 1e10},
+    {"m", "bits in total", Takes::number, "", 2, kMostBits},
+    {"n", "keys in total", Takes::number, "", 0, 1e10},
     {"slices", "S", Takes::whole, "", 1, 1e6},
     {"k1", "slices per key, at most S", Takes::whole, "", 1, 64},
     {"k2", "bits in each of them", Takes::whole, "", 1, 64}};
 constexpr ModelOutput kSlicingTells[] = {
-    {"fpr_whole", "error of the filter in one piece with k1 · k2 probes (eq. 1)"},
+    {"fpr_whole", "error of the undivided filter with k1 · k2 probes (eq. 1)"},
     {"fpr_even", "every slice with n · k1/S keys: the same for all k1 · k2 (Prop. 2)"},
-    {"fpr", "a binomial number of keys per slice: what is measured"},
-    {"wire_bits", "positions of a key as sent: k1 · k2 · log2(m/S)"},
+    {"fpr", "a binomial number of keys per slice; agrees with measurements"},
+    {"wire_bits", "bits to send the positions of a key: k1 · k2 · log2(m/S)"},
     {"messages", "k1"}};
 std::vector<double> slicing(const ModelArguments& in) {
   const GeneralSlicing cut{.bits = in.number("m"),
@@ -155,7 +156,7 @@ constexpr ModelOutput kGrowthTells[] = {
     {"set_bits", "the threshold by density: z = m · P^(1/k)"},
     {"set_fpr", "error of --set bits: (z/m)^k"},
     {"all_fpr", "error of g full filters: 1 − (1 − P)^g; the paper's bound is P"},
-    {"share_fpr", "what each of g may err for all to keep P"}};
+    {"share_fpr", "error allowed for each of g filters, so that all keep P"}};
 std::vector<double> growth(const ModelArguments& in) {
   const double m = in.number("m"), fpr = in.number("fpr");
   const unsigned k = in.whole("k"), filters = in.whole("filters");

@@ -13,14 +13,14 @@ namespace sluice::model {
 namespace {
 
 constexpr ModelParameter kSlicesTakes[] = {
-    {"fpr", "the error aimed at", Takes::chance, "0.01"},
+    {"fpr", "the target error", Takes::chance, "0.01"},
     {"k", "slices", Takes::whole, "the fewest for --fpr", 1, 64, {}, true}};
 constexpr ModelOutput kSlicesTells[] = {
     {"k", "slices"},
     {"bits_per_key", "k/ln 2"},
     {"fpr", "2^−k"},
-    {"accesses_positive", "slices looked at when the query says duplicate"},
-    {"accesses_negative", "slices looked at when it says distinct"}};
+    {"accesses_positive", "slices read when the query says duplicate"},
+    {"accesses_negative", "slices read when it says distinct"}};
 std::vector<double> slices(const ModelArguments& in) {
   const unsigned k = in.given("k") ? in.whole("k") : half_full_parts(in.number("fpr"));
   return {static_cast<double>(k), k / std::numbers::ln2, std::ldexp(1.0, -static_cast<int>(k)),
@@ -38,10 +38,10 @@ constexpr ModelParameter kApbfTakes[] = {
     {"fpr", "the error that generations are solved for", Takes::chance, "0.01"}};
 constexpr ModelOutput kApbfTells[] = {
     {"fpr_linear", "worst-case error with the paper's linear fills (recursion F)"},
-    {"fpr_exact", "the same with the true fills, 1 − 2^−(i+1)/k: what is measured"},
-    {"fpr_mean", "its mean from one shift to the next"},
-    {"fpr_best", "just after a shift"},
-    {"accesses_window", "slices looked at for a key in the window (recursion A, linear fills)"},
+    {"fpr_exact", "the same with the true fills, 1 − 2^−(i+1)/k; agrees with measurements"},
+    {"fpr_mean", "the mean of fpr_exact from one shift to the next"},
+    {"fpr_best", "the error just after a shift"},
+    {"accesses_window", "slices read for a key in the window (recursion A, linear fills)"},
     {"accesses_positive", "for a key never written, when the query says duplicate"},
     {"accesses_negative", "the same, when it says distinct"},
     {"accesses_window_exact", "as accesses_window, with the true fills"},
@@ -49,7 +49,8 @@ constexpr ModelOutput kApbfTells[] = {
     {"accesses_negative_exact", "as accesses_negative, with the true fills"},
     {"slack", "how far past the window a key may still be remembered, as a share of it: k/l"},
     {"npws", "NPWS: peak share of expired keys still remembered"},
-    {"efficiency", "memory of a plain Bloom filter of the same error against it, linear fills"},
+    {"efficiency",
+     "memory of a plain Bloom filter with the same error / this memory, linear fills"},
     {"efficiency_exact", "the same with the true fills"},
     {"bits_per_key", "bits per key of the window"},
     {"lower_bound", "theoretical minimum of bits per key for this error and slack"},
@@ -92,20 +93,20 @@ constexpr ModelParameter kApbbfTakes[] = {
     {"block", "bits of a block", Takes::whole, "512", 8, 65536},
     {"bits", "bits that a key sets in a block, one per lane", Takes::whole, "8", 1, 64}};
 constexpr ModelOutput kApbbfTells[] = {
-    {"fpr", "worst-case error of the block model: what is measured"},
-    {"fpr_slices", "that of k·bits + l·bits slices, linear fills"},
+    {"fpr", "worst-case error of the block model; agrees with measurements"},
+    {"fpr_slices", "error of a filter of k·bits + l·bits slices, linear fills"},
     {"fpr_slices_exact", "the same with the true fills"},
     {"fpr_column", "with a key's blocks side by side; simulated, ±2 % at 1e-4"},
     {"lane", "bits of a lane"},
     {"block_capacity", "keys that fill half of a block"},
-    {"capacity_share", "those of lane · ln 2, which slices would hold"},
+    {"capacity_share", "block_capacity / (lane · ln 2), which slices would hold"},
     {"full_match", "error of a full segment"},
-    {"accesses_window", "segments looked at for a key in the window"},
+    {"accesses_window", "segments read for a key in the window"},
     {"accesses_positive", "for a key never written, when the query says duplicate"},
     {"accesses_negative", "the same, when it says distinct"},
     {"slack", "how far past the window a key may still be remembered, as a share of it: k/l"},
     {"npws", "NPWS: peak share of expired keys still remembered"},
-    {"efficiency", "memory of a plain Bloom filter of the same error against it"},
+    {"efficiency", "memory of a plain Bloom filter with the same error / this memory"},
     {"bits_per_key", "bits per key of the window"},
     {"lower_bound", "theoretical minimum of bits per key for this error and slack"}};
 std::vector<double> apbbf(const ModelArguments& in) {
@@ -149,8 +150,8 @@ constexpr ModelOutput kTimingTells[] = {
     {"padding", "P: timestamps beyond the fewest, so that marking can be spread"},
     {"slack", "one block, as a share of the window"},
     {"fpr", "when every key is written: the error of a Bloom filter with as many bits as timers"},
-    {"window_fpr", "as a window runs: a key judged a duplicate is not written"},
-    {"timers_for_fpr", "the fewest timers for --fpr as a window runs"}};
+    {"window_fpr", "in a running window: a key judged a duplicate is not written"},
+    {"timers_for_fpr", "the fewest timers for --fpr in a running window"}};
 std::vector<double> timing(const ModelArguments& in) {
   const auto window = static_cast<std::uint64_t>(in.number("window"));
   const unsigned k = in.whole("k");
@@ -174,19 +175,20 @@ std::vector<double> timing(const ModelArguments& in) {
 constexpr ModelParameter kTimerTakes[] = {
     {"layout", "where a key's timers are", Takes::choice, "vertical", 0, 0,
      "plain horizontal vertical"},
-    {"m", "timers, in all", Takes::number, "", 2, kMostBits},
+    {"m", "timers in total", Takes::number, "", 2, kMostBits},
     {"k", "timers per key", Takes::whole, "", 1, 32},
     {"n", "live keys", Takes::number, "", 0, 1e7},
     {"slices", "S: slices of the horizontal layout", Takes::whole, "1", 1, 1e6},
-    {"equal", "how many timers of a key must be equal; 1: no such test", Takes::whole, "1", 1, 32},
-    {"window", "w: times that timers tell apart", Takes::whole, "1000", 1, 1e4},
+    {"equal", "number of timers of a key that must be equal; 1: no test", Takes::whole, "1", 1, 32},
+    {"window", "w: number of different times that timers hold", Takes::whole, "1000", 1, 1e4},
     kTarget};
 constexpr ModelOutput kTimerTells[] = {
-    {"fpr", "without the test of equal timers, every key written"},
-    {"window_fpr", "the same as a window runs: a key judged a duplicate is not written"},
+    {"fpr", "without the test of equal timers, if every key is written"},
+    {"window_fpr", "the same in a running window: a key judged a duplicate is not written"},
     {"equal_fpr", "false positives with the test"},
-    {"equal_fnr", "false negatives with it, of a key of any age; on a stream: timer-stream"},
-    {"equal_bound", "the paper's error of it, mended: n · (1 − e^(−k/m))^x C(k,x) ρ^(k−x)"},
+    {"equal_fnr", "false negatives with it, for a key of any age; on a stream: timer-stream"},
+    {"equal_bound",
+     "the paper's error with the test, corrected: n · (1 − e^(−k/m))^x C(k,x) ρ^(k−x)"},
     {"equal_printed", "as printed, for all k equal: (1 − e^(−k/m))^k, which lacks the factor n"},
     {"timer_bits", "⌈log2(w + 1)⌉"},
     {"timers_for_fpr", "the fewest timers for --fpr, without the test"}};
@@ -228,10 +230,10 @@ constexpr ModelParameter kTimerStreamTakes[] = {
     {"skew", "the key of rank r comes in proportion to 1/r^skew", Takes::number, "1", 0, 8}};
 constexpr ModelOutput kTimerStreamTells[] = {
     {"live", "keys in the window: Σ wp/(1 + wp)"},
-    {"fpr", "of arrivals outside the window: a frequent key is mistaken repeatedly"},
-    {"fnr", "of arrivals inside it: a key that is lost is written again when it comes"},
-    {"fpr_once", "chance that one arrival of a key never seen is mistaken (model timer)"},
-    {"fnr_any_age", "chance that a key of any age is lost (model timer)"}};
+    {"fpr", "error of arrivals outside the window: a frequent key may be lost repeatedly"},
+    {"fnr", "false negatives of arrivals inside it: a key that passes is written again"},
+    {"fpr_once", "chance that one arrival of a key never seen is lost (model timer)"},
+    {"fnr_any_age", "chance that a repeat of a key of any age passes (model timer)"}};
 std::vector<double> timer_stream(const ModelArguments& in) {
   const std::string_view layout = in.choice("layout");
   const TimerTable table{.timers = in.number("m"),
