@@ -198,6 +198,9 @@ std::string reading_of(const DedupRequest& request, const Window& window) {
     text += request.options.event_time
                 ? fmt::format(" by event time {}", *request.options.event_time)
                 : std::string(" by arrival");
+  // Syslog writes the time of a place that nobody knows.
+  const TimeReader& times = request.options.time_format;
+  if (times.format() == TimeFormat::syslog && times.zone() == nullptr) text += " (in UTC)";
   if (window.generations() > 0)
     text += fmt::format(", forgotten at most {:.1f} % late", 100 * window.slack());
   return text;

@@ -2,13 +2,57 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "arguments.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/stream/time_zone.hpp"
 
 namespace sluice::cli {
+namespace {
+
+constexpr const char* kZones = "/usr/share/zoneinfo";
+constexpr std::size_t kMostZoneBytes = 1 << 20;  // they have some 2 kB
+
+// A name of the tz database is a path in its folder, which TZDIR may name.
+bool is_zone_name(std::string_view name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '+' || c == '/';
+  };
+  return !name.empty() && name.front() != '/' && std::ranges::all_of(name, plain);
+}
+
+std::shared_ptr<const TimeZone> zone_of(const std::string& name) {
+  if (name.empty()) return nullptr;
+  if (auto zone = TimeZone::of_offset(name)) return zone;
+  const char* const folder = std::getenv("TZDIR");
+  const std::string path = fmt::format("{}/{}", folder != nullptr ? folder : kZones, name);
+  std::error_code none;
+  std::ifstream file;
+  if (is_zone_name(name) && std::filesystem::is_regular_file(path, none))
+    file.open(path, std::ios::binary);
+  if (!file.is_open())
+    throw BadParameters(
+        fmt::format("--time-zone '{}' is not UTC, an offset such as +01:00, or a zone such as "
+                    "Europe/Berlin in {} (package tzdata)",
+                    name, folder != nullptr ? folder : kZones));
+  std::string bytes(kMostZoneBytes, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  try {
+    return TimeZone::of_file(bytes);
+  } catch (const BadParameters& error) {
+    throw BadParameters(fmt::format("--time-zone {}: {}: {}", name, path, error.what()));
+  }
+}
+
+}  // namespace
 
 void add_time_flags(Command& command, TimeFlags& flags) {
   command.option("--time-format", flags.format,
@@ -28,7 +72,7 @@ TimeReader understand_times(const TimeFlags& flags, bool event_time) {
         std::pair(&flags.year, "--year")})
     if (!value->empty() && !event_time)
       throw BadParameters(fmt::format("{} needs --event-time", flag));
-  return TimeReader::make(flags.format, flags.zone, flags.year);
+  return TimeReader::make(flags.format, zone_of(flags.zone), flags.year);
 }
 
 Nanoseconds today() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "sluice/stream/time_zone.hpp"
 
@@ -125,6 +126,12 @@ bool is_leap_year(int year) {
 int days_in_month(int year, int month) {
   constexpr std::array<int, 12> kDays = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   return kDays[static_cast<std::size_t>(month - 1)] + (month == 2 && is_leap_year(year));
+}
+
+int year_of(Nanoseconds time) {
+  using namespace std::chrono;
+  const sys_days day = floor<days>(sys_time<nanoseconds>(nanoseconds(time)));
+  return static_cast<int>(year_month_day(day).year());
 }
 
 int weekday_of(const Date& date) {

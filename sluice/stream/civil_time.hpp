@@ -78,6 +78,8 @@ struct Date {
   int month = 0, day = 0;
 };
 
+// In UTC.
+int year_of(Nanoseconds time);
 // Of a date that exists; Sunday is 0.
 int weekday_of(const Date& date);
 

@@ -142,7 +142,7 @@ TEST(EventTime, WhatIsNoneIsRefused) {
        {"", "now", "12:00", "2023-13-01", "2023-02-29", "2023-1-1", "1e99", "1.2.3", "5 ",
         "2023-11-14T25:00:00Z", "2023-11-14T22:13:20X", "9999-01-01", "--5", "."})
     EXPECT_EQ(parse_time(text, TimeFormat::automatic), std::nullopt) << text;
-  EXPECT_THROW(TimeReader::make("rfc822", "", ""), BadParameters);
+  EXPECT_THROW(TimeReader::make("rfc822", nullptr, ""), BadParameters);
 }
 
 std::vector<std::optional<Nanoseconds>> times_of(const Format& format, const std::string& field,

@@ -87,7 +87,8 @@ TimePattern::TimePattern(std::string_view pattern, bool yearless) {
   add(pattern, pattern);
   // 1/2/2026, but 20260102.
   for (std::size_t i = 0; i + 1 < steps_.size(); ++i)
-    if (is_number(steps_[i + 1].what)) steps_[i].loose = false;
+    if (is_number(steps_[i].what) && is_number(steps_[i + 1].what))
+      steps_[i].loose = steps_[i + 1].loose = false;
   check(pattern, yearless);
 }
 

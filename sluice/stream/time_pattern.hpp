@@ -19,7 +19,7 @@
 //   %n %t blank  any number of blanks and tabs, or none
 //   %%           a percent sign
 //
-// Numbers may have fewer digits, unless another number follows without anything between. Any other
+// Numbers may have fewer digits, unless another number stands right before or after. Any other
 // character stands for itself.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
@@ -150,7 +151,8 @@ std::optional<Nanoseconds> parse_automatic(std::string_view text, const TimeZone
 
 }  // namespace
 
-TimeReader TimeReader::make(std::string_view format, std::string_view zone, std::string_view year) {
+TimeReader TimeReader::make(std::string_view format, std::shared_ptr<const TimeZone> zone,
+                            std::string_view year) {
   TimeReader reader;
   if (!year.empty()) {
     std::string_view text = year;
@@ -160,7 +162,7 @@ TimeReader TimeReader::make(std::string_view format, std::string_view zone, std:
                                       civil::kFirstYear, civil::kLastYear));
     reader.year_ = number;
   }
-  if (!zone.empty()) reader.zone_ = TimeZone::make(zone);
+  reader.zone_ = std::move(zone);
   if (format.starts_with(kPattern)) {
     reader.format_ = TimeFormat::strptime;
     reader.pattern_ = std::make_shared<const TimePattern>(format.substr(kPattern.size()),

@@ -48,9 +48,10 @@ class TimeReader {
   TimeReader(TimeFormat format = TimeFormat::automatic)
       : format_(format) {}  // NOLINT: a format is one
   // As people write them: "auto", "s", "ms", "us", "ns", "iso8601", "clf", "syslog", "rfc2822" or
-  // "strptime:%F %T"; "UTC" or "+01:00"; "2026". Empty texts mean the defaults. Throws BadParameters
-  // about `time_format`, `time_zone` and `year`.
-  static TimeReader make(std::string_view format, std::string_view zone, std::string_view year);
+  // "strptime:%F %T"; "2026". Empty texts mean the defaults; no zone is UTC, but times in formats that
+  // always say theirs need one. Throws BadParameters about `time_format`, `time_zone` and `year`.
+  static TimeReader make(std::string_view format, std::shared_ptr<const TimeZone> zone,
+                         std::string_view year);
 
   // Empty if `text` is not such a time, or is outside the years 1824 to 2116. A time without a year
   // is greater than all others (civil::is_yearless): YearGuess completes it.

@@ -1,6 +1,6 @@
 #include "sluice/stream/year_guess.hpp"
 
-#include <chrono>
+#include <algorithm>
 
 #include "sluice/stream/civil_time.hpp"
 
@@ -9,19 +9,13 @@ namespace {
 
 constexpr Nanoseconds kAhead = 91 * civil::kDay;
 
-int year_of(Nanoseconds time) {
-  using namespace std::chrono;
-  const sys_days day = floor<days>(sys_time<nanoseconds>(nanoseconds(time)));
-  return static_cast<int>(year_month_day(day).year());
-}
-
 }  // namespace
 
 // A clock may be a little ahead of ours, or its zone may be another than was said: a day is allowed.
 std::optional<Nanoseconds> YearGuess::first(Nanoseconds time) const {
   constexpr int kLeapYears = 8;  // at most so far apart, around 1900 and 2100
   if (year_) return civil::in_year(time, *year_, reader_.zone());
-  const int year = year_of(today_) + 1;
+  const int year = civil::year_of(today_) + 1;
   for (int back = 0; back <= kLeapYears + 1; ++back) {
     const auto moment = civil::in_year(time, year - back, reader_.zone());
     if (moment && *moment <= today_ + civil::kDay) return moment;
@@ -30,8 +24,11 @@ std::optional<Nanoseconds> YearGuess::first(Nanoseconds time) const {
 }
 
 std::optional<Nanoseconds> YearGuess::next(Nanoseconds time) const {
-  const Nanoseconds last = clock_.now() + kAhead;
-  const int year = year_of(clock_.now()) + 1;
+  // In a log with gaps, each time waits to be believed, and now stays where it is.
+  const Nanoseconds latest =
+      clock_.waits() ? std::max(clock_.now(), clock_.claimed()) : clock_.now();
+  const Nanoseconds last = latest + kAhead;
+  const int year = civil::year_of(latest) + 1;
   for (int back = 0; back <= 2; ++back) {
     const auto moment = civil::in_year(time, year - back, reader_.zone());
     // 29 February is not moved to another year: what is asked is whether it would be early enough.

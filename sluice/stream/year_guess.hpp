@@ -2,7 +2,7 @@
 //
 // A time is taken to be in the year that puts it between nine months before and three months after
 // the latest time so far. So a log may cross New Year, go on for years, and be out of order; a gap of
-// three months is too long. The latest time is that of the window's clock, which a state keeps: the
+// three months is too long. The latest time is that of the window's clock, believed or not, which a state keeps: the
 // same records give the same times, however they are cut and wherever a run was interrupted. Only
 // three months ahead, because logs have gaps, but clocks that were never set show 1 January.
 //

@@ -73,3 +73,24 @@ load ../support/instructions
     [ "$count" -le 100000000 ]
   done
 }
+
+# Hand-written like ISO 8601, without locale or allocation; a pattern is interpreted step by step.
+@test "reading times of logs costs about as much as ISO 8601" {
+  local tests format count iso
+  tests=$(dirname "$SLUICE")/../../tests/sluice_tests
+  [[ -x $tests ]] || skip "the tests are not built"
+  need_instructions "$SLUICE"
+  cost() {
+    SLUICE_TIME_FORMAT=$1 instructions_in '*read_a_thousand_times*' "$tests" \
+      --gtest_filter=TimeReader.AThousandTimesAreRead
+  }
+  iso=$(cost iso8601)
+  for format in clf rfc2822 syslog; do
+    count=$(cost $format)
+    echo "$format: $((count / 1000)) instructions per time, ISO 8601: $((iso / 1000))"
+    [ "$count" -le $((iso * 5 / 4)) ]
+  done
+  count=$(cost 'strptime:%d/%b/%Y:%H:%M:%S %z')
+  echo "a pattern: $((count / 1000)) instructions per time"
+  [ "$count" -le $((iso * 3)) ]
+}
