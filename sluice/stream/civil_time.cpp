@@ -16,32 +16,31 @@ constexpr std::array<std::string_view, 7> kWeekdays = {"sunday",   "monday", "tu
                                                        "thursday", "friday", "saturday"};
 constexpr std::size_t kShort = 3;  // letters of a name that is cut short
 
-constexpr std::uint32_t short_name(char a, char b, char c) {
-  const auto lower = [](char letter) {
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(letter) | 0x20U);
-  };
-  return lower(a) << 16 | lower(b) << 8 | lower(c);
+// Three letters in lower case. Only letters become letters by this bit.
+constexpr std::uint32_t short_name(std::string_view name) {
+  std::uint32_t all = 0;
+  for (std::size_t i = 0; i < kShort; ++i)
+    all = all << 8 | static_cast<std::uint32_t>(static_cast<unsigned char>(name[i]) | 0x20U);
+  return all;
 }
 
 template <std::size_t Size>
 constexpr auto short_names(const std::array<std::string_view, Size>& names) {
   std::array<std::uint32_t, Size> all{};
-  for (std::size_t i = 0; i < Size; ++i) all[i] = short_name(names[i][0], names[i][1], names[i][2]);
+  for (std::size_t i = 0; i < Size; ++i) all[i] = short_name(names[i]);
   return all;
 }
+constexpr auto kShortMonths = short_names(kMonths);
+constexpr auto kShortWeekdays = short_names(kWeekdays);
 
 template <std::size_t Size>
-std::optional<int> take_name(std::string_view& text,
+std::optional<int> take_name(std::string_view& text, const std::array<std::uint32_t, Size>& shorts,
                              const std::array<std::string_view, Size>& names, bool full) {
-  static constexpr auto is_letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  if (text.size() < kShort || !std::all_of(text.begin(), text.begin() + kShort, is_letter))
-    return std::nullopt;
-  const auto shorts = short_names(names);
-  const auto found = std::ranges::find(shorts, short_name(text[0], text[1], text[2]));
-  if (found == shorts.end()) return std::nullopt;
-  const auto index = static_cast<std::size_t>(found - shorts.begin());
+  if (text.size() < kShort) return std::nullopt;
+  const std::uint32_t wanted = short_name(text);
+  std::size_t index = 0;
+  while (index < Size && shorts[index] != wanted) ++index;
+  if (index == Size) return std::nullopt;
   text.remove_prefix(kShort);
   if (full) take_word(text, names[index].substr(kShort));
   return static_cast<int>(index);
@@ -65,31 +64,6 @@ std::optional<Nanoseconds> in_utc(Nanoseconds local, const TimeZone* zone) {
 
 }  // namespace
 
-bool take_blanks(std::string_view& text) {
-  const std::size_t size = text.size();
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  return text.size() < size;
-}
-
-std::optional<int> take_number(std::string_view& text, std::size_t least, std::size_t most) {
-  std::size_t count = 0;
-  int value = 0;
-  while (count < most && count < text.size() && is_digit(text[count]))
-    value = value * 10 + (text[count++] - '0');
-  if (count < least) return std::nullopt;
-  text.remove_prefix(count);
-  return value;
-}
-
-std::optional<Nanoseconds> take_fraction(std::string_view& text) {
-  if (text.empty() || !is_digit(text.front())) return std::nullopt;
-  Nanoseconds fraction = 0;
-  for (Nanoseconds unit = kSecond / 10; !text.empty() && is_digit(text.front());
-       text.remove_prefix(1), unit /= 10)
-    fraction += (text.front() - '0') * unit;
-  return fraction;
-}
-
 bool take_word(std::string_view& text, std::string_view lower) {
   if (text.size() < lower.size()) return false;
   for (std::size_t i = 0; i < lower.size(); ++i)
@@ -99,33 +73,12 @@ bool take_word(std::string_view& text, std::string_view lower) {
 }
 
 std::optional<int> take_month(std::string_view& text, bool full) {
-  const auto index = take_name(text, kMonths, full);
+  const auto index = take_name(text, kShortMonths, kMonths, full);
   return index ? std::optional(*index + 1) : std::nullopt;
 }
 
 std::optional<int> take_weekday(std::string_view& text, bool full) {
-  return take_name(text, kWeekdays, full);
-}
-
-// Whole 400-year cycles of 146,097 days, with years that start in March so that the leap day is the
-// last.
-std::int64_t days_from_date(std::int64_t year, int month, int day) {
-  if (month <= 2) --year;
-  const std::int64_t cycle = (year >= 0 ? year : year - 399) / 400;
-  const std::int64_t year_of_cycle = year - cycle * 400;
-  const std::int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  const std::int64_t day_of_cycle =
-      year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
-  return cycle * 146'097 + day_of_cycle - 719'468;
-}
-
-bool is_leap_year(int year) {
-  return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
-int days_in_month(int year, int month) {
-  constexpr std::array<int, 12> kDays = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  return kDays[static_cast<std::size_t>(month - 1)] + (month == 2 && is_leap_year(year));
+  return take_name(text, kShortWeekdays, kWeekdays, full);
 }
 
 int year_of(Nanoseconds time) {
@@ -148,46 +101,8 @@ bool follows_leap_second(Nanoseconds second) {
          std::ranges::any_of(kLeapDecembers, [&](int year) { return begins(year + 1, 1); });
 }
 
-std::optional<Clock> clock_of(int hour, int minute, int second, Nanoseconds fraction) {
-  if (hour > 24 || minute > 59 || second > 60) return std::nullopt;
-  const Clock clock{.whole = ((hour * 60 + minute) * 60 + second) * kSecond,
-                    .fraction = fraction,
-                    .leap = second == 60};
-  if (hour == 24 && clock.whole + clock.fraction > kDay) return std::nullopt;
-  return clock;
-}
-
-std::optional<Clock> take_clock(std::string_view& text, bool colons) {
-  const auto hour = take_number(text, 2, 2);
-  if (!hour) return std::nullopt;
-  const bool colon = take(text, ':');
-  if (colons && !colon) return std::nullopt;
-  const auto minute = take_number(text, 2, 2);
-  if (!minute) return std::nullopt;
-  if (colon ? !take(text, ':') : text.empty() || !is_digit(text.front()))
-    return clock_of(*hour, *minute, 0, 0);
-  const auto second = take_number(text, 2, 2);
-  if (!second) return std::nullopt;
-  std::optional<Nanoseconds> fraction = 0;
-  if (take(text, '.') || take(text, ',')) fraction = take_fraction(text);
-  return fraction ? clock_of(*hour, *minute, *second, *fraction) : std::nullopt;
-}
-
-std::optional<Nanoseconds> take_offset(std::string_view& text) {
-  const bool west = take(text, '-');
-  if (!west && !take(text, '+')) return std::nullopt;
-  const auto hours = take_number(text, 2, 2);
-  if (!hours || *hours > 23) return std::nullopt;
-  std::optional<int> minutes = 0;
-  if (take(text, ':') || (!text.empty() && is_digit(text.front())))
-    minutes = take_number(text, 2, 2);
-  if (!minutes || *minutes > 59) return std::nullopt;
-  const Nanoseconds offset = (*hours * 60 + *minutes) * 60 * kSecond;
-  return west ? -offset : offset;
-}
-
-std::optional<Nanoseconds> moment_of(const Date& date, const Clock& clock,
-                                     std::optional<Nanoseconds> offset, const TimeZone* zone) {
+std::optional<Nanoseconds> rare_moment_of(const Date& date, const Clock& clock,
+                                          std::optional<Nanoseconds> offset, const TimeZone* zone) {
   const int year = date.year == kNoYear ? kSomeLeapYear : date.year;
   if (year < kFirstYear || year > kLastYear || date.month < 1 || date.month > 12 || date.day < 1 ||
       date.day > days_in_month(year, date.month))

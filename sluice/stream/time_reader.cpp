@@ -144,6 +144,9 @@ std::optional<Nanoseconds> parse_number(std::string_view text, TimeFormat format
 // Any format that says its zone. Their first bytes tell them apart, but for numbers and ISO 8601.
 std::optional<Nanoseconds> parse_automatic(std::string_view text, const TimeZone* zone) {
   if (text.size() > 2 && (text.front() == '[' || text[2] == '/')) return parse_clf(text, zone);
+  // No number has a dash after a digit.
+  if (text.size() > 4 && text[4] == '-' && is_digit(text[3]))
+    return parse_iso8601(text, zone, true);
   if (const auto time = parse_number(text, TimeFormat::automatic)) return time;
   if (const auto time = parse_iso8601(text, zone, true)) return time;
   return parse_rfc2822(text, zone);
