@@ -151,10 +151,10 @@ void ChunkJudge::complete_years(Chunk& chunk, Chunk::Part& part) {
     chunk.status[i] = KeyStatus::malformed;
     if (chunk.faults.size() < kMostFaults)
       chunk.faults.push_back(
-          {i,
-           fmt::format("the time is not in its year, as 29 February mostly is not, or not in its "
-                       "zone: give `year` if the year is wrong: {}",
-                       quoted(chunk.records[i].text()))});
+          {i, fmt::format(
+                  "there is no such time in its year and zone (29 February, or clocks that are "
+                  "set): give the year of the first time if it is wrong: {}",
+                  quoted(chunk.records[i].text()))});
   }
   part.keyed = kept;
 }

@@ -88,9 +88,11 @@ std::string EventTimes::why_not(const Record& record) {
   if (!text)
     return fmt::format("{} is not {} in {}", fields_->name(), reader_.expected(),
                        quoted(record.text()));
-  return fmt::format(
-      "{}, {}, {} {}", fields_->name(), quoted(*text), fields_->parts() == 1 ? "is" : "are",
-      status == KeyStatus::day_only ? "a date without a time of day" : "not " + reader_.expected());
+  std::string what = "not " + reader_.expected();
+  if (status == KeyStatus::day_only) what = "a date without a time of day";
+  if (reader_.is_off_clock(*text)) what = "a time that occurs twice or never in its zone";
+  return fmt::format("{}, {}, {} {}", fields_->name(), quoted(*text),
+                     fields_->parts() == 1 ? "is" : "are", what);
 }
 
 std::string EventTimes::why_another(const Record& record) {

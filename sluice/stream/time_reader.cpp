@@ -239,6 +239,13 @@ Unclear TimeReader::is_unclear(std::string_view time) const noexcept {
   return *hour <= 23 && *minute <= 59 ? Unclear::minute : Unclear::no;
 }
 
+bool TimeReader::is_off_clock(std::string_view text) const {
+  if (!zone_ || read(text)) return false;
+  TimeReader elsewhere = *this;
+  elsewhere.zone_ = TimeZone::of_offset("UTC");
+  return elsewhere.read(text).has_value();
+}
+
 std::string TimeReader::expected() const {
   switch (format_) {
     case TimeFormat::automatic:
@@ -266,6 +273,7 @@ std::string TimeReader::expected() const {
 }
 
 std::string TimeReader::advice(std::string_view text, std::string_view fields) const {
+  if (is_off_clock(text)) return "";
   const auto give = [](std::string_view name) {
     return fmt::format("it looks like {}: give `time_format` {}", name, name);
   };
@@ -280,7 +288,7 @@ std::string TimeReader::advice(std::string_view text, std::string_view fields) c
   };
   for (const TimeFormat other :
        {TimeFormat::iso8601, TimeFormat::clf, TimeFormat::rfc2822, TimeFormat::syslog})
-    if (other != format_ && parse_time(text, other)) return give(name_of(other));
+    if (parse_time(text, other)) return give(name_of(other));
   const TimeZone* const utc = TimeZone::utc();
   if (parse_clf(text, utc)) {
     const std::string both = spread(1);

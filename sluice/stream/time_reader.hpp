@@ -70,6 +70,8 @@ class TimeReader {
   bool is_day(std::string_view text) const noexcept;
   Unclear is_unclear(std::string_view text) const noexcept;
 
+  // Whether clocks in the zone that was given show this time twice, or never: then it is not read.
+  bool is_off_clock(std::string_view text) const;
   // For messages: "a time", "a clf time such as 10/Oct/2000:13:55:36 -0700".
   std::string expected() const;
   // What to give so that a text is read which is not: "it looks like syslog: give `time_format`

@@ -107,6 +107,8 @@ TEST(TimeReader, Rfc2822) {
       EXPECT_EQ(reader_of(format).read(text), kOctober) << text;
   EXPECT_EQ(reader_of("rfc2822").read("10 Oct 2000 13:55 -0700"), kOctober - 36 * kSecond);
   EXPECT_EQ(reader_of("rfc2822").read("1 Jan 70 00:00:00 GMT"), 0);
+  EXPECT_EQ(reader_of("rfc2822").read("1 Jan 50 00:00:00 GMT"),
+            parse_time("1950-01-01", TimeFormat::iso8601));
   EXPECT_EQ(reader_of("rfc2822").read("1 Jan 49 00:00:00 GMT"),
             parse_time("2049-01-01", TimeFormat::iso8601));
   for (const char* text :

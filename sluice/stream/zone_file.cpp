@@ -184,11 +184,7 @@ class ZoneFile {
   void go_on(std::string_view rule) {
     skip_name(rule);
     const Nanoseconds standard = -take_rule_time(rule);
-    if (rule.empty()) {
-      // Otherwise the last change says the same.
-      if (changes_.size() == 1) changes_.front().offset = standard;
-      return;
-    }
+    if (rule.empty()) return;  // the last change says the same
     skip_name(rule);
     const Nanoseconds summer =
         rule.starts_with(',') ? standard + 3600 * civil::kSecond : -take_rule_time(rule);
