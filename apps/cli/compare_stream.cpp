@@ -93,9 +93,7 @@ void add_stream_flags(Command& command, CompareStreamFlags& flags) {
                  "With a time window: field with the time of the event, written like --key; date "
                  "and time may be two fields (2,3)",
                  "FIELD[,FIELD]");
-  command.option("--time-format", flags.time_format,
-                 "Format of the times; auto tells numbers apart by their size [auto]",
-                 "auto|s|ms|us|ns|iso8601");
+  add_time_flags(command, flags.times);
   command.option(
       "--rate", flags.rate,
       "With a time window: rate of records. A generated stream has this rate [1k/s]; for a file, "
@@ -109,10 +107,7 @@ CompareStream::CompareStream(const CompareStreamFlags& flags, int wake)
   if (!flags.rate.empty()) rate_ = parse_rate("--rate", flags.rate);
   if (rate_ && !(*rate_ > 0)) throw BadParameters("--rate 0 is too slow: give 1/s or more");
   if (!flags.event_time.empty()) event_time_ = flags.event_time;
-  if (!flags.time_format.empty()) {
-    if (!event_time_) throw BadParameters("--time-format needs --event-time");
-    time_format_ = parse_time_format("--time-format", flags.time_format);
-  }
+  time_format_ = understand_times(flags.times, event_time_.has_value());
   if (made_up_) {
     SyntheticStream{*made_up_};  // refused now, or not at all
     return;
@@ -185,6 +180,7 @@ void CompareStream::read(Comparison& comparison, const std::function<bool()>& go
   options.keys = keys_;
   options.event_time = event_time_;
   options.time_format = time_format_;
+  options.today = today();
   options.days = days_;
   options.tap = [&](std::span<const Digest> digests, std::span<const Nanoseconds> times) {
     comparison.feed(digests, times);

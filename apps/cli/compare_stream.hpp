@@ -12,6 +12,7 @@
 #include "sluice/lab/synthetic.hpp"
 #include "sluice/stream/event_time.hpp"
 #include "sluice/stream/record.hpp"
+#include "time_flags.hpp"
 
 namespace sluice::cli {
 
@@ -23,7 +24,8 @@ struct CompareStreamFlags {
   std::string seed = "1";
   bool nul = false, csv = false, tsv = false, json = false, no_header = false, binary = false;
   std::vector<std::string> keys;
-  std::string delimiter, event_time, time_format, rate;
+  std::string delimiter, event_time, rate;
+  TimeFlags times;
 };
 
 void add_stream_flags(Command& command, CompareStreamFlags& flags);
@@ -69,7 +71,7 @@ class CompareStream {
   Format format_;
   std::vector<std::string> keys_;
   std::optional<std::string> event_time_;
-  TimeFormat time_format_ = TimeFormat::automatic;
+  TimeReader time_format_;
   bool days_ = true;  // a date without a time of day is a time
   std::optional<double> rate_;
   std::uint64_t unkeyed_ = 0;

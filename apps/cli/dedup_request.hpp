@@ -14,6 +14,7 @@
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/stream/dedup.hpp"
 #include "sluice/window/window.hpp"
+#include "time_flags.hpp"
 
 namespace sluice::cli {
 
@@ -34,8 +35,8 @@ struct DedupFlags {
   std::string threads;
   std::string audit, audit_memory, audit_ghosts;
   // Windows: see dedup_window.hpp.
-  std::string window, event_time, time_format, max_ahead, late, late_output, rate, slack, npws,
-      growth;
+  TimeFlags times;
+  std::string window, event_time, max_ahead, late, late_output, rate, slack, npws, growth;
   bool refresh = false, arrival_time = false;
   // Least cost: see dedup_infer.hpp.
   std::string cost_lost, cost_duplicate, cost_lost_field, cost_duplicate_field, prior_field,

@@ -201,6 +201,8 @@ Run::Run(const DedupRequest& request)
   if (held_) options.held_before = resume_.join(OutputRole::duplicates, *held_);
   if (late_) options.late_before = resume_.join(OutputRole::late, *late_);
   resume_.check_joined();
+  // It was that of a record which is already judged.
+  if (resume_.continues()) options.time_format.forget_year();
   options.before_first = [this] { begin(); };
   if (resume_.has_ended()) input_ = inputs_.size();
   continued_ = resume_.continued();

@@ -40,7 +40,6 @@ void check_combination(const DedupFlags& flags) {
   for (const auto& [given, flag] :
        {std::pair(flags.refresh, "--refresh"), std::pair(flags.arrival_time, "--arrival-time")})
     if (given && !window) throw BadParameters(fmt::format("{} needs --window", flag));
-  need(flags.time_format, "--time-format", !flags.event_time.empty(), "--event-time");
   need(flags.max_ahead, "--max-ahead", !flags.event_time.empty(),
        "--event-time and a --window of time");
   need(flags.late_output, "--late-output", flags.late == "mark", "--late mark");
@@ -98,9 +97,7 @@ void add_window_flags(Command& command, DedupFlags& flags) {
   command.flag("--arrival-time", flags.arrival_time,
                "A time window over files goes by the time at which records are read; without this "
                "flag, files need --event-time");
-  command.option("--time-format", flags.time_format,
-                 "Format of the times; auto tells numbers apart by their size [auto]",
-                 "auto|s|ms|us|ns|iso8601");
+  add_time_flags(command, flags.times);
   command.option(
       "--max-ahead", flags.max_ahead,
       "Ignore a time further ahead than this until a second record confirms it [one window]",
@@ -126,6 +123,7 @@ void add_window_flags(Command& command, DedupFlags& flags) {
 
 void understand_window(const DedupFlags& flags, DedupRequest& request) {
   check_combination(flags);
+  request.options.time_format = understand_times(flags.times, !flags.event_time.empty());
   if (flags.window.empty()) return;
   Window::Params window;
   window.spec = parse_window("--window", flags.window);
@@ -148,8 +146,7 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
   if (!flags.event_time.empty()) request.options.event_time = flags.event_time;
   request.options.days = holds_days(window.spec);
   request.arrival_time = flags.arrival_time;
-  if (!flags.time_format.empty())
-    request.options.time_format = parse_time_format("--time-format", flags.time_format);
+  request.options.today = today();
   if (!flags.late.empty()) request.options.late = parse_late(flags.late);
   request.late_output = flags.late_output;
   request.filter_given |= !(flags.rate.empty() && flags.slack.empty() && flags.npws.empty() &&
@@ -171,8 +168,7 @@ void check_arrival(const DedupRequest& request, std::span<const FileSource> inpu
 
 std::function<Nanoseconds()> arrival_clock(const Window* window) {
   using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::steady_clock;
-  Nanoseconds start =
-      duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Nanoseconds start = today();
   if (window != nullptr && window->clock().started())
     start = std::max(start, window->clock().now());
   return [start, since = steady_clock::now()] {
@@ -202,6 +198,9 @@ std::string reading_of(const DedupRequest& request, const Window& window) {
     text += request.options.event_time
                 ? fmt::format(" by event time {}", *request.options.event_time)
                 : std::string(" by arrival");
+  // Syslog writes the time of a place that nobody knows.
+  const TimeReader& times = request.options.time_format;
+  if (times.format() == TimeFormat::syslog && times.zone() == nullptr) text += " (in UTC)";
   if (window.generations() > 0)
     text += fmt::format(", forgotten at most {:.1f} % late", 100 * window.slack());
   return text;

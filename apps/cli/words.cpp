@@ -39,9 +39,11 @@ constexpr std::array kSame{"binary"sv,
                            "state_previous"sv,
                            "strict"sv,
                            "time_format"sv,
+                           "time_zone"sv,
                            "untrusted_keys"sv,
                            "users"sv,
-                           "window"sv};
+                           "window"sv,
+                           "year"sv};
 
 // And the others.
 constexpr std::array kOther{std::pair("keys"sv, "--expect"sv)};

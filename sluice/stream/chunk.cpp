@@ -92,6 +92,7 @@ void Chunk::clear() {
   faults.clear();
   date.reset();
   unclear.reset();
+  another.reset();
   judged = 0;
   too_long = false;
   error = nullptr;
@@ -235,6 +236,12 @@ void ChunkKeys::look_for_date(Chunk& chunk, std::size_t begin, std::size_t count
   const auto first = std::ranges::find_if(status, [](KeyStatus each) {
     return each == KeyStatus::keyed || each == KeyStatus::day_only;
   });
+  for (auto each = status.begin(); each != first && !chunk.another; ++each) {
+    if (*each != KeyStatus::malformed) continue;
+    const std::size_t at = begin + static_cast<std::size_t>(each - status.begin());
+    if (std::string why = event_times_->why_another(chunk.records[at]); !why.empty())
+      chunk.another = {at, std::move(why)};
+  }
   timed_ = first != status.end();
   if (!timed_) return;
   const std::size_t at = begin + static_cast<std::size_t>(first - status.begin());

@@ -80,6 +80,8 @@ struct Chunk {
   std::optional<Fault> date;
   // The same, if its time may be a date or a number.
   std::optional<Fault> unclear;
+  // A record before all that have a time, whose time is in another format.
+  std::optional<Fault> another;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
   // The verdict on each record. Records without a key count as distinct.

@@ -57,6 +57,10 @@ ChunkJudge::ChunkJudge(const DedupOptions& options, Judge& judge)
   assert(!options.infer || judge.inference() != nullptr);
   if (options.infer && !options.forget)
     infer_.emplace(options.format, *options.infer, judge.has_prior_table());
+  if (!options.event_time || !options.time_format.may_lack_year()) return;
+  const Window* const window = judge.window();
+  years_.emplace(options.time_format, options.today, window ? window->clock() : EventClock(),
+                 window ? window->limits() : ClockLimits(1, std::nullopt));
 }
 
 ChunkJudge::Act ChunkJudge::act_for() const {
@@ -78,6 +82,8 @@ void ChunkJudge::start(const std::string& source, const SourcePosition& from) {
   source_ = source;
   source_records_ = from.records;
   position_ = from;
+  if (years_ && from.offset > 0 && judge_.window() != nullptr)
+    years_->go_on(judge_.window()->clock());
 }
 
 void ChunkJudge::begin() {
@@ -102,7 +108,8 @@ void ChunkJudge::judge(Chunk& chunk) noexcept {
   }
 }
 
-// If the first record that has a time has only a date, that is how the stream is: in a window shorter than
+// A time in another format before all that can be read: the format is a wrong guess. Or if the first
+// record that has a time has only a date, that is how the stream is: in a window shorter than
 // a day, no record could be judged by it, and in some longer ones, too many would be lost. Nothing has been
 // held back before.
 void ChunkJudge::look_for_time(const Chunk& chunk, const Chunk::Part& part) {
@@ -111,20 +118,51 @@ void ChunkJudge::look_for_time(const Chunk& chunk, const Chunk::Part& part) {
     return each == KeyStatus::keyed || each == KeyStatus::day_only;
   });
   timed_ = first != status.end();
-  if (!timed_ || (!chunk.date && !chunk.unclear)) return;
-  const auto refuse = [&](const std::string& why) {
-    const auto at = static_cast<std::uint64_t>(first - status.begin());
+  const auto refuse_at = [&](std::uint64_t at, const std::string& why) {
     throw BadParameters(
         fmt::format("{}: record {}: {}", source_, format_count(source_records_ + at + 1), why));
+  };
+  if (chunk.another && chunk.another->record >= part.begin &&
+      chunk.another->record < part.begin + part.count)
+    refuse_at(chunk.another->record - part.begin, chunk.another->reason);
+  if (!timed_ || (!chunk.date && !chunk.unclear)) return;
+  const auto refuse = [&](const std::string& why) {
+    refuse_at(static_cast<std::uint64_t>(first - status.begin()), why);
   };
   if (chunk.unclear) refuse(chunk.unclear->reason);
   const std::string wrong = options_.days ? what_dates_lose(judge_) : kTooCoarse;
   if (!wrong.empty()) refuse(fmt::format("{}, and {}", chunk.date->reason, wrong));
 }
 
+// In the order of the records, because the year of a time is told by those before it.
+void ChunkJudge::complete_years(Chunk& chunk, Chunk::Part& part) {
+  Digest* const digests = chunk.digests.data() + part.begin;
+  Nanoseconds* const times = chunk.times.data() + part.begin;
+  std::size_t next = 0, kept = 0;
+  for (std::size_t i = part.begin; i < part.begin + part.count; ++i) {
+    if (chunk.status[i] != KeyStatus::keyed) continue;
+    Nanoseconds time = times[next];
+    const Digest digest = digests[next++];
+    if (years_->complete(digest, time)) {
+      digests[kept] = digest;
+      times[kept++] = time;
+      continue;
+    }
+    chunk.status[i] = KeyStatus::malformed;
+    if (chunk.faults.size() < kMostFaults)
+      chunk.faults.push_back(
+          {i, fmt::format(
+                  "there is no such time in its year and zone (29 February, or clocks that are "
+                  "set): give the year of the first time if it is wrong: {}",
+                  quoted(chunk.records[i].text()))});
+  }
+  part.keyed = kept;
+}
+
 // Strict: what stands before a record without its key is judged, then the run ends.
 void ChunkJudge::judge_part(Chunk& chunk, Chunk::Part& part) {
   if (!timed_ && options_.event_time) look_for_time(chunk, part);
+  if (years_) complete_years(chunk, part);
   const auto status = std::span(chunk.status).subspan(part.begin, part.count);
   std::size_t sound = part.keyed;
   if (infer_)

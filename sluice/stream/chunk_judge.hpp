@@ -12,6 +12,7 @@
 #include "sluice/stream/chunk.hpp"
 #include "sluice/stream/dedup_options.hpp"
 #include "sluice/stream/record_inference.hpp"
+#include "sluice/stream/year_guess.hpp"
 
 namespace sluice {
 
@@ -46,6 +47,7 @@ class ChunkJudge {
   void judge_part(Chunk& chunk, Chunk::Part& part);
   std::size_t judge_keys(const Judge::Batch& batch);
   void look_for_time(const Chunk& chunk, const Chunk::Part& part);
+  void complete_years(Chunk& chunk, Chunk::Part& part);
   Judge::Batch batch_of(Chunk& chunk, const Chunk::Part& part);
   static void shorten(const Chunk& chunk, Chunk::Part& part, std::size_t keys);
   void count(Chunk& chunk, Chunk::Part& part);
@@ -62,7 +64,8 @@ class ChunkJudge {
   std::optional<RecordInference> infer_;
   DedupCounts counts_;
   std::vector<RecordFault> faults_;
-  bool timed_ = false;  // a record had a time
+  bool timed_ = false;              // a record had a time
+  std::optional<YearGuess> years_;  // if times may have none
   std::string source_;
   std::uint64_t source_records_ = 0;  // of the present source, judged
   SourcePosition position_;

@@ -46,7 +46,9 @@ struct DedupOptions {
   bool invert = false;            // duplicates are passed on, the rest is held back
   std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
   std::optional<std::string> event_time = {};  // the fields with the time, written like --key
-  TimeFormat time_format = TimeFormat::automatic;
+  TimeReader time_format = {};
+  // When this is, for times that do not say their year.
+  Nanoseconds today = 0;
   // A date without a time of day is a time. Not so in a window shorter than a day: there, such a
   // record has no key, and if it is the first with a time, the run is refused.
   bool days = true;

@@ -119,22 +119,22 @@ TEST(EventTime, SecondSixtyIsOnlyWhereALeapSecondWas) {
 }
 
 TEST(EventTime, ADayIsToldFromATime) {
-  EXPECT_TRUE(is_day("2026-01-01", TimeFormat::automatic));
-  EXPECT_TRUE(is_day("20260101", TimeFormat::iso8601));
+  EXPECT_TRUE(TimeReader(TimeFormat::automatic).is_day("2026-01-01"));
+  EXPECT_TRUE(TimeReader(TimeFormat::iso8601).is_day("20260101"));
   for (const char* text :
        {"20260101", "2026-01-01T10:00", "1700000000", "-170000000", "1.5e-10000"})
-    EXPECT_FALSE(is_day(text, TimeFormat::automatic)) << text;
+    EXPECT_FALSE(TimeReader(TimeFormat::automatic).is_day(text)) << text;
 }
 
 TEST(EventTime, ANumberMayBeADate) {
-  EXPECT_EQ(is_unclear("20260101", TimeFormat::automatic), Unclear::day);
-  EXPECT_EQ(is_unclear("202601012359", TimeFormat::automatic), Unclear::minute);
+  EXPECT_EQ(TimeReader(TimeFormat::automatic).is_unclear("20260101"), Unclear::day);
+  EXPECT_EQ(TimeReader(TimeFormat::automatic).is_unclear("202601012359"), Unclear::minute);
   // No such day, no such hour, or too few digits: 1700000000 is a time of 2023.
   for (const char* text : {"20261301", "20260230", "202601012400", "202601011060", "1700000000",
                            "1700000000000", "2026-01-01", "2026010", "2026010a", ""})
-    EXPECT_EQ(is_unclear(text, TimeFormat::automatic), Unclear::no) << text;
+    EXPECT_EQ(TimeReader(TimeFormat::automatic).is_unclear(text), Unclear::no) << text;
   for (const TimeFormat format : {TimeFormat::seconds, TimeFormat::iso8601})
-    EXPECT_EQ(is_unclear("20260101", format), Unclear::no);
+    EXPECT_EQ(TimeReader(format).is_unclear("20260101"), Unclear::no);
 }
 
 TEST(EventTime, WhatIsNoneIsRefused) {
@@ -142,7 +142,7 @@ TEST(EventTime, WhatIsNoneIsRefused) {
        {"", "now", "12:00", "2023-13-01", "2023-02-29", "2023-1-1", "1e99", "1.2.3", "5 ",
         "2023-11-14T25:00:00Z", "2023-11-14T22:13:20X", "9999-01-01", "--5", "."})
     EXPECT_EQ(parse_time(text, TimeFormat::automatic), std::nullopt) << text;
-  EXPECT_THROW(parse_time_format("--time-format", "rfc822"), BadParameters);
+  EXPECT_THROW(TimeReader::make("rfc822", nullptr, ""), BadParameters);
 }
 
 std::vector<std::optional<Nanoseconds>> times_of(const Format& format, const std::string& field,

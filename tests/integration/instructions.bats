@@ -73,3 +73,27 @@ load ../support/instructions
     [ "$count" -le 100000000 ]
   done
 }
+
+# Hand-written like ISO 8601, without locale or allocation. RFC 2822 has blanks, a weekday and names of
+# zones, and a pattern is interpreted step by step.
+@test "reading clf and syslog costs at most as much as ISO 8601, rfc2822 twice, a pattern three times" {
+  local tests format count iso times
+  tests=$(dirname "$SLUICE")/../../tests/sluice_tests
+  [[ -x $tests ]] || skip "the tests are not built"
+  need_instructions "$SLUICE"
+  cost() {
+    SLUICE_TIME_FORMAT=$1 instructions_in '*read_a_thousand_times*' "$tests" \
+      --gtest_filter=TimeReader.AThousandTimesAreRead
+  }
+  iso=$(cost iso8601)
+  while read -r times format; do
+    count=$(cost "$format")
+    echo "$format: $((count / 1000)) instructions per time, ISO 8601: $((iso / 1000))"
+    [ "$count" -le $((iso * times)) ]
+  done <<'END'
+1 clf
+1 syslog
+2 rfc2822
+3 strptime:%d/%b/%Y:%H:%M:%S %z
+END
+}

@@ -127,10 +127,10 @@ END
 }
 
 @test "an unreadable time is quoted, safely for a terminal, and bounded" {
-  { printf 'k 10/Oct/2000:13:55:36\nk \033[31mred\nk ' && head -c 500 /dev/zero | tr '\0' x && echo; } >input
+  { printf 'k 10/Oct/2000_13:55:36\nk \033[31mred\nk ' && head -c 500 /dev/zero | tr '\0' x && echo; } >input
   sluice dedup --key 1 --window 10m --event-time 2 input >out 2>err
   cmp input out
-  grep -q "input: record 1: field 2, '10/Oct/2000:13:55:36', is not a time" err
+  grep -q "input: record 1: field 2, '10/Oct/2000_13:55:36', is not a time" err
   grep -qF "record 2: field 2, '\\x1b[31mred', is not a time" err
   grep -qE "record 3: field 2, 'x{60}…', is not a time" err
   run ! grep -q $'\033' err
@@ -138,7 +138,7 @@ END
   [ "$(stat_of '.faults | map(.input + " " + (.record | tostring)) | join(" ")')" = "input 1 input 2 input 3" ]
   [ "$(stat_of '.faults[1].reason')" = $'field 2, \'\033[31mred\', is not a time' ]
   run -1 --separate-stderr sluice dedup "${minutes[@]}" --strict --event-time 2 input
-  says "input: record 1: field 2, '10/Oct/2000:13:55:36', is not a time"
+  says "input: record 1: field 2, '10/Oct/2000_13:55:36', is not a time"
 }
 
 @test "no faults, an empty list; and one record is one record" {

@@ -35,7 +35,7 @@ _sluice() {
     dedup,-w | dedup,--window | compare,-w | compare,--window | plan,-w | plan,--window)
       _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
       return ;;
-    dedup,--time-format | compare,--time-format) _sluice_complete 'auto s ms us ns iso8601'; return ;;
+    dedup,--time-format | compare,--time-format) _sluice_complete 'auto s ms us ns iso8601 clf syslog rfc2822 strptime:'; return ;;
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
@@ -71,7 +71,7 @@ _sluice() {
       dedup)
         _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
           --strict --binary --max-record -w --window --refresh --event-time --arrival-time
-          --time-format --max-ahead --late
+          --time-format --time-zone --year --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
           --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
@@ -81,7 +81,7 @@ _sluice() {
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
           --distinct --seed -0 --null --csv --tsv --json --ndjson --no-header -k --key -d
-          --delimiter --binary --event-time --time-format --rate --stats --plot $common" ;;
+          --delimiter --binary --event-time --time-format --time-zone --year --rate --stats --plot $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
           --npws --lines --repeat-every --json $common" ;;

@@ -56,8 +56,10 @@ complete -c sluice -n $dedup -s w -l window -x -a '100k 1M 10m 1h 24h 7d hour da
 complete -c sluice -n $dedup -l refresh -d 'A repeat restarts the window of its key'
 complete -c sluice -n $dedup -l event-time -x -d 'The field that says when a record happened'
 complete -c sluice -n $dedup -l arrival-time -d 'Go by the time at which a file is read'
-complete -c sluice -n $dedup -l time-format -x -a 'auto s ms us ns iso8601' \
+complete -c sluice -n $dedup -l time-format -x -a 'auto s ms us ns iso8601 clf syslog rfc2822 strptime:' \
     -d 'How times are written'
+complete -c sluice -n $dedup -l time-zone -x -a UTC -d 'Zone of times that do not say theirs'
+complete -c sluice -n $dedup -l year -x -d 'Year of the first time, if times have none'
 complete -c sluice -n $dedup -l max-ahead -x -d 'Further ahead, a time needs a second record'
 complete -c sluice -n $dedup -l late -x -a 'pass drop mark' -d 'What becomes of late records'
 complete -c sluice -n $dedup -l late-output -r -F -d 'Write late records here'
@@ -137,7 +139,10 @@ complete -c sluice -n $compare -s f -l filter -x -a '(__sluice_filters)' -d 'A f
 complete -c sluice -n $compare -s m -l memory -x -d 'The size of each filter'
 complete -c sluice -n $compare -s w -l window -x -a '100k 1M 10m 1h 24h 7d hour day' -d 'How many records or how much time counts'
 complete -c sluice -n $compare -l event-time -x -d 'The field that says when a record happened'
-complete -c sluice -n $compare -l time-format -x -a 'auto s ms us ns iso8601' -d 'How times are written'
+complete -c sluice -n $compare -l time-format -x -a 'auto s ms us ns iso8601 clf syslog rfc2822 strptime:' \
+    -d 'How times are written'
+complete -c sluice -n $compare -l time-zone -x -a UTC -d 'Zone of times that do not say theirs'
+complete -c sluice -n $compare -l year -x -d 'Year of the first time, if times have none'
 complete -c sluice -n $compare -l rate -x -d 'How fast records come'
 complete -c sluice -n $compare -l expect -x -d 'How many distinct keys to plan for'
 complete -c sluice -n $compare -l fpr -x -d 'The error to plan for'
