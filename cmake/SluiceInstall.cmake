@@ -1,5 +1,6 @@
-# What `cmake --install` puts where: the command with its man page and completions, the library with
-# its public headers, and what CMake and pkg-config need to find it.
+# What `cmake --install` puts where: the command with its man page and completions (component `command`),
+# the library with its public headers, and what CMake and pkg-config need to find it (`library`), and
+# the documents of both (`documents`). packaging/make makes a Debian package of each of the first two.
 include(CMakePackageConfigHelpers)
 
 # --- Headers: what sluice/sluice.hpp includes, and what those include in turn.
@@ -26,7 +27,7 @@ endfunction()
 sluice_public_headers(headers)
 foreach(header IN LISTS headers)
   cmake_path(GET header PARENT_PATH folder)
-  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT library)
 endforeach()
 
 # --- The library and the command
@@ -36,18 +37,18 @@ if(BUILD_SHARED_LIBS)
   file(RELATIVE_PATH to_libraries /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(sluice_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
 endif()
-install(TARGETS sluice EXPORT SluiceTargets)
-install(TARGETS sluice_cli)
+install(TARGETS sluice EXPORT SluiceTargets COMPONENT library)
+install(TARGETS sluice_cli COMPONENT command)
 
 # --- find_package(Sluice)
 set(cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Sluice)
-install(EXPORT SluiceTargets NAMESPACE Sluice:: DESTINATION ${cmake_folder})
+install(EXPORT SluiceTargets NAMESPACE Sluice:: DESTINATION ${cmake_folder} COMPONENT library)
 configure_package_config_file(cmake/SluiceConfig.cmake.in SluiceConfig.cmake
   INSTALL_DESTINATION ${cmake_folder})
 write_basic_package_version_file(SluiceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/SluiceConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/SluiceConfigVersion.cmake cmake/SluiceDependencies.cmake
-  DESTINATION ${cmake_folder})
+  DESTINATION ${cmake_folder} COMPONENT library)
 
 # --- pkg-config. A static libsluice leaves its libraries to whoever links it, with --static or not.
 if(BUILD_SHARED_LIBS)
@@ -60,14 +61,15 @@ endif()
 file(RELATIVE_PATH SLUICE_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/sluice.pc.in sluice.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sluice.pc
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 
 # --- Man page, completions, licence
-install(FILES apps/cli/sluice.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES apps/cli/sluice.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
 install(FILES apps/cli/completions/sluice.bash RENAME sluice
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command)
 install(FILES apps/cli/completions/_sluice
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT command)
 install(FILES apps/cli/completions/sluice.fish
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sluice)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT command)
+install(FILES LICENSE NOTICE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sluice
+  COMPONENT documents)

@@ -31,3 +31,21 @@ fenced() {
     /^```/ { inside = 0 }
     inside' "$3"
 }
+
+# made_packages: the folder with the packages that ./dev package has made (PACKAGES), or makes them from
+# $BUILD. The static command needs the sources of some libraries: with short counts it may be missing.
+made_packages() {
+  local -a parts=(deb source)
+  if [[ -z ${PACKAGES:-} ]]; then
+    PACKAGES=$scratch/packages
+    if cmake --build "$BUILD" --target sluice_static -- --quiet >&2; then
+      parts+=(static)
+    elif [[ ${SLUICE_COUNTS:-full} == full ]]; then
+      return 1
+    else
+      echo "The static command is not tested, because it could not be made: see above." >&2
+    fi
+    "$SOURCE/packaging/make" "$BUILD" "$PACKAGES" "${parts[@]}"
+  fi
+  echo "$PACKAGES"
+}
