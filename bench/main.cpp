@@ -30,6 +30,7 @@ struct Part {
 constexpr Part kParts[] = {
     {"limits", "what the machine allows: lines of memory, hashing, copying, pipes", run_limits},
     {"cli", "the command against other tools, alone and in a pipe", run_cli},
+    {"compressed", "compressed files against unpacking them in a pipe", run_compressed},
     {"formats", "the command against its own limits: lines, JSON, CSV, windows", run_formats},
     {"filters", "every filter: all verbs, batched and not, in cache and out of it", run_filters},
     {"windows", "window filters at steady state", run_windows},
@@ -51,8 +52,8 @@ constexpr Part kParts[] = {
 int usage() {
   fmt::print(stderr, "usage: sluice_bench [PART…] [--short] [--out DIR]\n\nparts:\n");
   for (const Part& part : kParts)
-    fmt::print(stderr, "  {:10}{}{}\n", part.name, part.what, part.study ? " *" : "");
-  fmt::print(stderr, "  {:10}{}\n", "all", "all of them; without a part, all but those marked *");
+    fmt::print(stderr, "  {:12}{}{}\n", part.name, part.what, part.study ? " *" : "");
+  fmt::print(stderr, "  {:12}{}\n", "all", "all of them; without a part, all but those marked *");
   return 2;
 }
 

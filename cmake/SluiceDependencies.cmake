@@ -7,6 +7,7 @@ find_dependency(simdjson)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 
 # HighwayHash brings neither a CMake package nor a pkg-config file.
 if(NOT TARGET Sluice::highwayhash)

@@ -83,7 +83,7 @@ void add_stream_flags(Command& command, CompareStreamFlags& flags) {
   command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
   command.flag("--binary", flags.binary,
                "Read the bytes of compressed files, archives and binary tables as records, instead "
-               "of refusing them");
+               "of unpacking or refusing them");
   command.option("-k,--key", flags.keys,
                  "The fields that make two records the same, as in dedup [the whole record]",
                  "FIELD[,FIELD]");

@@ -33,7 +33,7 @@ void add_record_flags(Command& command, DedupFlags& flags) {
       "Stop at a record that is malformed or lacks the key, instead of passing it through");
   command.flag("--binary", flags.binary,
                "Read the bytes of compressed files, archives and binary tables as records, instead "
-               "of refusing them");
+               "of unpacking or refusing them");
   command.option("--max-record", flags.max_record, "Stop at a record longer than this", "SIZE");
 }
 
@@ -66,8 +66,11 @@ void add_filter_flags(Command& command, DedupFlags& flags) {
 
 void add_output_flags(Command& command, DedupFlags& flags) {
   command.group("Output and state");
-  command.option("-o,--output", flags.output, "Write to this file instead of standard output (-)",
-                 "FILE");
+  command.option(
+      "-o,--output", flags.output,
+      "Write to this file instead of standard output (-); a name that ends in .gz or .zst "
+      "compresses it",
+      "FILE");
   command.option("--duplicates", flags.duplicates,
                  "Write the duplicates to this file; - is standard output", "FILE");
   command.flag("--invert", flags.invert,

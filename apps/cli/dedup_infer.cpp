@@ -122,8 +122,8 @@ std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher&
     if (!output.empty() && same_place(output, request.prior_table))
       throw BadParameters(
           fmt::format("{} '{}' is also --prior-table: write to another file", flag, output));
-  FileSource source =
-      FileSource::open(request.prior_table, wake, "--prior-table", request.archives);
+  FileSource source = FileSource::open(request.prior_table, wake, "--prior-table", request.archives,
+                                       request.unpack);
   return read_priors(source, request.options.format, request.options.keys, hasher);
 }
 

@@ -40,12 +40,16 @@ bool matches(const std::string& path, const InputPosition& known, const Hasher& 
          (!renamed || status.st_ino == known.inode) && known.end.matches(file.number(), hasher);
 }
 
-// Up to `count` bytes from the offset.
-std::string bytes_at(int descriptor, std::uint64_t offset, std::size_t count) {
-  std::string bytes(count, '\0');
-  const ssize_t got = ::pread(descriptor, bytes.data(), count, static_cast<off_t>(offset));
-  bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-  return bytes;
+// "access.log" of access.log, access.log.1, access.log.2.gz and access.log-20240131.zst.
+std::string log_name(const std::string& path) {
+  std::string name = file_name(path);
+  if (packing_of_name(name) != Packing::none) name.resize(name.rfind('.'));
+  for (;;) {
+    const std::size_t end = name.find_last_not_of("0123456789");
+    if (end == std::string::npos || end == 0 || end + 1 == name.size()) return name;
+    if (name[end] != '.' && name[end] != '-') return name;
+    name.resize(end);
+  }
 }
 
 std::uint64_t nanoseconds_of(const struct stat& status) {
@@ -86,7 +90,9 @@ bool leads_to(const std::string& path, const FileIdentity& file) {
 }
 
 bool holds(const GivenInput& input, const InputPosition& known, const Hasher& hasher) {
+  // The same bytes may have been read packed (--binary).
   return input.source.regular() && input.base <= known.end.offset &&
+         (input.source.packing() == known.packing || known.end.checked == 0) &&
          known.end.matches(input.source.descriptor(), hasher);
 }
 
@@ -195,6 +201,49 @@ void find_known(const std::vector<GivenInput>& inputs,
   look(by_inode, inode_of, holds_moved);
 }
 
+bool was_moved_away(const InputPosition& known, const Hasher& hasher) {
+  return known.packing == Packing::none && known.name != "-" && may_be_copied(known) &&
+         !matches(known.name, known, hasher);
+}
+
+const InputPosition* read_before_packing(const FileSource& input,
+                                         std::vector<const InputPosition*> plain,
+                                         const Hasher& hasher) {
+  const std::string log = log_name(input.name());
+  std::erase_if(plain, [&](const InputPosition* each) { return log_name(each->name) != log; });
+  if (plain.empty()) return nullptr;
+  std::ranges::sort(plain, {}, [](const InputPosition* each) { return each->end.offset; });
+  const std::uint64_t last = plain.back()->end.offset;
+  UnpackedInput contents = input.contents_again();
+  const InputPosition* found = nullptr;
+  const InputPosition* short_one = nullptr;
+  auto next = plain.begin();
+  std::string held;  // the last bytes
+  std::uint64_t end = 0;
+  std::vector<char> buffer(std::size_t{1} << 18);
+  try {
+    while (end <= last) {
+      const std::size_t got = contents.read(buffer);
+      if (got == 0) {
+        if (short_one != nullptr && short_one->end.offset == end) found = short_one;
+        break;
+      }
+      held.append(buffer.data(), got);
+      end += got;
+      for (; next != plain.end() && (*next)->end.offset <= end; ++next) {
+        const FileEnd& known = (*next)->end;
+        const std::size_t begin = held.size() - (end - known.offset) - known.checked;
+        if (hasher.digest(std::string_view(held).substr(begin, known.checked)) == known.digest)
+          (known.checked == FileEnd::kMostChecked ? found : short_one) = *next;
+      }
+      if (held.size() > FileEnd::kMostChecked) held.erase(0, held.size() - FileEnd::kMostChecked);
+    }
+  } catch (const IoError&) {
+    // Whoever reads the file will say so.
+  }
+  return found;
+}
+
 bool may_be_copied(const InputPosition& known) {
   return known.regular && known.records > 0 && known.end.checked >= kLeastCopied;
 }
@@ -219,13 +268,13 @@ std::string found_beside(const std::string& beside, const InputPosition& known,
 }
 
 ReadOn read_on(const GivenInput& input, const InputPosition& known, const Format& format) {
-  const std::uint64_t end = known.end.offset;
+  const std::uint64_t end = known.packing == Packing::none ? known.end.offset : known.unpacked;
   const std::uint64_t open = std::min(known.open_bytes, end - input.base);
-  if (open == 0 || size_of(input.source) <= end)
+  if (open == 0 || size_of(input.source) <= known.end.offset)
     return {{end - input.base, known.records, known.open_bytes}};
   const std::uint64_t start = end - open;
   // With the longest terminator, which is two bytes.
-  const std::string record = bytes_at(input.source.descriptor(), start, open + 2);
+  const std::string record = input.source.peek(start, open + 2);
   const auto splitter = make_splitter(format);
   splitter->reset(start == input.base);
   std::vector<Record> records;

@@ -63,6 +63,15 @@ void find_known(const std::vector<GivenInput>& inputs,
                 std::initializer_list<const std::vector<InputPosition>*> lists,
                 const Hasher& hasher, std::vector<const InputPosition*>& found);
 
+// Whether the name of a plain file that was read leads to it no longer.
+bool was_moved_away(const InputPosition& known, const Hasher& hasher);
+// Of these plain files, the one whose bytes, as far as they were read, the contents of a packed file begin
+// with; of several the longest. Null if there is none. Another file may begin with the same records: so
+// both must have the name of one log, and a short file must have been read as a whole.
+const InputPosition* read_before_packing(const FileSource& input,
+                                         std::vector<const InputPosition*> plain,
+                                         const Hasher& hasher);
+
 // Whether enough was read of the file that another with the same bytes seems to be a copy.
 bool may_be_copied(const InputPosition& known);
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "dedup_infer.hpp"
+#include "dedup_room.hpp"
 #include "dedup_window.hpp"
 
 #include "sluice/base/error.hpp"
@@ -82,6 +83,7 @@ std::string shape_of(const DedupFlags& flags) {
     shape +=
         fmt::format("{}{}{}{}", shape.empty() ? "" : " ", flag, value.empty() ? "" : " ", value);
   };
+  if (flags.binary) add("--binary");
   if (flags.invert) add("--invert");
   if (flags.learn_priors) add("--learn-priors");
   if (flags.posterior) add("--posterior");
@@ -162,7 +164,8 @@ PlanRequest plan_request_of(DedupRequest& request) {
     wanted.window = request.window->spec;
     wanted.anchor = request.window->anchor;
   }
-  if (request.memory) wanted.beside = beside_filter(*request.memory, kProcessBytes, request);
+  if (request.memory)
+    wanted.beside = beside_filter(*request.memory, kProcessBytes + request.room, request);
   return wanted;
 }
 
@@ -180,8 +183,12 @@ void make_as_named(DedupRequest& request) {
 }
 
 // Without --filter the planner chooses: `sluice plan` gives the same answer for the same flags.
-void understand_plan(const DedupFlags& flags, DedupRequest& request) {
-  if (!flags.memory.empty()) request.memory = parse_size("--memory", flags.memory);
+void understand_plan(const DedupFlags& flags, std::optional<std::uint64_t> room,
+                     DedupRequest& request) {
+  if (!flags.memory.empty()) {
+    request.memory = parse_size("--memory", flags.memory);
+    make_room(flags, room, request);
+  }
   if (request.filter_named) {
     if (request.memory)
       throw BadParameters(
@@ -263,7 +270,7 @@ void set_delimiter(const std::string& text, bool keyed, Format& format) {
         "--delimiter '{}' is not one byte: give a character such as ',' or '\\t'", text));
 }
 
-DedupRequest understand(const DedupFlags& flags) {
+DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> room) {
   DedupRequest request;
   request.files = flags.files;
   if (request.files.empty()) request.files.push_back("-");
@@ -298,10 +305,11 @@ DedupRequest understand(const DedupFlags& flags) {
   request.shape = shape_of(flags);
   request.stats = stats_of(flags.stats);
   request.options.threads = threads_of(flags.threads);
+  request.unpack.own_thread = request.options.threads > 1;
   understand_window(flags, request);
   check_standard_output(request);
   understand_audit(flags, request);
-  understand_plan(flags, request);
+  understand_plan(flags, room, request);
   understand_state(flags, request);
   understand_infer(flags, request);
   return request;

@@ -1,6 +1,7 @@
 // What `sluice dedup` was asked to do, as typed and as understood.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct DedupFlags {
 struct DedupRequest {
   std::vector<std::string> files;  // at least one; "-" is standard input
   Archives archives = Archives::refuse_or_insist;
+  UnpackOptions unpack;
   DedupOptions options;
   std::string filter;        // name and settings, to make
   std::string filter_asked;  // the same as it was given, or as --memory chose it
@@ -67,8 +69,11 @@ struct DedupRequest {
   bool arrival_time = false;            // is meant for files, too
   std::optional<std::uint64_t> memory;  // --memory: of the whole process
   std::optional<Planning> plan;         // how it is spent, and why
-  std::optional<double> rate;           // keys per second
-  std::optional<double> slack, npws;    // limits that the window's filter must keep
+  std::uint64_t room = 0;               // of it, for compressed files
+  // The same request with another `room`.
+  std::function<DedupRequest(std::uint64_t)> with_room = {};
+  std::optional<double> rate;         // keys per second
+  std::optional<double> slack, npws;  // limits that the window's filter must keep
   std::optional<Audit::Params> audit;
   std::string prior_table;    // a file; the rest of inference is in `options`
   bool learn_priors = false;  // from the stream
@@ -77,8 +82,9 @@ struct DedupRequest {
   enum class Stats { text, json, none } stats = Stats::text;
 };
 
-// Throws BadParameters: each names the flag and what would be right.
-DedupRequest understand(const DedupFlags& flags);
+// Throws BadParameters: each names the flag and what would be right. `room`: what --memory keeps free for
+// compressed inputs and outputs; if it is not given, what they need.
+DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> room = {});
 
 // Of --output, --duplicates and --late-output: "-", and no --output at all. At most one of them is.
 inline bool is_standard_output(const std::string& file) {

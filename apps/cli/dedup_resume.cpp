@@ -34,7 +34,8 @@ Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSou
       now_(inputs.size()),
       further_(inputs.size()) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    base_.push_back(inputs[i].regular() ? inputs[i].offset() : 0);
+    const bool plain = inputs[i].regular() && inputs[i].packing() == Packing::none;
+    base_.push_back(plain ? inputs[i].offset() : 0);
     start_anew(i);
     if (!request.state.empty() && inputs[i].regular())
       stamps_[i] = stamp_of(inputs[i].descriptor());
@@ -82,6 +83,7 @@ void Resume::start_anew(std::size_t input) {
   now_[input] = {.name = request_.files[input], .regular = source.regular()};
   if (!source.regular()) return;
   now_[input].inode = source.identity().inode;
+  now_[input].packing = source.packing();
   now_[input].end.offset = base_[input];
 }
 
@@ -92,6 +94,7 @@ void Resume::start_at(std::size_t input, const InputPosition& known) {
   }
   const ReadOn on = read_on(given(input), known, request_.options.format);
   starts_[input] = on.from;
+  now_[input].end = known.end;
   now_[input] = at(input, on.from);
   if (!on.again) return;
   warn("dedup",
@@ -144,8 +147,13 @@ bool Resume::outputs_done() const {
 }
 
 bool Resume::is_new(std::size_t input) const {
-  return !inputs_[input].regular() ||
-         size_of(inputs_[input]) > base_[input] + starts_[input].offset;
+  return !inputs_[input].regular() || size_of(inputs_[input]) > start_in_file(input);
+}
+
+// In a packed file about where it is.
+std::uint64_t Resume::start_in_file(std::size_t input) const {
+  return now_[input].packing == Packing::none ? base_[input] + starts_[input].offset
+                                              : now_[input].end.offset;
 }
 
 const OutputPosition* Resume::placed(OutputRole role) const {
@@ -157,9 +165,41 @@ const OutputPosition* Resume::placed(OutputRole role) const {
 void Resume::read_on_after_finished() {
   std::vector<const InputPosition*> found(inputs_.size(), nullptr);
   find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, found);
+  find_packed_since(found);
   for (std::size_t i = 0; i < inputs_.size(); ++i) start_known(found, i);
   keep_others(found);
   say_read_on();
+}
+
+// Files that are rotated and then compressed: their contents were read under another name.
+void Resume::find_packed_since(std::vector<const InputPosition*>& found) {
+  const auto may_be = [&](std::size_t i) {
+    return found[i] == nullptr && inputs_[i].regular() && inputs_[i].packing() != Packing::none;
+  };
+  bool any = false;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) any = any || may_be(i);
+  if (!any) return;
+  std::vector<const InputPosition*> gone;
+  for (const auto* list : {&known_.run->inputs, &known_.run->others})
+    for (const InputPosition& known : *list)
+      if (std::ranges::count(found, &known) == 0 && was_moved_away(known, hasher_))
+        gone.push_back(&known);
+  for (std::size_t i = 0; i < inputs_.size() && !gone.empty(); ++i) {
+    const InputPosition* const plain =
+        may_be(i) ? read_before_packing(inputs_[i], gone, hasher_) : nullptr;
+    if (plain == nullptr) continue;
+    notes_.push_back(
+        fmt::format("input '{}' has the contents of '{}', of which {} were read before: it is read "
+                    "on from there",
+                    inputs_[i].name(), plain->name, counted(plain->end.offset, "byte")));
+    std::erase(gone, plain);
+    were_plain_.push_back(plain);
+    auto packed = std::make_unique<InputPosition>(*plain);
+    packed->packing = inputs_[i].packing();
+    packed->unpacked = plain->end.offset;
+    packed->end = {};
+    found[i] = packed_since_.emplace_back(std::move(packed)).get();
+  }
 }
 
 void Resume::start_known(const std::vector<const InputPosition*>& found, std::size_t input) {
@@ -257,7 +297,8 @@ const char* Resume::again_text() const {
 
 // Files that this command has read before, with other inputs: the last ones, as many as are kept.
 void Resume::keep_others(const std::vector<const InputPosition*>& found) {
-  const std::unordered_set<const InputPosition*> taken(found.begin(), found.end());
+  std::unordered_set<const InputPosition*> taken(found.begin(), found.end());
+  taken.insert(were_plain_.begin(), were_plain_.end());
   std::unordered_set<std::uint64_t> inodes;
   for (const InputPosition& input : now_)
     if (input.regular) inodes.insert(input.inode);
@@ -275,15 +316,15 @@ void Resume::say_read_on() {
   constexpr std::size_t kMostLines = 5;
   std::size_t more = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (starts_[i].offset == 0 || !is_new(i)) continue;
+    if (start_in_file(i) <= base_[i] || !is_new(i)) continue;
     if (continues_ && i == current_) continue;  // is in the first line
     if (notes_.size() == kMostLines) {
       ++more;
       continue;
     }
-    notes_.push_back(fmt::format(
-        "reads on after the last run: {}",
-        describe({inputs_[i].name(), base_[i] + starts_[i].offset, size_of(inputs_[i])})));
+    notes_.push_back(
+        fmt::format("reads on after the last run: {}",
+                    describe({inputs_[i].name(), start_in_file(i), size_of(inputs_[i])})));
   }
   if (more > 0)
     notes_.push_back(fmt::format("reads on after the last run in {} more", counted(more, "input")));
@@ -359,7 +400,7 @@ std::optional<ContinuedReport> Resume::continued() const {
   if (input == inputs_.size()) return std::nullopt;
   ContinuedReport report{.input = inputs_[input].name()};
   if (inputs_[input].regular()) {
-    report.offset = base_[input] + starts_[input].offset;
+    report.offset = start_in_file(input);
     report.size = size_of(inputs_[input]);
   }
   return report;
@@ -375,7 +416,13 @@ InputPosition Resume::at(std::size_t input, const SourcePosition& position) cons
   now.records = position.records;
   if (!now.regular) return now;
   const int file = inputs_[input].descriptor();
-  const std::uint64_t end = base_[input] + position.offset;
+  std::uint64_t end = base_[input] + position.offset;
+  if (now.packing != Packing::none) {
+    now.unpacked = position.offset;
+    end = inputs_[input].packed_end(position.offset);
+    // Not read yet, or not beyond what was read before.
+    if (position.offset > 0) end = std::max(end, now_[input].end.offset);
+  }
   // The time first: what is written from now on must be noticed.
   now.modified_ns = modified_since(stamps_[input], file, end);
   now.end = FileEnd::at(file, end, hasher_);
@@ -423,7 +470,8 @@ Positions Resume::at(std::size_t current, const SourcePosition& position, bool f
   for (const Output& output : outputs_) {
     const FileSink& sink = *output.sink;
     if (sink.identity().regular)
-      now.set_output({sink.path(), FileEnd::at(sink.descriptor(), sink.offset(), hasher_)});
+      now.set_output(
+          {sink.path(), FileEnd::at(sink.descriptor(), sink.offset(), hasher_), sink.packed()});
   }
   const bool over = current == inputs_.size();
   if (over && !leaves_record()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -77,6 +78,7 @@ class Resume {
   bool same_forget() const;
   bool outputs_done() const;
   bool is_new(std::size_t input) const;
+  std::uint64_t start_in_file(std::size_t input) const;
   bool leaves_record() const;
   void keep_last();
   std::optional<RunPosition> last_finished(const Positions& now) const;
@@ -85,6 +87,7 @@ class Resume {
   std::vector<FileIdentity> output_files() const;
   void continue_inputs(std::vector<const InputPosition*> found);
   void read_on_after_finished();
+  void find_packed_since(std::vector<const InputPosition*>& found);
   void start_known(const std::vector<const InputPosition*>& found, std::size_t input);
   void start_at(std::size_t input, const InputPosition& known);
   void warn_if_rotated(const std::vector<const InputPosition*>& found, std::size_t input);
@@ -104,6 +107,7 @@ class Resume {
   SinkBefore join_unfinished(Output& output, const OutputPosition& known);
   SinkBefore join_finished(Output& output);
   void check_header(const Output& output) const;
+  void check_packing(const Output& output, const OutputPosition& known) const;
   [[noreturn]] void refuse_output(const Output& output, const OutputPosition& known) const;
   void cut_given_up(const OutputPosition& known) const;
   void warn_given_up(const OutputPosition& known, const std::string& why) const;
@@ -121,6 +125,9 @@ class Resume {
   std::vector<InputPosition> others_;   // that this run does not read
   std::vector<bool> further_;           // that the unfinished run does not read
   std::vector<Output> outputs_;
+  // Files that were compressed since they were read, as they are now, and as they were.
+  std::vector<std::unique_ptr<InputPosition>> packed_since_;
+  std::vector<const InputPosition*> were_plain_;
   std::vector<std::string> notes_;
   std::size_t current_ = 0;   // the input that the unfinished run was reading
   std::size_t compared_ = 0;  // files, to find copies

@@ -42,7 +42,10 @@ std::string text_of(OutputRole role, const FileSink& sink) {
   return text_of(role, is_standard(sink) ? "" : sink.name());
 }
 
-bool ends_open(const FileSink& sink, std::uint64_t end, char terminator) {
+bool ends_open(const FileSink& sink, const OutputPosition& known, char terminator) {
+  const std::uint64_t end = known.end.offset;
+  if (known.packed.packing != Packing::none)
+    return known.packed.contents > 0 && known.packed.last != terminator;
   const Descriptor file = readable(sink.descriptor());
   char last = terminator;
   if (end == 0 || !file || ::pread(file.number(), &last, 1, static_cast<off_t>(end) - 1) != 1)
@@ -50,24 +53,30 @@ bool ends_open(const FileSink& sink, std::uint64_t end, char terminator) {
   return last != terminator;
 }
 
-// The header of a table that begins at that offset; none if it is longer than can be expected.
-std::optional<std::string> header_at(int descriptor, std::uint64_t offset, const Format& format) {
-  const Descriptor file = readable(descriptor);
-  if (!file) return std::nullopt;
-  std::string bytes(std::size_t{1} << 16, '\0');
-  const ssize_t got =
-      ::pread(file.number(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-  if (got <= 0) return std::nullopt;
-  const bool all = static_cast<std::size_t>(got) < bytes.size();
+constexpr std::size_t kMostHeader = std::size_t{1} << 16;
+
+// The header of a table with these first bytes; none if it is longer than can be expected.
+std::optional<std::string> header_in(const std::string& bytes, const Format& format) {
   std::vector<Record> records;
-  make_splitter(format)->split({bytes.data(), static_cast<std::size_t>(got)}, all, 1, records);
+  make_splitter(format)->split(bytes, bytes.size() < kMostHeader, 1, records);
   if (records.empty()) return std::nullopt;
   std::string_view header = records.front().text();
   if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
   return std::string(header);
 }
 
-// Writes what stands in a file after `at` to another one, and syncs that. Returns 0, or what went wrong.
+// Returns 0, or what went wrong. So do the next two.
+int write_all(int to, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(to, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+// Writes what stands in a file after `at` to another one, and syncs that.
 int copy_from(int from, std::uint64_t& at, int to) {
   std::array<char, 65536> buffer;
   for (;;) {
@@ -75,20 +84,40 @@ int copy_from(int from, std::uint64_t& at, int to) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
     if (got == 0) return ::fsync(to) == 0 ? 0 : errno;
-    std::string_view rest(buffer.data(), static_cast<std::size_t>(got));
-    while (!rest.empty()) {
-      const ssize_t written = ::write(to, rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return errno;
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    }
+    const int error = write_all(to, {buffer.data(), static_cast<std::size_t>(got)});
+    if (error != 0) return error;
     at += static_cast<std::uint64_t>(got);
+  }
+}
+
+// The same, unpacked: the last member may be cut off, and what follows it could not be unpacked. What is
+// not packed is written as it is.
+int unpack_from(int from, std::uint64_t& at, Packing packing, int to) {
+  struct stat before, all;
+  if (::fstat(to, &before) != 0 || ::fstat(from, &all) != 0) return errno;
+  try {
+    UnpackedInput unpacked({.descriptor = from, .regular = true, .offset = at}, packing,
+                           {.own_thread = false});
+    std::array<char, 65536> buffer;
+    try {
+      while (const std::size_t got = unpacked.read(buffer))
+        if (const int error = write_all(to, {buffer.data(), got}); error != 0) return error;
+    } catch (const BadPacked& error) {
+      if (!error.cut_off()) throw;
+    }
+    at = static_cast<std::uint64_t>(all.st_size);
+    return ::fsync(to) == 0 ? 0 : errno;
+  } catch (const BadPacked&) {
+    return ::ftruncate(to, before.st_size) == 0 ? copy_from(from, at, to) : errno;
+  } catch (const IoError& error) {
+    return error.error_number();
   }
 }
 
 // Moves what stands in the file after `end` to PATH.cut, which is for those who may read PATH. All or
 // nothing: the next try would append a part of it again.
-void cut_back(int descriptor, const std::string& name, const std::string& path, std::uint64_t end) {
+void cut_back(int descriptor, const std::string& name, const std::string& path, std::uint64_t end,
+              Packing packing) {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
   const std::string kept = path + ".cut";
   const auto fail = [&](int error) {
@@ -102,17 +131,19 @@ void cut_back(int descriptor, const std::string& name, const std::string& path, 
   if (!created) to = {::open(kept.c_str(), kFlags), true};
   if (!to || ::fstat(to.number(), &before) != 0) fail(errno);
   std::uint64_t at = end;
-  const int error = created && ::fchmod(to.number(), status.st_mode & 0777) != 0
-                        ? errno
-                        : copy_from(from.number(), at, to.number());
+  const int error = created && ::fchmod(to.number(), status.st_mode & 0777) != 0 ? errno
+                    : packing == Packing::none
+                        ? copy_from(from.number(), at, to.number())
+                        : unpack_from(from.number(), at, packing, to.number());
   if (error != 0 && created) ::unlink(kept.c_str());
   if (error != 0 && !created && ::ftruncate(to.number(), before.st_size) != 0)
     warn("dedup", fmt::format("'{}' holds a part of the end of '{}'", kept, name));
   if (error != 0) fail(error);
   warn("dedup",
        fmt::format("'{}' was cut back to {}, where the last run ended; what came after that, "
-                   "{}, was appended to '{}'",
-                   name, counted(end, "byte"), counted(at - end, "byte"), kept));
+                   "{}, was appended to '{}'{}",
+                   name, counted(end, "byte"), counted(at - end, "byte"), kept,
+                   packing == Packing::none ? "" : ", unpacked"));
   // At once: if something fails later, the next try finds nothing to keep.
   if (::ftruncate(descriptor, static_cast<off_t>(end)) != 0 || ::fsync(descriptor) != 0)
     throw IoError(fmt::format("cannot shorten '{}'", name), errno);
@@ -145,6 +176,7 @@ SinkBefore Resume::join(OutputRole role, FileSink& sink) {
 
 SinkBefore Resume::join_unfinished(Output& output, const OutputPosition& known) {
   if (!known.end.matches(output.sink->descriptor(), hasher_)) refuse_output(output, known);
+  check_packing(output, known);
   // From a pipe, or a file that was changed, the records after the last checkpoint may not come again.
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (!skips(i) && !further_[i] &&
@@ -165,6 +197,7 @@ SinkBefore Resume::join_finished(Output& output) {
   output.same = in_role && (output.ours || !is_standard(sink));
   if (sink.size() == 0) return {};
   const bool ours = known->end.matches(sink.descriptor(), hasher_);
+  if (ours) check_packing(output, *known);
   if (is_standard(sink)) {
     // It may be any file, and what follows may be another program's.
     if (!ours || known->end.offset == 0 || sink.offset() < known->end.offset) return {};
@@ -174,7 +207,7 @@ SinkBefore Resume::join_finished(Output& output) {
     if (!known_.unfinished() || output.ours)
       return {.header = true,
               .open_end = sink.offset() == known->end.offset &&
-                          ends_open(sink, known->end.offset, terminator_of(request_))};
+                          ends_open(sink, *known, terminator_of(request_))};
   }
   if (!ours) refuse_output(output, *known);
   output.cuts = true;
@@ -210,10 +243,25 @@ const OutputPosition* Resume::find(const FileSink& sink) const {
 SinkBefore Resume::continue_output(Output& output, const OutputPosition& known) {
   output.ours = true;
   output.from = &known;
-  if (known.end.offset > 0) check_header(output);
-  output.sink->continue_at(known.end.offset);
-  return {.header = known.end.offset > 0,
-          .open_end = ends_open(*output.sink, known.end.offset, terminator_of(request_))};
+  const bool packed = known.packed.packing != Packing::none;
+  const bool header = packed ? known.packed.contents > 0 : known.end.offset > 0;
+  if (header) check_header(output);
+  output.sink->continue_at(known.end.offset, known.packed);
+  return {.header = header, .open_end = ends_open(*output.sink, known, terminator_of(request_))};
+}
+
+// A file that was renamed: half of it packed, and half of it not, would be neither.
+void Resume::check_packing(const Output& output, const OutputPosition& known) const {
+  const auto text = [](Packing packing) {
+    return packing == Packing::none ? std::string("not compressed")
+                                    : fmt::format("compressed with {}", name_of(packing));
+  };
+  const Packing before = known.packed.packing, now = output.sink->packed().packing;
+  if (known.end.offset > 0 && before != now)
+    throw BadParameters(fmt::format(
+        "what --state '{}' has written to {} is {}, and this run would write to it {}: names that "
+        "end in .gz or .zst are compressed; give the file its old name, or write to another one",
+        request_.state, text_of(output.role, *output.sink), text(before), text(now)));
 }
 
 void Resume::refuse_output(const Output& output, const OutputPosition& known) const {
@@ -247,8 +295,11 @@ void Resume::check_header(const Output& output) const {
   const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
   const bool adds_column = request_.options.infer && request_.options.infer->posterior;
   if (!table || !format.header || adds_column || !inputs_[0].regular()) return;
-  const auto ours = header_at(output.sink->descriptor(), 0, format);
-  const auto input = header_at(inputs_[0].descriptor(), base_[0], format);
+  const Descriptor file = readable(output.sink->descriptor());
+  if (!file) return;
+  const auto ours =
+      header_in(first_contents(file.number(), output.sink->packed().packing, kMostHeader), format);
+  const auto input = header_in(inputs_[0].peek(base_[0], kMostHeader), format);
   if (ours && input && *ours != *input)
     throw BadParameters(fmt::format(
         "{} has the header '{}', and input '{}' has '{}': write to another file, or give inputs "
@@ -260,7 +311,7 @@ void Resume::keep_tails() const {
   for (const Output& output : outputs_)
     if (output.cuts && output.sink->size() > output.sink->offset())
       cut_back(output.sink->descriptor(), output.sink->name(), output.sink->path(),
-               output.sink->offset());
+               output.sink->offset(), output.sink->packed().packing);
   if (!known_.unfinished() || continues_) return;
   for (std::size_t role = 0; role < kOutputRoles; ++role)
     if (const OutputPosition* const known = placed(static_cast<OutputRole>(role)))
@@ -282,7 +333,7 @@ void Resume::cut_given_up(const OutputPosition& known) const {
   if (!known.end.matches(file.number(), hasher_))
     return warn_given_up(known, "has other contents now, and is not cut back");
   if (static_cast<std::uint64_t>(status.st_size) == known.end.offset) return;
-  cut_back(file.number(), known.path, known.path, known.end.offset);
+  cut_back(file.number(), known.path, known.path, known.end.offset, known.packed.packing);
 }
 
 void Resume::warn_given_up(const OutputPosition& known, const std::string& why) const {

@@ -138,7 +138,7 @@ class Run {
 std::vector<FileSource> open_all(const DedupRequest& request, int wake) {
   std::vector<FileSource> sources;
   for (const std::string& file : request.files)
-    sources.push_back(FileSource::open(file, wake, "input", request.archives));
+    sources.push_back(FileSource::open(file, wake, "input", request.archives, request.unpack));
   check_arrival(request, sources);
   return sources;
 }
@@ -149,14 +149,14 @@ FileSink open_sink(const std::string& file) {
 
 std::optional<FileSource> open_forget(const DedupRequest& request, int wake) {
   if (request.forget.empty()) return std::nullopt;
-  return FileSource::open(request.forget, wake, "--forget", request.archives);
+  return FileSource::open(request.forget, wake, "--forget", request.archives, request.unpack);
 }
 
 // 0 if it is not known.
 std::uint64_t bytes_in_all(std::span<const FileSource> sources) {
   std::uint64_t bytes = 0;
   for (const FileSource& source : sources) {
-    if (!source.identity().regular) return 0;
+    if (!source.identity().regular || source.packing() != Packing::none) return 0;
     bytes += source.bytes_left();
   }
   return bytes;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "dedup_room.hpp"
 #include "dedup_window.hpp"
 #include "places.hpp"
 #include "sluice/base/error.hpp"
@@ -88,6 +89,35 @@ DedupRequest completed(DedupRequest request, const Window& held) {
   return request;
 }
 
+void check_memory(const DedupRequest& request, const AnyFilter& filter) {
+  check_window_agreement(request, filter);
+  if (!request.filter_given) return;
+  const std::string held = describe_filter(filter);
+  const std::string wanted =
+      describe_filter(request.window ? make_window(completed(request, *filter.window()))
+                                     : make_completed(request, filter));
+  if (wanted != held) refuse_state(request, "filter", held, wanted);
+}
+
+// Whether the state was planned with the same --memory when its files were compressed, and these are not,
+// or the other way round. Throws BadParameters if it has no room for these.
+bool agrees_with_other_room(const DedupRequest& request, const AnyFilter& filter) {
+  for (std::uint64_t room = 0; room <= kMostRoom; room = std::max(kLeastRoom, 2 * room)) {
+    try {
+      check_memory(request.with_room(room), filter);
+    } catch (const BadParameters&) {
+      continue;
+    }
+    if (room >= request.room) return true;
+    throw BadParameters(fmt::format(
+        "--state '{}' was made without room for the compressed files of this run, which need {} of "
+        "--memory {}: unpack inputs on the way (zstdcat FILE | sluice ...), write outputs that are "
+        "not compressed, or start another state file",
+        request.state, exact_size(request.room), exact_size(*request.memory)));
+  }
+  return false;
+}
+
 // A state works only with the same record format, key, hash and filter.
 void check_agreement(const DedupRequest& request, const Snapshot& state) {
   const Labels asked = labels_of(request.options);
@@ -103,13 +133,11 @@ void check_agreement(const DedupRequest& request, const Snapshot& state) {
         fmt::format("--state '{}' was not made with --seed {}: drop the flag, or start "
                     "another state file",
                     request.state, *request.seed));
-  check_window_agreement(request, state.filter);
-  if (!request.filter_given) return;
-  const std::string held = describe_filter(state.filter);
-  const std::string wanted =
-      describe_filter(request.window ? make_window(completed(request, *state.filter.window()))
-                                     : make_completed(request, state.filter));
-  if (wanted != held) refuse_state(request, "filter", held, wanted);
+  try {
+    check_memory(request, state.filter);
+  } catch (const BadParameters&) {
+    if (!request.with_room || !agrees_with_other_room(request, state.filter)) throw;
+  }
 }
 
 // Checked before anything is opened: opening an output would create the file of the state.

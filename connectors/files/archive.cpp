@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "connectors/files/packing.hpp"
+
 namespace sluice {
 namespace {
 
@@ -15,8 +17,6 @@ constexpr char kAnyByte = '?';
 // Signatures are as long as it takes to be no text: those of bzip2, Parquet and others begin with
 // letters.
 constexpr std::array kArchives{
-    Archive{"\x1f\x8b\x08"sv, "is compressed with gzip", "zcat"},
-    Archive{"\x28\xb5\x2f\xfd"sv, "is compressed with zstd", "zstdcat"},
     Archive{"\xfd\x37zXZ\0"sv, "is compressed with xz", "xzcat"},
     Archive{"BZh?1AY&SY"sv, "is compressed with bzip2", "bzcat"},
     Archive{"\x04\x22\x4d\x18"sv, "is compressed with lz4", "lz4cat"},
@@ -57,6 +57,7 @@ const Archive* archive_of(std::string_view first_bytes) noexcept {
 
 bool is_archive_start(std::string_view first_bytes) noexcept {
   if (first_bytes.find_first_of("\n\0"sv) != std::string_view::npos) return false;
+  if (is_packing_start(first_bytes)) return true;
   return std::ranges::any_of(kArchives, [first_bytes](const Archive& archive) {
     return first_bytes.size() < archive.signature.size() && agree(first_bytes, archive.signature);
   });

@@ -1,5 +1,5 @@
-// Files whose bytes are not records: compressed files, archives and binary tables. Their first bytes
-// tell them.
+// Files whose bytes are not records: archives, binary tables, and compressed files that we do not unpack
+// (packing.hpp has those that we do). Their first bytes tell them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace sluice {
 
 struct Archive {
   std::string_view signature;  // its first bytes; '?' stands for any byte
-  std::string_view is;         // "is compressed with gzip": for messages
+  std::string_view is;         // "is compressed with xz": for messages
   std::string_view command;    // writes the contents to standard output; empty: there is none
 };
 
@@ -20,7 +20,7 @@ inline constexpr std::size_t kArchiveBytes = 512;
 // What a file with these first bytes is; null if they may be records.
 const Archive* archive_of(std::string_view first_bytes) noexcept;
 
-// Whether that depends on bytes that are still to come. Never when these hold the end of a record,
+// Whether that, or how they are packed, depends on bytes that are still to come. Never when these hold the end of a record,
 // which must not wait.
 bool is_archive_start(std::string_view first_bytes) noexcept;
 

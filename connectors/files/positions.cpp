@@ -19,11 +19,12 @@ namespace {
 
 constexpr std::string_view kOutputs = "outputs";
 constexpr std::string_view kInputs = "inputs";
-constexpr std::uint8_t kOutputsVersion = 1;
-constexpr std::uint8_t kInputsVersion = 3;
+constexpr std::uint8_t kOutputsVersion = 2;
+constexpr std::uint8_t kInputsVersion = 4;
 constexpr std::uint8_t kNoOutput = 0xFF;
 // More than a path can have, and more names than a command line holds.
 constexpr std::uint64_t kMostText = 65536;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMostInputs = std::uint64_t{1} << 22;
 
 // False if the file ends before, or cannot be read.
@@ -78,7 +79,7 @@ FileEnd decode_end(Decoder& from) {
   end.checked = from.varint();
   end.digest.lo = from.u64();
   end.digest.hi = from.u64();
-  refuse_if(end.offset > std::uint64_t{1} << 62 || end.checked > FileEnd::kMostChecked ||
+  refuse_if(end.offset > kMostBytes || end.checked > FileEnd::kMostChecked ||
             end.checked > end.offset || (end.checked == 0 && !(end.digest == Digest{})));
   return end;
 }
@@ -89,6 +90,28 @@ bool decode_bool(Decoder& from) {
   return value == 1;
 }
 
+Packing decode_packing(Decoder& from) {
+  const std::uint8_t packing = from.u8();
+  refuse_if(packing >= kPackings);
+  return static_cast<Packing>(packing);
+}
+
+void encode(const PackedSoFar& packed, Encoder& to) {
+  to.u8(static_cast<std::uint8_t>(packed.packing));
+  if (packed.packing == Packing::none) return;
+  to.varint(packed.contents);
+  to.u8(static_cast<std::uint8_t>(packed.last));
+}
+
+PackedSoFar decode_packed(Decoder& from) {
+  PackedSoFar packed{.packing = decode_packing(from)};
+  if (packed.packing == Packing::none) return packed;
+  packed.contents = from.varint();
+  packed.last = static_cast<char>(from.u8());
+  refuse_if(packed.contents > kMostBytes || (packed.contents == 0 && packed.last != '\n'));
+  return packed;
+}
+
 Section encode_outputs(const std::vector<OutputPosition>& outputs) {
   BytesEncoder to;
   to.u8(kOutputsVersion);
@@ -96,6 +119,7 @@ Section encode_outputs(const std::vector<OutputPosition>& outputs) {
   for (const OutputPosition& output : outputs) {
     encode(output.path, to);
     encode(output.end, to);
+    encode(output.packed, to);
   }
   return {std::string(kOutputs), false, to.take()};
 }
@@ -107,7 +131,10 @@ std::vector<OutputPosition> decode_outputs(Decoder& from) {
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string path = decode_text(from);
     refuse_if(std::ranges::any_of(outputs, [&](const auto& each) { return each.path == path; }));
-    outputs.push_back({std::move(path), decode_end(from)});
+    OutputPosition& output = outputs.emplace_back();
+    output.path = std::move(path);
+    output.end = decode_end(from);
+    output.packed = decode_packed(from);
   }
   return outputs;
 }
@@ -123,6 +150,8 @@ void encode(const std::vector<InputPosition>& inputs, Encoder& to) {
     to.u8(input.drained);
     to.varint(input.open_bytes);
     to.u64(input.modified_ns);
+    to.u8(static_cast<std::uint8_t>(input.packing));
+    if (input.packing != Packing::none) to.varint(input.unpacked);
   }
 }
 
@@ -143,7 +172,12 @@ std::vector<InputPosition> decode_inputs(Decoder& from, std::uint64_t most) {
     refuse_if(input.name.empty());
     refuse_if(input.regular ? input.drained
                             : input.end != FileEnd{} || input.inode != 0 || input.modified_ns != 0);
-    refuse_if(input.open_bytes > input.end.offset);
+    input.packing = decode_packing(from);
+    if (input.packing != Packing::none) input.unpacked = from.varint();
+    refuse_if(!input.regular && input.packing != Packing::none);
+    const bool packed = input.packing != Packing::none;
+    refuse_if(input.unpacked > kMostBytes);
+    refuse_if(input.open_bytes > (packed ? input.unpacked : input.end.offset));
     inputs.push_back(std::move(input));
   }
   return inputs;

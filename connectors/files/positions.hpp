@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "connectors/files/packing.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/snapshot/sections.hpp"
 #include "sluice/snapshot/snapshot.hpp"
@@ -42,6 +43,7 @@ struct FileEnd {
 struct OutputPosition {
   std::string path;  // absolute; empty: standard output, if the system does not tell its path
   FileEnd end;
+  PackedSoFar packed = {};
   friend bool operator==(const OutputPosition&, const OutputPosition&) = default;
 };
 
@@ -49,7 +51,9 @@ struct OutputPosition {
 struct InputPosition {
   std::string name;  // as given; "-" is standard input
   bool regular = false;
-  FileEnd end = {};           // of a file: the records before it are in outputs and state
+  // Of a file: the records before it are in outputs and state. In a packed file it may be a little after
+  // the last of these, but is its end only if it was read to its end.
+  FileEnd end = {};
   std::uint64_t records = 0;  // before it
   std::uint64_t inode = 0;    // of a file, which keeps it when it is renamed
   bool drained = false;       // a pipe that was read to its end
@@ -58,6 +62,9 @@ struct InputPosition {
   // When a file that ended there was last written to, if nothing was written to it while it was read
   // but at its end; in nanoseconds since 1970, modulo 2^64. 0: not known.
   std::uint64_t modified_ns = 0;
+  // Of a packed file that was unpacked: bytes of its contents that are in outputs and state.
+  Packing packing = Packing::none;
+  std::uint64_t unpacked = 0;
   friend bool operator==(const InputPosition&, const InputPosition&) = default;
 };
 

@@ -95,4 +95,11 @@ void ChunkWriter::flush() {
   late_.flush();
 }
 
+void ChunkWriter::flush_sinks() {
+  flush();
+  passed_.flush_sink();
+  held_.flush_sink();
+  late_.flush_sink();
+}
+
 }  // namespace sluice

@@ -25,6 +25,8 @@ class ChunkWriter {
   // thread, 0 or 1.
   void write(const Chunk& chunk, unsigned worker);
   void flush();
+  // The input is idle: the sinks, too, should let their readers see what they have.
+  void flush_sinks();
 
   // A header is written with the first record: until then a run may be refused, and must leave nothing
   // behind. If no source has a record, the caller writes it.

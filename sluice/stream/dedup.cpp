@@ -229,8 +229,9 @@ class Dedup::Passage {
   // Nothing to read: what is judged goes out, and the caller is asked now and then. False: it says
   // stop.
   bool idle() {
-    flush();
+    settle();
     do {
+      parts_.writer.flush_sinks();
       if (!go_on()) return false;
     } while (!parts_.reader.source().wait());
     return true;

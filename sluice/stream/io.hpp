@@ -27,6 +27,9 @@ class ByteSink {
   virtual ~ByteSink() = default;
   // Takes all of `bytes`, or throws IoError.
   virtual void write(std::string_view bytes) = 0;
+  // The input is idle: a sink that keeps bytes back should let its reader see them, and may do so later:
+  // it is asked again while the input is idle.
+  virtual void flush() {}
 };
 
 }  // namespace sluice

@@ -46,6 +46,10 @@ class Outlet {
 
   // Hands everything collected to the sink.
   void flush();
+  // Tells the sink, which was handed everything, that the input is idle.
+  void flush_sink() {
+    if (sink_ != nullptr) sink_->flush();
+  }
 
   bool has_sink() const noexcept { return sink_ != nullptr; }
   std::uint64_t bytes() const noexcept { return bytes_; }
