@@ -17,6 +17,8 @@
 
 namespace sluice::cli {
 
+class Command;
+
 // The flags' texts: read by the strict parsers of base/quantity.
 struct DedupFlags {
   std::vector<std::string> files;
@@ -78,6 +80,13 @@ struct DedupRequest {
 
 // Throws BadParameters: each names the flag and what would be right.
 DedupRequest understand(const DedupFlags& flags);
+
+// The part of it that other commands share: which files, how their records are cut and keyed, and
+// threads. The flags of add_record_flags() are what it reads.
+void understand_records(const DedupFlags& flags, DedupRequest& request);
+void add_record_flags(Command& command, DedupFlags& flags);
+// These flags as they were given, for a command that is shown.
+std::vector<std::string> record_arguments(const DedupFlags& flags);
 
 // Of --output, --duplicates and --late-output: "-", and no --output at all. At most one of them is.
 inline bool is_standard_output(const std::string& file) {

@@ -57,5 +57,6 @@ sessions docs/merging.md 12
 sessions docs/models.md 8
 sessions docs/planning.md 4
 sessions docs/compare.md 2
+sessions docs/count.md 3
 sessions docs/inference.md 5
 finish
