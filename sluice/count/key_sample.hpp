@@ -59,7 +59,8 @@ class KeySample {
           digests.size(), table_.bytes(), [&](std::size_t i) { return table_.home(digests[i]); },
           [&](std::size_t i) {
             if (contains(digests[i])) observe_one(i, digests[i], act);
-          });
+          },
+          kernels::kPrefetchDistance, kPrefetchFromBytes);
       return;
     }
     for (std::size_t i = 0; (i = kernels::next_sampled(digests, i, threshold_)) < digests.size();
@@ -86,6 +87,9 @@ class KeySample {
   std::uint64_t bytes() const noexcept { return table_.bytes(); }
 
  private:
+  // Several tables share the cache.
+  static constexpr std::size_t kPrefetchFromBytes = std::size_t{1} << 17;
+
   bool contains(const Digest& digest) const noexcept {
     return kernels::sample_word(digest) <= threshold_;
   }

@@ -39,14 +39,15 @@ class RepeatWindows {
     held_.fill(0);
     records_ = 1;
   }
+  // Without branches: whether a repeat is held back is hard to predict.
   void observe(std::int64_t position, const WindowSizes& sizes) noexcept {
     ++records_;
     for (std::size_t i = 0; i < kRepeatWindows; ++i) {
-      const std::int64_t gap = position < last_[i] ? last_[i] - position : position - last_[i];
-      if (gap < sizes[i])
-        ++held_[i];
-      else if (position > last_[i])
-        last_[i] = position;
+      const std::int64_t last = last_[i], later = position > last ? position : last;
+      const std::int64_t gap = 2 * later - position - last;
+      const bool holds = gap < sizes[i];
+      held_[i] += holds;
+      last_[i] = holds ? last : later;
     }
   }
 

@@ -113,8 +113,8 @@ times() {
   grep -qE '^  distinct +[0-9,]+ +[0-9.]+ %  [0-9,]+ to [0-9,]+$' out
   grep -qE '^  estimated from one key in [0-9]+: more --memory' out
   # A key that comes often is found although it is in no sample, most likely.
-  { cat in; yes often | head -n 5000; } >more
-  sluice count more --memory 24MiB --stats json >out
+  { cat in; yes often | head -n 5000; } >longer
+  sluice count longer --memory 24MiB --stats json >out
   ask '.top[0] | .key == "often" and .least <= 5000 and .most >= 5000 and .most < 7000'
   run -2 --separate-stderr sluice count in --memory 19MiB
   [[ $stderr == *'--memory 19MiB is too small: give 20MiB or more'* ]]
