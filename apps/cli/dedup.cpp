@@ -151,6 +151,9 @@ void add_dedup(Command& app) {
                       "Input files, read one after another; standard input if - or none",
                       "FILE ...");
   add_record_flags(command, *flags);
+  command.flag("--follow", flags->follow,
+               "At the end of the files, wait for more, as tail -F does: also when a file is "
+               "rotated, truncated or not there yet");
   add_window_flags(command, *flags);
   add_filter_flags(command, *flags);
   add_infer_flags(command, *flags);

@@ -280,6 +280,7 @@ DedupRequest understand(const DedupFlags& flags) {
   DedupRequest request;
   understand_records(flags, request);
   request.options.invert = flags.invert;
+  request.follow = flags.follow;
   request.filter = request.filter_asked = flags.filter;
   if (!flags.expect.empty()) {
     request.wish.keys = parse_count("--expect", flags.expect);

@@ -26,7 +26,7 @@ struct DedupFlags {
   std::vector<std::string> keys;
   std::string delimiter;
   std::string max_record = "1GiB";
-  bool strict = false, invert = false, binary = false;
+  bool strict = false, invert = false, binary = false, follow = false;
   std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
   std::string output, duplicates, forget;
@@ -48,6 +48,7 @@ struct DedupFlags {
 struct DedupRequest {
   std::vector<std::string> files;  // at least one; "-" is standard input
   Archives archives = Archives::refuse_or_insist;
+  bool follow = false;  // see dedup_follow.hpp
   DedupOptions options;
   std::string filter;        // name and settings, to make
   std::string filter_asked;  // the same as it was given, or as --memory chose it

@@ -70,7 +70,7 @@ _sluice() {
     case $command in
       dedup)
         _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
-          --strict --binary --max-record -w --window --refresh --event-time --arrival-time
+          --strict --binary --max-record --follow -w --window --refresh --event-time --arrival-time
           --time-format --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys

@@ -52,6 +52,7 @@ complete -c sluice -n $dedup -s d -l delimiter -x -d 'Lines: what separates fiel
 complete -c sluice -n $dedup -l strict -d 'Stop at a record without the key'
 complete -c sluice -n $dedup -l binary -d 'Read the bytes of compressed files and archives'
 complete -c sluice -n $dedup -l max-record -x -d 'Stop at a record longer than this'
+complete -c sluice -n $dedup -l follow -d 'Wait for more at the end of the files'
 complete -c sluice -n $dedup -s w -l window -x -a '100k 1M 10m 1h 24h 7d hour day' \
     -d 'How much to remember'
 complete -c sluice -n $dedup -l refresh -d 'A repeat restarts the window of its key'
