@@ -243,6 +243,7 @@ noisy=(dedup --follow)
     fi
   done
   start "${run[@]}"
+  eventually opened log
   eventually has passed "$written"
   stop
   seq "$written" | cmp - <(sort -n passed)
