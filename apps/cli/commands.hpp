@@ -7,6 +7,7 @@ class Command;
 
 void add_apply(Command& app);
 void add_compare(Command& app);
+void add_count(Command& app);
 void add_dedup(Command& app);
 void add_delta(Command& app);
 void add_filters(Command& app);

@@ -12,10 +12,10 @@
 #include "compare_plot.hpp"
 #include "compare_report.hpp"
 #include "compare_stream.hpp"
-#include "connectors/gnuplot/gnuplot.hpp"
 #include "signals.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/window/spec.hpp"
+#include "tapped_stream.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -56,19 +56,6 @@ std::vector<std::string> filters_of(const Flags& flags) {
   return filters;
 }
 
-// If it cannot be drawn, say so before the stream is read.
-std::optional<FileSink> open_plot(const Flags& flags, const CompareStream& stream) {
-  if (flags.plot.empty()) return std::nullopt;
-  need_gnuplot("--plot", "leave --plot out");
-  FileSink sink = FileSink::open(flags.plot);
-  const FileIdentity identity = sink.identity();
-  for (const FileSource& source : stream.sources())
-    if (identity.regular && source.identity() == identity)
-      throw BadParameters(
-          fmt::format("--plot '{}' is also the input: write to another file", flags.plot));
-  return sink;
-}
-
 bool wants_json(const std::string& stats) {
   if (stats != "text" && stats != "json")
     throw BadParameters(fmt::format("--stats '{}' is not text or json", stats));
@@ -83,7 +70,7 @@ int run(const Flags& flags) {
   Comparison comparison(wish.window);
   for (const std::string& filter : filters_of(flags))
     comparison.add(filter, make_compared(filter, wish));
-  std::optional<FileSink> plot = open_plot(flags, stream);
+  std::optional<FileSink> plot = open_plot(flags.plot, stream.sources());
   stream.run(comparison, [&] { return signals.received() == 0; });
   CompareReport report{.results = comparison.finish(), .wish = wish};
   report.truth = comparison.truth();

@@ -10,19 +10,13 @@
 #include "dedup_window.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
-#include "sluice/filters/none.hpp"
-#include "sluice/stream/dedup.hpp"
+#include "tapped_stream.hpp"
 
 namespace sluice::cli {
 namespace {
 
 // Within the range of clocks (window/clock.cpp).
 constexpr double kLastMoment = 0x1.0p61;
-
-class Nowhere final : public ByteSink {
- public:
-  void write(std::string_view) override {}
-};
 
 Format format_of(const CompareStreamFlags& flags) {
   if (flags.nul + flags.csv + flags.tsv + flags.json > 1)
@@ -153,9 +147,7 @@ CompareStream::Source CompareStream::describe() const {
             .share = made_up_->distinct,
             .rate = rate(),
             .seed = seed_};
-  std::string name = sources_.front().name();
-  if (sources_.size() > 1) name += fmt::format(" and {} more", sources_.size() - 1);
-  return {.name = name, .seed = seed_};
+  return {.name = name_of(sources_), .seed = seed_};
 }
 
 void CompareStream::run(Comparison& comparison, const std::function<bool()>& go_on) {
@@ -173,8 +165,6 @@ void CompareStream::run(Comparison& comparison, const std::function<bool()>& go_
 }
 
 void CompareStream::read(Comparison& comparison, const std::function<bool()>& go_on) {
-  Judge nobody(Hasher(HashKind::xxh3, Secret::from_seed(seed_)), AnyFilter(None::make({})));
-  Nowhere nowhere;
   DedupOptions options;
   options.format = format_;
   options.keys = keys_;
@@ -182,13 +172,10 @@ void CompareStream::read(Comparison& comparison, const std::function<bool()>& go
   options.time_format = time_format_;
   options.today = today();
   options.days = days_;
-  options.tap = [&](std::span<const Digest> digests, std::span<const Nanoseconds> times) {
-    comparison.feed(digests, times);
-  };
-  Dedup dedup(options, nobody, nowhere, nullptr);
-  for (FileSource& source : sources_)
-    if (go_on()) dedup.run(source, go_on);
-  unkeyed_ = dedup.counts().unkeyed;
+  options.tap = [&](const TappedKeys& tapped) { comparison.feed(tapped.digests, tapped.times); };
+  TappedStream stream(options, Secret::from_seed(seed_));
+  stream.run(sources_, go_on);
+  unkeyed_ = stream.dedup().counts().unkeyed;
 }
 
 }  // namespace sluice::cli

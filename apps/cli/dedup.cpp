@@ -2,6 +2,9 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "arguments.hpp"
 #include "command.hpp"
@@ -12,7 +15,6 @@
 #include "dedup_window.hpp"
 
 namespace sluice::cli {
-namespace {
 
 void add_record_flags(Command& command, DedupFlags& flags) {
   command.group("Records and keys");
@@ -36,6 +38,23 @@ void add_record_flags(Command& command, DedupFlags& flags) {
                "of unpacking or refusing them");
   command.option("--max-record", flags.max_record, "Stop at a record longer than this", "SIZE");
 }
+
+std::vector<std::string> record_arguments(const DedupFlags& flags) {
+  std::vector<std::string> arguments;
+  for (const auto& [given, flag] :
+       {std::pair(flags.nul, "--null"), std::pair(flags.csv, "--csv"),
+        std::pair(flags.tsv, "--tsv"), std::pair(flags.json, "--json"),
+        std::pair(flags.no_header, "--no-header"), std::pair(flags.strict, "--strict"),
+        std::pair(flags.binary, "--binary")})
+    if (given) arguments.push_back(flag);
+  for (const std::string& key : flags.keys) arguments.insert(arguments.end(), {"--key", key});
+  if (!flags.delimiter.empty()) arguments.insert(arguments.end(), {"--delimiter", flags.delimiter});
+  if (flags.max_record != DedupFlags().max_record)
+    arguments.insert(arguments.end(), {"--max-record", flags.max_record});
+  return arguments;
+}
+
+namespace {
 
 void add_filter_flags(Command& command, DedupFlags& flags) {
   command.group("Filter");
@@ -135,6 +154,9 @@ void add_dedup(Command& app) {
                       "Input files, read one after another; standard input if - or none",
                       "FILE ...");
   add_record_flags(command, *flags);
+  command.flag("--follow", flags->follow,
+               "At the end of the files, wait for more, as tail -F does: also when a file is "
+               "rotated, truncated or not there yet");
   add_window_flags(command, *flags);
   add_filter_flags(command, *flags);
   add_infer_flags(command, *flags);

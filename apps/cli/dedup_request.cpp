@@ -270,18 +270,25 @@ void set_delimiter(const std::string& text, bool keyed, Format& format) {
         "--delimiter '{}' is not one byte: give a character such as ',' or '\\t'", text));
 }
 
-DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> room) {
-  DedupRequest request;
+void understand_records(const DedupFlags& flags, DedupRequest& request) {
   request.files = flags.files;
   if (request.files.empty()) request.files.push_back("-");
   if (flags.binary) request.archives = Archives::read;
   request.options.format = format_of(flags);
   request.options.keys = flags.keys;
   request.options.strict = flags.strict;
-  request.options.invert = flags.invert;
   request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
   if (request.options.most_record_bytes == 0)
     throw BadParameters("--max-record 0 refuses every record: give 1 or more");
+  request.options.threads = threads_of(flags.threads);
+  request.unpack.own_thread = request.options.threads > 1;
+}
+
+DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> room) {
+  DedupRequest request;
+  understand_records(flags, request);
+  request.options.invert = flags.invert;
+  request.follow = flags.follow;
   request.filter = request.filter_asked = flags.filter;
   if (!flags.expect.empty()) {
     request.wish.keys = parse_count("--expect", flags.expect);
@@ -304,8 +311,6 @@ DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> ro
   request.abandon = flags.abandon;
   request.shape = shape_of(flags);
   request.stats = stats_of(flags.stats);
-  request.options.threads = threads_of(flags.threads);
-  request.unpack.own_thread = request.options.threads > 1;
   understand_window(flags, request);
   check_standard_output(request);
   understand_audit(flags, request);

@@ -19,6 +19,8 @@
 
 namespace sluice::cli {
 
+class Command;
+
 // The flags' texts: read by the strict parsers of base/quantity.
 struct DedupFlags {
   std::vector<std::string> files;
@@ -26,7 +28,7 @@ struct DedupFlags {
   std::vector<std::string> keys;
   std::string delimiter;
   std::string max_record = "1GiB";
-  bool strict = false, invert = false, binary = false;
+  bool strict = false, invert = false, binary = false, follow = false;
   std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
   std::string output, duplicates, forget;
@@ -49,6 +51,7 @@ struct DedupRequest {
   std::vector<std::string> files;  // at least one; "-" is standard input
   Archives archives = Archives::refuse_or_insist;
   UnpackOptions unpack;
+  bool follow = false;  // see dedup_follow.hpp
   DedupOptions options;
   std::string filter;        // name and settings, to make
   std::string filter_asked;  // the same as it was given, or as --memory chose it
@@ -85,6 +88,13 @@ struct DedupRequest {
 // Throws BadParameters: each names the flag and what would be right. `room`: what --memory keeps free for
 // compressed inputs and outputs; if it is not given, what they need.
 DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> room = {});
+
+// The part of it that other commands share: which files, how their records are cut and keyed, and
+// threads. The flags of add_record_flags() are what it reads.
+void understand_records(const DedupFlags& flags, DedupRequest& request);
+void add_record_flags(Command& command, DedupFlags& flags);
+// These flags as they were given, for a command that is shown.
+std::vector<std::string> record_arguments(const DedupFlags& flags);
 
 // Of --output, --duplicates and --late-output: "-", and no --output at all. At most one of them is.
 inline bool is_standard_output(const std::string& file) {

@@ -60,7 +60,6 @@ std::vector<GivenInput> Resume::all_given() const {
   return all;
 }
 
-// Of this run and of those that the state knows.
 std::vector<FileIdentity> Resume::output_files() const {
   std::vector<std::string> paths = {request_.output, request_.duplicates, request_.late_output};
   for (const OutputPosition& output : known_.outputs) paths.push_back(output.path);
@@ -411,6 +410,35 @@ void Resume::done_with(std::size_t input, const SourcePosition& end) {
   now_[input].drained = !inputs_[input].regular();
 }
 
+void Resume::restart(std::size_t input) {
+  base_[input] = 0;
+  start_anew(input);
+  if (!request_.state.empty()) stamps_[input] = stamp_of(inputs_[input].descriptor());
+  restarted_ = true;
+}
+
+void Resume::retire(std::size_t input) {
+  if (now_[input].end.checked > 0) others_.push_back(now_[input]);
+  if (others_.size() > RunPosition::kMostOthers) others_.erase(others_.begin());
+  const auto at = static_cast<std::ptrdiff_t>(input);
+  base_.erase(base_.begin() + at);
+  stamps_.erase(stamps_.begin() + at);
+  starts_.erase(starts_.begin() + at);
+  now_.erase(now_.begin() + at);
+  further_.erase(further_.begin() + at);
+  restarted_ = true;
+}
+
+void Resume::add_last() {
+  base_.push_back(0);
+  starts_.emplace_back();
+  now_.emplace_back();
+  further_.push_back(true);
+  stamps_.emplace_back();
+  start_anew(inputs_.size() - 1);
+  if (!request_.state.empty()) stamps_.back() = stamp_of(inputs_.back().descriptor());
+}
+
 InputPosition Resume::at(std::size_t input, const SourcePosition& position) const {
   InputPosition now = now_[input];
   now.records = position.records;
@@ -431,7 +459,7 @@ InputPosition Resume::at(std::size_t input, const SourcePosition& position) cons
 }
 
 bool Resume::has_begun(const RunPosition& run) const {
-  if (continues_ && known_.run->begun) return true;
+  if (restarted_ || (continues_ && known_.run->begun)) return true;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (run.inputs[i].records != starts_[i].records) return true;
   return false;

@@ -57,6 +57,14 @@ class Resume {
 
   // An input was read to its end.
   void done_with(std::size_t input, const SourcePosition& end);
+  // For inputs that are followed. The input was truncated: it is read from its beginning.
+  void restart(std::size_t input);
+  // A file was added to the inputs, as the last one.
+  void add_last();
+  // The input is done and will be removed from the inputs.
+  void retire(std::size_t input);
+  // Of this run and of those that the state knows.
+  std::vector<FileIdentity> output_files() const;
   // What the state is to record: `current` input is judged up to `at`; finished if that is past the
   // last one.
   Positions at(std::size_t current, const SourcePosition& position, bool forgot) const;
@@ -84,7 +92,6 @@ class Resume {
   std::optional<RunPosition> last_finished(const Positions& now) const;
   const OutputPosition* placed(OutputRole role) const;
   std::vector<GivenInput> all_given() const;
-  std::vector<FileIdentity> output_files() const;
   void continue_inputs(std::vector<const InputPosition*> found);
   void read_on_after_finished();
   void find_packed_since(std::vector<const InputPosition*>& found);
@@ -135,6 +142,7 @@ class Resume {
   bool replaceable_ = false;  // that may be followed by any other
   bool nothing_new_ = false;  // since a finished run of the same command; nor is --forget
   bool ended_ = false;
+  bool restarted_ = false;           // an input of this run
   std::optional<RunPosition> kept_;  // the last finished run, if this one leaves no record
 };
 

@@ -365,8 +365,8 @@ void Resume::check_joined() {
     bool any = false;
     for (std::size_t i = 0; i < inputs_.size(); ++i) any = any || is_new(i);
     nothing_new_ = !any && same_forget();
-    ended_ = nothing_new_ && outputs_done();
-    if (!any && !ended_) say_nothing_new();
+    ended_ = nothing_new_ && outputs_done() && !request_.follow;
+    if (!any && !ended_ && !request_.follow) say_nothing_new();
   } else {
     say_read_before();
   }

@@ -16,6 +16,7 @@
 #include "command.hpp"
 #include "connectors/files/files.hpp"
 #include "connectors/files/state_file.hpp"
+#include "dedup_follow.hpp"
 #include "dedup_infer.hpp"
 #include "dedup_report.hpp"
 #include "dedup_resume.hpp"
@@ -87,6 +88,7 @@ class Run {
   void flush_what_goes() noexcept;
   bool forget();
   bool read(std::size_t input);
+  void follow();
   void begin();
   bool between();
   void look_at_error();
@@ -95,6 +97,7 @@ class Run {
   void look_at_slack() const;
   void look_at_peak() const;
   bool checkpoint_due() const;
+  bool has_news() const;
   void checkpoint();
   bool is_over() const;
   void save_state();
@@ -104,7 +107,8 @@ class Run {
   void tell();
   DedupReport report() const;
 
-  const DedupRequest& request_;
+  DedupRequest request_;
+  std::vector<std::string> missing_;  // files to follow that are not there
   StopSignals signals_;
   std::vector<FileSource> inputs_;
   std::optional<FileSource> to_forget_;
@@ -112,11 +116,13 @@ class Run {
   Positions known_;
   std::optional<PriorTable> priors_;
   Judge judge_;
+  std::vector<bool> rotated_;  // for each input: added by find_rotated()
   FileSink passed_;
   std::optional<FileSink> held_;
   std::optional<FileSink> late_;
   Resume resume_;
   std::optional<Dedup> dedup_;
+  std::optional<Follow> follow_;
   Progress progress_;
   std::optional<ContinuedReport> continued_;
   std::optional<ForgetReport> forgotten_;
@@ -177,12 +183,15 @@ Judge make_judge(const DedupRequest& request, Snapshot state, std::optional<Prio
 
 Run::Run(const DedupRequest& request)
     : request_(request),
-      inputs_(open_all(request, signals_.wake_descriptor())),
+      missing_(take_missing(request_)),
+      inputs_(open_all(request_, signals_.wake_descriptor())),
       to_forget_(open_forget(request, signals_.wake_descriptor())),
       judge_(make_judge(request, checked_to_forget(request, load_or_make(request, state_file_)),
                         priors_, known_, signals_.wake_descriptor())),
+      rotated_(find_rotated(request_, missing_, known_, inputs_, judge_.hasher(),
+                            signals_.wake_descriptor())),
       passed_(open_sink(request.output)),
-      resume_(request, known_, inputs_, judge_.hasher()),
+      resume_(request_, known_, inputs_, judge_.hasher()),
       progress_(0, false) {
   if (!request.duplicates.empty()) held_.emplace(open_sink(request.duplicates));
   if (!request.late_output.empty()) late_.emplace(open_sink(request.late_output));
@@ -210,6 +219,7 @@ Run::Run(const DedupRequest& request)
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i) before += resume_.position_in(i).offset;
   progress_ = Progress(all > before ? all - before : 0, writes_standard_output(request));
+  if (request_.follow) progress_ = Progress(0, writes_standard_output(request));
   dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
 }
 
@@ -219,7 +229,8 @@ int Run::execute() {
   try {
     const bool forgets = to_forget_ && !resume_.has_forgotten() && !resume_.has_ended();
     if (forgets && !forget()) return 128 + signals_.received();
-    while (input_ < inputs_.size() && signals_.received() == 0 &&
+    if (request_.follow) follow();
+    while (!request_.follow && input_ < inputs_.size() && signals_.received() == 0 &&
            (resume_.skips(input_) || read(input_)))
       ++input_;
   } catch (const BadRecord&) {
@@ -326,6 +337,21 @@ bool Run::read(std::size_t number) {
   return true;
 }
 
+// Until it is told to stop: the run is not finished then, and the same command continues it.
+void Run::follow() {
+  std::vector<FileIdentity> outputs = {passed_.identity()};
+  if (held_) outputs.push_back(held_->identity());
+  if (late_) outputs.push_back(late_->identity());
+  follow_.emplace(Follow::Parts{request_, inputs_, resume_, *dedup_, judge_.hasher(), outputs,
+                                signals_.wake_descriptor()},
+                  missing_, rotated_);
+  follow_->run([this] {
+    input_ = follow_->current();
+    return between();
+  });
+  input_ = follow_->current();
+}
+
 // Called before anything is judged or written. A state that is to tell what was written before a
 // crash must know where the outputs began.
 void Run::begin() {
@@ -380,7 +406,8 @@ bool Run::is_over() const {
 void Run::save_state() {
   const bool over = !running_ && is_over();
   const Positions now = resume_.at(over ? inputs_.size() : input_,
-                                   reading_                  ? dedup_->position()
+                                   follow_                   ? follow_->position()
+                                   : reading_                ? dedup_->position()
                                    : input_ < inputs_.size() ? resume_.position_in(input_)
                                                              : SourcePosition{},
                                    forgotten_.has_value() || resume_.has_forgotten());
@@ -398,7 +425,7 @@ void Run::save_state() {
 bool Run::between() {
   if (!warned_ && judge_.meter().was_over()) look_at_error();
   if (!warned_early_ && dedup_->counts().forgotten_early > 0) look_at_memory();
-  if (state_file_ && checkpoint_due()) checkpoint();
+  if (state_file_ && has_news()) checkpoint();
   if (judge_.audit() != nullptr) ask_ghosts_when_idle();
   if (signals_.asked()) tell();
   progress_.update(dedup_->counts(), judge_.audit());
@@ -508,6 +535,13 @@ void Run::look_at_peak() const {
                      format_size(peak), exact_size(*request_.memory)));
 }
 
+// A file that is followed may be idle for days.
+bool Run::has_news() const {
+  if (!follow_) return checkpoint_due();
+  return follow_->has_changed() ||
+         (dedup_->counts().records != last_checkpoint_records_ && checkpoint_due());
+}
+
 bool Run::checkpoint_due() const {
   const DurationOrCount every = request_.checkpoint_every.value_or(kCheckpointEvery);
   if (const auto* records = std::get_if<std::uint64_t>(&every))
@@ -523,6 +557,7 @@ void Run::checkpoint() {
   if (held_) held_->sync();
   if (late_) late_->sync();
   save_state();
+  if (follow_) follow_->saved();
   last_checkpoint_ = Clock::now();
   last_checkpoint_records_ = dedup_->counts().records;
 }

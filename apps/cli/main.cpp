@@ -28,6 +28,7 @@ void add_commands(Command& app) {
   add_plan(app);
   add_model(app);
   add_compare(app);
+  add_count(app);
   add_repro(app);
 }
 

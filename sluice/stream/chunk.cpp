@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "sluice/base/error.hpp"
@@ -173,6 +174,7 @@ void ChunkReader::cut(Chunk& chunk, bool last) {
 ChunkKeys::ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool digests)
     : hasher_(hasher),
       digests_(digests),
+      keeps_(options.tap_keys),
       merges_(!options.infer),
       extractor_(naming("`key`", [&] { return make_key_extractor(options.format, options.keys); })),
       keys_(kBatchRecords) {
@@ -195,7 +197,9 @@ void ChunkKeys::prepare(Chunk& chunk) {
     chunk.verdicts.resize(count);
     chunk.late = std::make_unique<bool[]>(count);
     if (event_times_) chunk.times.resize(count);
+    if (keeps_) chunk.keys.resize(count);
   }
+  if (keeps_) chunk.key_bytes = std::make_unique<std::pmr::monotonic_buffer_resource>();
   for (std::size_t begin = chunk.header == Chunk::Header::none ? 0 : 1; begin < count;
        begin += kBatchRecords)
     prepare_part(chunk, begin, std::min(kBatchRecords, count - begin));
@@ -218,6 +222,7 @@ void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count)
     }
   }
   if (digests_) hasher_.digest(keys.first(keyed), std::span(chunk.digests).subspan(begin, keyed));
+  if (keeps_) keep(keys.first(keyed), begin, chunk);
   if (keyed < count) explain(chunk, begin, count);
   if (event_times_ && !timed_) look_for_date(chunk, begin, count);
   if (keyed == count && merges_ && !chunk.parts.empty()) {
@@ -228,6 +233,25 @@ void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count)
     }
   }
   chunk.parts.push_back({begin, count, keyed});
+}
+
+// Keys that are no part of a record are copied: their place is used again for the next batch.
+void ChunkKeys::keep(std::span<const std::string_view> keys, std::size_t begin, Chunk& chunk) {
+  const char* const from = chunk.buffer.data();
+  const auto in_buffer = [&](std::string_view key) {
+    return std::less_equal<>()(from, key.data()) &&
+           std::less<>()(key.data(), from + chunk.buffer.size());
+  };
+  std::size_t outside = 0;
+  for (const std::string_view key : keys) outside += in_buffer(key) ? 0 : key.size();
+  char* to = outside == 0 ? nullptr : static_cast<char*>(chunk.key_bytes->allocate(outside, 1));
+  std::string_view* kept = chunk.keys.data() + begin;
+  for (const std::string_view key : keys) {
+    *kept++ = in_buffer(key) || key.empty() ? key : std::string_view(to, key.size());
+    if (kept[-1].data() == key.data()) continue;
+    std::memcpy(to, key.data(), key.size());
+    to += key.size();
+  }
 }
 
 // After the digests: the keys are lost.

@@ -8,8 +8,10 @@
 
 #include <exception>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/base/verdict.hpp"
@@ -84,6 +86,9 @@ struct Chunk {
   std::optional<Fault> another;
   std::vector<Digest> digests;
   std::vector<Nanoseconds> times;
+  // With DedupOptions::tap_keys: the bytes of each key, in the buffer or in key_bytes.
+  std::vector<std::string_view> keys;
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> key_bytes;
   // The verdict on each record. Records without a key count as distinct.
   std::vector<Verdict> verdicts;
   std::unique_ptr<bool[]> late;                   // one per record
@@ -138,6 +143,7 @@ class ChunkKeys {
   ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool digests);
 
   void set_header(const Record& header, const std::string& source);
+  std::size_t parts() const { return extractor_->parts(); }
   // Fills parts, status, digests and times.
   void prepare(Chunk& chunk);
 
@@ -145,9 +151,11 @@ class ChunkKeys {
   void prepare_part(Chunk& chunk, std::size_t begin, std::size_t count);
   void explain(Chunk& chunk, std::size_t begin, std::size_t count);
   void look_for_date(Chunk& chunk, std::size_t begin, std::size_t count);
+  static void keep(std::span<const std::string_view> keys, std::size_t begin, Chunk& chunk);
 
   const Hasher& hasher_;
   bool digests_;
+  bool keeps_;   // the keys, in the chunk
   bool merges_;  // inference takes one batch at a time
   std::unique_ptr<KeyExtractor> extractor_;
   std::optional<EventTimes> event_times_;

@@ -63,10 +63,10 @@ ChunkJudge::ChunkJudge(const DedupOptions& options, Judge& judge)
                  window ? window->limits() : ClockLimits(1, std::nullopt));
 }
 
-ChunkJudge::Act ChunkJudge::act_for() const {
+ChunkJudge::Act ChunkJudge::act_for() {
   if (options_.tap)
-    return [tap = options_.tap](const Judge::Batch& batch) {
-      tap(batch.digests, batch.times);
+    return [this](const Judge::Batch& batch) {
+      options_.tap({batch.digests, batch.times, tapped_});
       std::ranges::fill(batch.verdicts, Verdict::distinct);
       return batch.digests.size();
     };
@@ -222,6 +222,7 @@ void ChunkJudge::refuse_key(const Digest& digest) const {
 Judge::Batch ChunkJudge::batch_of(Chunk& chunk, const Chunk::Part& part) {
   Judge::Batch batch{.digests = std::span(chunk.digests).subspan(part.begin, part.keyed),
                      .verdicts = std::span(chunk.verdicts).subspan(part.begin, part.keyed)};
+  if (options_.tap_keys) tapped_ = std::span(chunk.keys).subspan(part.begin, part.keyed);
   if (options_.event_time) {
     batch.times = std::span(chunk.times).subspan(part.begin, part.keyed);
     batch.late = {chunk.late.get() + part.begin, part.keyed};

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/judge/judge.hpp"
@@ -43,7 +45,7 @@ class ChunkJudge {
   // were.
   using Act = std::function<std::size_t(const Judge::Batch&)>;
 
-  Act act_for() const;
+  Act act_for();
   void judge_part(Chunk& chunk, Chunk::Part& part);
   std::size_t judge_keys(const Judge::Batch& batch);
   void look_for_time(const Chunk& chunk, const Chunk::Part& part);
@@ -61,6 +63,7 @@ class ChunkJudge {
   DedupOptions options_;
   Judge& judge_;
   Act act_;
+  std::span<const std::string_view> tapped_;  // keys of the part that is judged
   std::optional<RecordInference> infer_;
   DedupCounts counts_;
   std::vector<RecordFault> faults_;

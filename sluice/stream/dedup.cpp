@@ -346,6 +346,10 @@ std::uint64_t Dedup::bytes_out() const noexcept {
   return parts_->writer.bytes_out();
 }
 
+std::size_t Dedup::key_parts() const {
+  return parts_->own.keys.parts();
+}
+
 const RecordInference* Dedup::inference() const noexcept {
   return parts_->judge.inference();
 }

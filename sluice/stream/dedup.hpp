@@ -56,6 +56,8 @@ class Dedup {
   // The first records without a key.
   const std::vector<RecordFault>& faults() const noexcept;
   std::uint64_t bytes_out() const noexcept;
+  // Fields of a key, once the first header was read: see key_text.hpp.
+  std::size_t key_parts() const;
   // Empty without options.infer.
   const RecordInference* inference() const noexcept;
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/hash/digest.hpp"
@@ -16,6 +17,13 @@
 #include "sluice/window/clock.hpp"
 
 namespace sluice {
+
+// Keys that are given to another receiver than the judge. Valid during the call.
+struct TappedKeys {
+  std::span<const Digest> digests;
+  std::span<const Nanoseconds> times;      // with event time
+  std::span<const std::string_view> keys;  // their bytes, with DedupOptions::tap_keys
+};
 
 // What becomes of a record that comes a window or more after its time.
 enum class LatePolicy : std::uint8_t {
@@ -66,9 +74,9 @@ struct DedupOptions {
   // Threads that may work at once, 1 or 2. The second one works while input is available without
   // waiting. Order and results are the same.
   unsigned threads = 1;
-  // Takes the keys, and with event time their times, in place of the judge: nothing is judged, and
-  // every record counts as distinct.
-  std::function<void(std::span<const Digest>, std::span<const Nanoseconds>)> tap = {};
+  // Takes the keys in place of the judge: nothing is judged, and every record counts as distinct.
+  std::function<void(const TappedKeys&)> tap = {};
+  bool tap_keys = false;
   SinkBefore passed_before = {}, held_before = {}, late_before = {};
   // Called once, before anything is judged or written, when the first record has passed all checks.
   std::function<void()> before_first = {};

@@ -41,7 +41,7 @@ offer_zsh() {
 }
 
 for shell in bash fish zsh; do
-  expect $shell 'sluice ' dedup generate filters inspect merge delta apply plan model compare repro
+  expect $shell 'sluice ' dedup generate filters inspect merge delta apply plan model compare count repro
   expect $shell 'sluice dedup --fo' --forget
   expect $shell 'sluice merge --' --output --json
   expect $shell 'sluice dedup --un' --untrusted-keys
@@ -51,6 +51,7 @@ for shell in bash fish zsh; do
   expect $shell 'sluice dedup --late ' pass drop mark
   expect $shell 'sluice generate ' clicks lines
   expect $shell 'sluice compare --st' --stream
+  expect $shell 'sluice count --t' --top --time-format
   expect $shell 'sluice compare --stream ' uniform zipf power bursty
   expect $shell 'sluice compare --plot x.svg --filter ' bloom cohort
   expect $shell 'sluice plan --l' --lines

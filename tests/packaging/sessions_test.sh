@@ -63,6 +63,7 @@ sessions docs/merging.md 12
 sessions docs/models.md 8
 sessions docs/planning.md 4
 sessions docs/compare.md 2
+sessions docs/count.md 3
 sessions docs/inference.md 5
 sessions docs/audit.md 2
 finish

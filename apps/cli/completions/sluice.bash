@@ -11,12 +11,12 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare repro help $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare count repro help $common --version"
     return
   fi
   if [[ $command == help ]]; then
     ((COMP_CWORD > 2)) ||
-      _sluice_complete 'dedup generate filters inspect merge delta apply plan model compare repro'
+      _sluice_complete 'dedup generate filters inspect merge delta apply plan model compare count repro'
     return
   fi
 
@@ -31,15 +31,15 @@ _sluice() {
     compare,--stream) _sluice_complete 'uniform zipf power bursty'; return ;;
     dedup,--threads) _sluice_complete '1 2'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
-    compare,--stats) _sluice_complete 'text json'; return ;;
+    compare,--stats | count,--stats) _sluice_complete 'text json'; return ;;
     dedup,-w | dedup,--window | compare,-w | compare,--window | plan,-w | plan,--window)
       _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
       return ;;
-    dedup,--time-format | compare,--time-format) _sluice_complete 'auto s ms us ns iso8601 clf syslog rfc2822 strptime:'; return ;;
+    dedup,--time-format | compare,--time-format | count,--time-format) _sluice_complete 'auto s ms us ns iso8601 clf syslog rfc2822 strptime:'; return ;;
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
-    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | dedup,--prior-table | compare,--plot | repro,--input | repro,--out | *,-o | *,--output)
+    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | dedup,--prior-table | compare,--plot | count,--plot | repro,--input | repro,--out | *,-o | *,--output)
       return ;;  # a file
   esac
 
@@ -70,7 +70,7 @@ _sluice() {
     case $command in
       dedup)
         _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
-          --strict --binary --max-record -w --window --refresh --event-time --arrival-time
+          --strict --binary --max-record --follow -w --window --refresh --event-time --arrival-time
           --time-format --time-zone --year --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
@@ -82,6 +82,10 @@ _sluice() {
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
           --distinct --seed -0 --null --csv --tsv --json --ndjson --no-header -k --key -d
           --delimiter --binary --event-time --time-format --time-zone --year --rate --stats --plot $common" ;;
+      count)
+        _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
+          --strict --binary --max-record --event-time --time-format --time-zone --year -m --memory --top --plot
+          --stats $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
           --npws --lines --repeat-every --json $common" ;;

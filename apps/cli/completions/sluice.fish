@@ -15,7 +15,7 @@ function __sluice_model_flags
         string replace -rf '^  (--[^ ]+) +(.*)' '$1\t$2'
 end
 
-set -l commands dedup generate filters inspect merge delta apply plan model compare repro
+set -l commands dedup generate filters inspect merge delta apply plan model compare count repro
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l dedup '__fish_seen_subcommand_from dedup'
 set -l generate '__fish_seen_subcommand_from generate'
@@ -36,6 +36,7 @@ complete -c sluice -n $none -a apply -d 'Update a state with a delta'
 complete -c sluice -n $none -a plan -d 'Choose a filter for your needs'
 complete -c sluice -n $none -a model -d 'Predict errors, sizes and costs'
 complete -c sluice -n $none -a compare -d 'Run filters side by side'
+complete -c sluice -n $none -a count -d 'Count distinct keys and duplicates'
 complete -c sluice -n $none -a repro -d 'Run the experiments of the papers'
 # After it, commands are offered as before it.
 complete -c sluice -n $none -a help -d 'Print the help of a command'
@@ -51,6 +52,7 @@ complete -c sluice -n $dedup -s d -l delimiter -x -d 'Lines: what separates fiel
 complete -c sluice -n $dedup -l strict -d 'Stop at a record without the key'
 complete -c sluice -n $dedup -l binary -d 'Read the bytes of compressed files and archives'
 complete -c sluice -n $dedup -l max-record -x -d 'Stop at a record longer than this'
+complete -c sluice -n $dedup -l follow -d 'Wait for more at the end of the files'
 complete -c sluice -n $dedup -s w -l window -x -a '100k 1M 10m 1h 24h 7d hour day' \
     -d 'How much to remember'
 complete -c sluice -n $dedup -l refresh -d 'A repeat restarts the window of its key'
@@ -160,6 +162,25 @@ complete -c sluice -n $compare -s k -l key -x -d 'What makes two records the sam
 complete -c sluice -n $compare -s d -l delimiter -x -d 'What separates the fields of lines'
 complete -c sluice -n $compare -l stats -x -a 'text json' -d 'The form of the results'
 complete -c sluice -n $compare -l plot -r -F -d 'Draw the errors over the stream'
+
+set -l count '__fish_seen_subcommand_from count'
+complete -c sluice -n $count -F
+complete -c sluice -n $count -s 0 -l null -d 'Records end with a NUL byte'
+complete -c sluice -n $count -l csv -d 'CSV with a header'
+complete -c sluice -n $count -l tsv -d 'TSV with a header'
+complete -c sluice -n $count -l json -l ndjson -d 'One JSON value per line'
+complete -c sluice -n $count -l no-header -d 'CSV and TSV: the first record is data'
+complete -c sluice -n $count -s k -l key -x -d 'What makes two records the same'
+complete -c sluice -n $count -s d -l delimiter -x -d 'What separates the fields of lines'
+complete -c sluice -n $count -l strict -d 'Stop at a record without the key'
+complete -c sluice -n $count -l binary -d 'Read the bytes of compressed files and archives'
+complete -c sluice -n $count -l max-record -x -d 'Stop at a record longer than this'
+complete -c sluice -n $count -l event-time -x -d 'The field that says when a record happened'
+complete -c sluice -n $count -l time-format -x -a 'auto s ms us ns iso8601' -d 'How times are written'
+complete -c sluice -n $count -s m -l memory -x -d 'All the memory to take'
+complete -c sluice -n $count -l top -x -d 'How many of the most repeated keys to list'
+complete -c sluice -n $count -l plot -r -F -d 'Draw the share of duplicates over the stream'
+complete -c sluice -n $count -l stats -x -a 'text json' -d 'The form of the results'
 
 set -l repro '__fish_seen_subcommand_from repro'
 complete -c sluice -n $repro -f -a 'koloniari shtul dutta guo dautrich' -d 'A paper'

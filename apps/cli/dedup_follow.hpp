@@ -1,0 +1,101 @@
+// `sluice dedup --follow`: inputs that are read to their ends and then waited for, as `tail -F` does.
+//
+// A file is known by its name. If the name leads to another file (rotation), the rest of the old one is read
+// first, then the new one from its beginning. A file that is shorter than what was read of it, or has other
+// bytes there (truncation), is read from its beginning. One that is not there is waited for. A record at the
+// end of a file is judged when its terminator comes, or when the file has been replaced.
+//
+// Compressed files are refused: their bytes cannot be read on from where they ended.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "connectors/files/files.hpp"
+#include "connectors/files/positions.hpp"
+#include "dedup_request.hpp"
+#include "dedup_resume.hpp"
+#include "sluice/stream/dedup.hpp"
+
+namespace sluice::cli {
+
+// Takes the files that are not there out of the request and returns them. Throws BadParameters for what cannot
+// be followed.
+std::vector<std::string> take_missing(DedupRequest& request);
+
+// Files that were rotated while the state's unfinished run was down: what it has read is looked for beside its
+// name. One that has grown since is opened and added to `inputs` and `request`, to be read on before the file
+// that has its name now. Of one that is not found, a warning says what may be missing. `known` is changed to
+// fit. Returns for each input whether it was added.
+std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::string>& missing,
+                               Positions& known, std::vector<FileSource>& inputs,
+                               const Hasher& hasher, int wake);
+
+class Follow {
+ public:
+  // All must outlive this. Files that appear are added to `request` and `inputs`.
+  struct Parts {
+    DedupRequest& request;
+    std::vector<FileSource>& inputs;
+    Resume& resume;
+    Dedup& dedup;
+    const Hasher& hasher;
+    std::vector<FileIdentity> outputs;
+    int wake;
+  };
+  // `once`: inputs that find_rotated() added. They are read to their ends and not followed.
+  Follow(const Parts& parts, std::vector<std::string> missing, const std::vector<bool>& once);
+
+  // Reads until `between` says no. It is called as by Dedup::run, and about once per second in any case.
+  void run(const std::function<bool()>& between);
+
+  // The input that is being read, or was last, and how far it is judged.
+  std::size_t current() const noexcept { return current_; }
+  SourcePosition position() const;
+  // Whether files were replaced, truncated or found since saved() was called last. The state should know them
+  // before they are rotated again.
+  bool has_changed() const noexcept { return changed_; }
+  void saved() noexcept { changed_ = false; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Followed {
+    SourcePosition position = {};            // how far it is judged
+    FileEnd end = {};                        // of what is judged
+    std::uint64_t seen = 0;                  // its size when it was last read to its end
+    bool once = false;                       // read to its end, and not followed
+    bool replaced = false;                   // its name leads to another input
+    bool gone = false;                       // its name leads to no file, which was said
+    std::optional<FileIdentity> after = {};  // to be read when that input is done
+    Clock::time_point quiet_since = {};
+  };
+
+  bool advance(std::size_t input, const std::function<bool()>& between);
+  bool read(std::size_t input, bool last, const std::function<bool()>& between);
+  bool look_at_name(std::size_t input);
+  bool waits(std::size_t input) const;
+  bool is_over(std::size_t input) const;
+  void add(std::string name, FileSource source, Followed followed);
+  void retire(std::size_t input);
+  bool is_rewritten(std::size_t input) const;
+  void restart(std::size_t input, const std::function<bool()>& between);
+  bool open_missing();
+  std::optional<FileSource> open(const std::string& name) const;
+  void tell(const std::string& text) const;
+
+  Parts parts_;
+  std::vector<Followed> files_;  // one per input
+  std::vector<std::string> missing_;
+  std::size_t current_ = 0;
+  bool reading_ = false;
+  bool stopped_ = false;
+  bool changed_ = false;
+};
+
+}  // namespace sluice::cli

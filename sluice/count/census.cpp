@@ -1,0 +1,130 @@
+#include "sluice/count/census.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <unordered_set>
+
+namespace sluice {
+namespace {
+
+// The range of clocks (window/clock.cpp).
+constexpr std::int64_t kLastMoment = std::int64_t{1} << 61;
+
+}  // namespace
+
+// Over keys: repeats and those that each window holds back, and products of these, weighted for the
+// variance of their ratio.
+struct Census::Sums {
+  double duplicates = 0, duplicates_squared = 0;
+  std::array<double, kRepeatWindows> held{}, held_squared{}, held_duplicates{};
+
+  void add(const RepeatWindows& key, double weight) noexcept {
+    duplicates += weight * static_cast<double>(key.duplicates());
+    for (std::size_t i = 0; i < kRepeatWindows; ++i)
+      held[i] += weight * static_cast<double>(key.held(i));
+  }
+  void add_products(const RepeatWindows& key, double weight) noexcept {
+    const auto repeats = static_cast<double>(key.duplicates());
+    duplicates_squared += weight * repeats * repeats;
+    for (std::size_t i = 0; i < kRepeatWindows; ++i) {
+      const auto each = static_cast<double>(key.held(i));
+      held_squared[i] += weight * each * each;
+      held_duplicates[i] += weight * each * repeats;
+    }
+  }
+  // Keys are what is sampled: the variance is that of a ratio, summed over keys.
+  Estimate share(std::size_t i) const noexcept {
+    const double ratio = held[i] / duplicates;
+    const double variance =
+        held_squared[i] - 2 * ratio * held_duplicates[i] + ratio * ratio * duplicates_squared;
+    return {ratio, std::sqrt(std::max(0.0, variance)) / duplicates};
+  }
+};
+
+Census::Census(Timeline::Axis axis, std::uint64_t most_bytes)
+    : sizes_(axis == Timeline::Axis::time ? kTimeWindows : kRecordWindows),
+      keys_(most_bytes - kFixedBytes),
+      windowed_(kWindowBytes),
+      top_(sizes_),
+      timeline_(axis) {}
+
+void Census::feed(std::span<const Digest> digests, std::span<const std::int64_t> times,
+                  std::span<const std::string_view> keys) {
+  positions_.resize(digests.size());
+  if (timeline_.axis() == Timeline::Axis::records)
+    std::iota(positions_.begin(), positions_.end(), static_cast<std::int64_t>(records_));
+  else  // differences of times must not overflow
+    std::ranges::transform(times, positions_.begin(), [](std::int64_t time) {
+      return std::clamp(time, -kLastMoment, kLastMoment);
+    });
+  const std::span<const std::int64_t> positions = positions_;
+  counts_.assign(digests.size(), 0);
+  new_keys_.assign(digests.size(), 0);
+  keys_.observe(digests, [&](std::size_t i, Counted& entry, std::uint64_t weight) {
+    if (weight != 0) entry = {digests[i], 0};
+    counts_[i] = ++entry.records;
+    new_keys_[i] = static_cast<double>(weight);
+  });
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    timeline_.add(positions[i], new_keys_[i]);
+    if (counts_[i] == 0)
+      top_.observe(digests[i], keys[i], positions[i]);
+    else if (!top_.ignores(counts_[i]))
+      top_.observe(digests[i], keys[i], positions[i], counts_[i], windows_of(digests[i]));
+  }
+  windowed_.observe(digests, [&](std::size_t i, Windowed& entry, std::uint64_t weight) {
+    entry.key = digests[i];
+    if (weight != 0)
+      entry.windows.begin(positions[i]);
+    else
+      entry.windows.observe(positions[i], sizes_);
+  });
+  records_ += digests.size();
+}
+
+const RepeatWindows* Census::windows_of(const Digest& digest) const noexcept {
+  const Windowed* const entry = windowed_.find(digest);
+  return entry == nullptr ? nullptr : &entry->windows;
+}
+
+Estimate Census::duplicates() const noexcept {
+  const Estimate keys = distinct();
+  return {std::max(0.0, static_cast<double>(records_) - keys.value), keys.standard_error};
+}
+
+// A key of which a large part was seen is known, whether it is in the sample or not. All others are known
+// from the sample. Keys with many records are among the known ones, so that no key decides the estimate.
+Census::Sums Census::sums() const {
+  constexpr std::uint64_t kKnownPart = 4;
+  Sums sums;
+  std::unordered_set<std::uint64_t> known;
+  if (!windowed_.is_complete())
+    top_.each([&](const Digest& digest, std::uint64_t most, const RepeatWindows& windows) {
+      if (windows.records() < kKnownPart * (most - std::min(most, windows.records()))) return;
+      known.insert(digest.lo);
+      sums.add(windows, 1);
+    });
+  const auto weight = static_cast<double>(windowed_.one_in());
+  windowed_.each([&](const Windowed& entry) {
+    if (known.contains(entry.key.lo)) return;
+    sums.add(entry.windows, weight);
+    sums.add_products(entry.windows, weight * (weight - 1));
+  });
+  return sums;
+}
+
+std::vector<WindowShare> Census::windows() const {
+  const Sums sums = this->sums();
+  std::vector<WindowShare> shares;
+  if (sums.duplicates == 0) return shares;
+  const std::int64_t span = timeline_.span();
+  for (std::size_t i = 0; i < kRepeatWindows; ++i) {
+    shares.push_back({sizes_[i], sums.share(i)});
+    if (sizes_[i] >= span) break;
+  }
+  return shares;
+}
+
+}  // namespace sluice

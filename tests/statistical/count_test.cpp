@@ -1,0 +1,154 @@
+// The numbers of a Census that is too small for its stream, pinned to the exact ones.
+//
+// Each case counts kRounds streams of the same shape, each under its own seed, in the least memory. What a
+// Census says of its own error is tested: the errors in units of the standard error that it reports have
+// mean 0 and mean square 1, and its intervals hold the truth as often as 95 % says. All seeds are fixed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sluice/base/random.hpp"
+#include "sluice/count/census.hpp"
+#include "sluice/lab/synthetic.hpp"
+#include "tests/support/counts.hpp"
+
+namespace sluice {
+namespace {
+
+using testing_support::count_of;
+
+struct Shape {
+  StreamShape shape;
+  double distinct;
+};
+
+void PrintTo(const Shape& shape, std::ostream* out) {
+  *out << name_of(shape.shape) << " " << shape.distinct;
+}
+
+class CountError : public testing::TestWithParam<Shape> {};
+
+struct Key {
+  std::uint64_t records = 0;
+  RepeatWindows windows;
+};
+
+struct HashDigest {
+  std::size_t operator()(const Digest& digest) const noexcept { return digest.lo; }
+};
+using Truth = std::unordered_map<Digest, Key, HashDigest>;
+
+// Another secret: other digests of the same keys, so that another sample is drawn.
+Digest under(std::uint64_t secret, const Digest& digest) {
+  SplitMix64 lo(digest.lo ^ secret), hi(digest.hi + secret);
+  return {lo.next(), hi.next()};
+}
+
+// Errors in units of the standard error.
+struct Errors {
+  double sum = 0, squares = 0;
+  int inside = 0, rounds = 0;
+
+  void add(const Estimate& estimate, double truth) {
+    const double error = (estimate.value - truth) / estimate.standard_error;
+    sum += error;
+    squares += error * error;
+    inside += truth >= estimate.low() && truth <= estimate.high();
+    ++rounds;
+  }
+  double mean() const { return sum / rounds; }
+  double square() const { return squares / rounds; }
+};
+
+// Held constant: the stream, so the truth. What varies is the secret.
+TEST_P(CountError, IsWhatItSays) {
+  const int rounds = count_of(16, 200);
+  const std::uint64_t records = 200'000;
+  std::vector<Digest> stream(records);
+  SyntheticStream made(
+      {.shape = GetParam().shape, .records = records, .distinct = GetParam().distinct, .seed = 7});
+  for (std::size_t filled = 0; filled < records;)
+    filled += made.fill(std::span(stream).subspan(filled));
+  Truth truth;
+  for (std::size_t i = 0; i < records; ++i) {
+    Key& key = truth[stream[i]];
+    if (key.records++ == 0)
+      key.windows.begin(static_cast<std::int64_t>(i));
+    else
+      key.windows.observe(static_cast<std::int64_t>(i), kRecordWindows);
+  }
+  std::array<double, kRepeatWindows> held{};
+  for (const auto& [digest, key] : truth)
+    for (std::size_t w = 0; w < kRepeatWindows; ++w)
+      held[w] += static_cast<double>(key.windows.held(w));
+  const auto distinct = static_cast<double>(truth.size());
+  const double duplicates = static_cast<double>(records) - distinct;
+
+  Errors keys;
+  std::array<Errors, 3> windows;  // of a thousand, ten and a hundred thousand records
+  const std::vector<std::string_view> texts(2048, "key");
+  for (int round = 0; round < rounds; ++round) {
+    const auto secret = static_cast<std::uint64_t>(round) * 0x9E3779B97F4A7C15ULL + 99;
+    Census census(Timeline::Axis::records, Census::kLeastBytes);
+    std::vector<Digest> batch(2048);
+    std::unordered_map<Digest, std::uint64_t, HashDigest> times;
+    for (std::size_t begin = 0; begin < records; begin += batch.size()) {
+      const std::size_t size = std::min(batch.size(), records - begin);
+      for (std::size_t i = 0; i < size; ++i) batch[i] = under(secret, stream[begin + i]);
+      census.feed(std::span(batch).first(size), {}, std::span(texts).first(size));
+    }
+    ASSERT_FALSE(census.exact());
+    keys.add(census.distinct(), distinct);
+    EXPECT_EQ(census.duplicates().standard_error, census.distinct().standard_error);
+    const std::vector<WindowShare> shares = census.windows();
+    for (std::size_t w = 0; w < windows.size(); ++w)
+      windows[w].add(shares.at(w).share, held[w] / duplicates);
+    // Points add up to the whole.
+    double points = 0;
+    for (const Timeline::Point& point : census.timeline().points(50).points)
+      points += point.distinct;
+    EXPECT_NEAR(points, census.distinct().value, 1e-6 * distinct);
+    if (round > 0) continue;
+    for (const auto& [digest, key] : truth) times[under(secret, digest)] = key.records;
+    std::uint64_t most_unlisted = 0;
+    const std::vector<TopKey> top = census.top().top(TopKeys::kKeys);
+    for (const TopKey& key : top) {
+      EXPECT_LE(key.least, times[key.digest]);
+      EXPECT_GE(key.most, times[key.digest]);
+      times.erase(key.digest);
+    }
+    for (const auto& [digest, count] : times) most_unlisted = std::max(most_unlisted, count);
+    EXPECT_LE(most_unlisted, census.top().most_beside(top));
+  }
+  // The mean of n errors has a standard error of 1 / sqrt(n), their mean square one of sqrt(2 / n);
+  // four of these. Windows get a tenth more: their own standard error is estimated from a few keys.
+  const double mean = 4 / std::sqrt(rounds), square = 4 * std::sqrt(2.0 / rounds);
+  EXPECT_NEAR(keys.mean(), 0, mean);
+  EXPECT_NEAR(keys.square(), 1, square);
+  const double missed = 0.05 * rounds + 4 * std::sqrt(0.05 * 0.95 * rounds);
+  EXPECT_GE(keys.inside, rounds - missed);
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    EXPECT_NEAR(windows[w].mean(), 0, mean + 0.1) << w;
+    EXPECT_LE(windows[w].square(), 1 + square + 0.1) << w;
+    EXPECT_GE(windows[w].inside, rounds - missed - 0.01 * rounds) << w;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CountError,
+                         testing::Values(Shape{StreamShape::uniform, 0.5},
+                                         Shape{StreamShape::uniform, 0.9},
+                                         Shape{StreamShape::zipf, 0.4},
+                                         Shape{StreamShape::power, 0.5},
+                                         Shape{StreamShape::bursty, 0.6}),
+                         [](const auto& shape) {
+                           return std::string(name_of(shape.param.shape)) +
+                                  std::to_string(static_cast<int>(100 * shape.param.distinct));
+                         });
+
+}  // namespace
+}  // namespace sluice
