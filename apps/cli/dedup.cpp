@@ -14,26 +14,12 @@
 namespace sluice::cli {
 namespace {
 
-void add_record_flags(Command& command, DedupFlags& flags) {
+void add_input_flags(Command& command, DedupFlags& flags) {
   command.group("Records and keys");
-  command.flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
-  command.flag("--csv", flags.csv, "CSV with a header; quoted fields may hold newlines");
-  command.flag("--tsv", flags.tsv, "Like --csv, with tabs");
-  command.flag("--json,--ndjson", flags.json, "One JSON value per line");
-  command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
-  command.option(
-      "-k,--key", flags.keys,
-      "The fields that make two records the same [the whole record]. CSV, TSV: column names "
-      "or numbers. JSON: pointers (/user/id,/ad). Lines: field numbers. May be repeated",
-      "FIELD[,FIELD]");
-  command.option("-d,--delimiter", flags.delimiter,
-                 "Lines: the byte that separates fields [runs of blanks and tabs]", "CHAR");
+  add_record_flags(command, flags);
   command.flag(
       "--strict", flags.strict,
       "Stop at a record that is malformed or lacks the key, instead of passing it through");
-  command.flag("--binary", flags.binary,
-               "Read the bytes of compressed files, archives and binary tables as records, instead "
-               "of refusing them");
   command.option("--max-record", flags.max_record, "Stop at a record longer than this", "SIZE");
 }
 
@@ -115,6 +101,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sluice dedup access.log > once.log\n"
     "  sluice dedup --json --key /user,/ad --expect 50M clicks.ndjson > once.ndjson\n"
+    "  sluice dedup --key-regex 'user=(\\w+) .* path=(\\S+)' app.log > once.log\n"
     "  sluice dedup --csv --key order_id --state seen --duplicates again.csv new.csv\n"
     "  sluice dedup --json -k /id -w 10m --event-time /time in.ndjson > out.ndjson\n"
     "  tail -f events | sluice dedup --memory 64MiB\n"
@@ -131,7 +118,7 @@ void add_dedup(Command& app) {
   command.positionals("files", flags->files,
                       "Input files, read one after another; standard input if - or none",
                       "FILE ...");
-  add_record_flags(command, *flags);
+  add_input_flags(command, *flags);
   add_window_flags(command, *flags);
   add_filter_flags(command, *flags);
   add_infer_flags(command, *flags);
