@@ -65,7 +65,8 @@ bool wants_json(const std::string& stats) {
 int run(const Flags& flags) {
   const bool json = wants_json(flags.stats);
   StopSignals signals;
-  CompareStream stream(flags.stream, signals.wake_descriptor());
+  const bool by_time = !flags.window.empty() && parse_window("--window", flags.window).by_time();
+  CompareStream stream(flags.stream, signals.wake_descriptor(), by_time);
   const CompareWish wish = wish_of(flags, stream);
   Comparison comparison(wish.window);
   for (const std::string& filter : filters_of(flags))
@@ -78,7 +79,7 @@ int run(const Flags& flags) {
   report.unkeyed = stream.unkeyed();
   report.source = stream.describe();
   if (report.truth.counts.records == 0 && report.unkeyed > 0)
-    warn("compare", flags.stream.event_time.empty()
+    warn("compare", !stream.has_times()
                         ? "no record had the key: check --key and the record format"
                         : "no record had the key and the time: check --key, --event-time and the "
                           "record format");

@@ -6,8 +6,11 @@
 #include <limits>
 
 #include "arguments.hpp"
+#include "command.hpp"
 #include "dedup_request.hpp"
 #include "dedup_window.hpp"
+#include "log_flags.hpp"
+#include "printable.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "tapped_stream.hpp"
@@ -18,21 +21,6 @@ namespace {
 // Within the range of clocks (window/clock.cpp).
 constexpr double kLastMoment = 0x1.0p61;
 
-Format format_of(const CompareStreamFlags& flags) {
-  if (flags.nul + flags.csv + flags.tsv + flags.json > 1)
-    throw BadParameters("--null, --csv, --tsv and --json exclude each other: give one of them");
-  if (flags.no_header && !flags.csv && !flags.tsv)
-    throw BadParameters("--no-header needs --csv or --tsv");
-  Format format;
-  format.kind = flags.nul    ? Format::Kind::nul
-                : flags.csv  ? Format::Kind::csv
-                : flags.tsv  ? Format::Kind::tsv
-                : flags.json ? Format::Kind::json
-                             : Format::Kind::lines;
-  format.header = !flags.no_header;
-  set_delimiter(flags.delimiter, !flags.keys.empty() || !flags.event_time.empty(), format);
-  return format;
-}
 
 std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::uint64_t seed) {
   if (flags.shape.empty()) {
@@ -45,8 +33,7 @@ std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::ui
     throw BadParameters(fmt::format(
         "--stream {} generates the records, so '{}' cannot be read too: give one of them",
         flags.shape, flags.files.front()));
-  if (flags.nul || flags.csv || flags.tsv || flags.json || flags.no_header || flags.binary ||
-      !flags.keys.empty() || !flags.delimiter.empty() || !flags.event_time.empty())
+  if (any_given(flags))
     throw BadParameters(
         "--stream makes keys without records: --key, --event-time and the record formats, such as "
         "--json, need a FILE (--stats json prints the results as JSON)");
@@ -70,23 +57,13 @@ void add_stream_flags(Command& command, CompareStreamFlags& flags) {
                  "With --stream: share of records with a new key [50%]", "SHARE");
   command.option("--seed", flags.seed,
                  "The same seed gives the same stream, and the same digests of a file's keys", "N");
-  command.flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
-  command.flag("--csv", flags.csv, "CSV with a header");
-  command.flag("--tsv", flags.tsv, "Like --csv, with tabs");
-  command.flag("--json,--ndjson", flags.json, "One JSON value per line");
-  command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
-  command.flag("--binary", flags.binary,
-               "Read the bytes of compressed files, archives and binary tables as records, instead "
-               "of unpacking or refusing them");
-  command.option("-k,--key", flags.keys,
-                 "The fields that make two records the same, as in dedup [the whole record]",
-                 "FIELD[,FIELD]");
-  command.option("-d,--delimiter", flags.delimiter,
-                 "Lines: the byte that separates fields [runs of blanks and tabs]", "CHAR");
+  add_record_flags(command, flags);
   command.option("--event-time", flags.event_time,
                  "With a time window: field with the time of the event, written like --key; date "
                  "and time may be two fields (2,3)",
                  "FIELD[,FIELD]");
+  command.option("--time-bytes", flags.time_bytes,
+                 "Lines of fixed width: the bytes with the time, written like --key-bytes", "1-19");
   add_time_flags(command, flags.times);
   command.option(
       "--rate", flags.rate,
@@ -95,18 +72,27 @@ void add_stream_flags(Command& command, CompareStreamFlags& flags) {
       "50k/s");
 }
 
-CompareStream::CompareStream(const CompareStreamFlags& flags, int wake)
-    : seed_(parse_count("--seed", flags.seed)), format_(format_of(flags)), keys_(flags.keys) {
+CompareStream::CompareStream(const CompareStreamFlags& given, int wake, bool by_time)
+    : seed_(parse_count("--seed", given.seed)) {
+  CompareStreamFlags flags = given;
+  const Archives archives = flags.binary ? Archives::read : Archives::refuse_or_insist;
+  if (flags.shape.empty())
+    if (const auto means = apply_log(flags, flags.files, by_time, archives))
+      note("compare", printable(*means));
+  understand_records(flags, options_);
+  time_flag_ = time_flag(flags);
   made_up_ = made_up(flags, seed_);
   if (!flags.rate.empty()) rate_ = parse_rate("--rate", flags.rate);
   if (rate_ && !(*rate_ > 0)) throw BadParameters("--rate 0 is too slow: give 1/s or more");
-  if (!flags.event_time.empty()) event_time_ = flags.event_time;
-  time_format_ = understand_times(flags.times, event_time_.has_value());
+  options_.time_format = understand_times(flags.times, options_.event_time.has_value());
+  options_.today = today();
   if (made_up_) {
     SyntheticStream{*made_up_};  // refused now, or not at all
     return;
   }
-  const Archives archives = flags.binary ? Archives::read : Archives::refuse_or_insist;
+  if (!flags.log.empty() && by_time)
+    if (const auto order = order_by_time(flags.files, options_, archives))
+      note("compare", printable(*order));
   std::vector<std::string> files = flags.files;
   if (files.empty()) files.push_back("-");
   for (const std::string& file : files)
@@ -115,13 +101,13 @@ CompareStream::CompareStream(const CompareStreamFlags& flags, int wake)
 
 void CompareStream::check(const std::optional<WindowSpec>& window) {
   const bool by_time = window && window->by_time();
-  days_ = !window || holds_days(*window);
-  if (by_time && !made_up_ && !event_time_)
+  options_.days = !window || holds_days(*window);
+  if (by_time && !made_up_ && !options_.event_time)
     throw BadParameters(
         "--window: a window of time needs the records' times: give --event-time FIELD, or a count "
         "such as --window 1M");
   if (by_time) return;
-  const char* flag = event_time_ ? "--event-time" : rate_ ? "--rate" : nullptr;
+  const char* flag = time_flag_ != nullptr ? time_flag_ : rate_ ? "--rate" : nullptr;
   if (flag != nullptr)
     throw BadParameters(fmt::format("{} needs a window of time, such as --window 10m", flag));
 }
@@ -165,13 +151,7 @@ void CompareStream::run(Comparison& comparison, const std::function<bool()>& go_
 }
 
 void CompareStream::read(Comparison& comparison, const std::function<bool()>& go_on) {
-  DedupOptions options;
-  options.format = format_;
-  options.keys = keys_;
-  options.event_time = event_time_;
-  options.time_format = time_format_;
-  options.today = today();
-  options.days = days_;
+  DedupOptions options = options_;
   options.tap = [&](const TappedKeys& tapped) { comparison.feed(tapped.digests, tapped.times); };
   TappedStream stream(options, Secret::from_seed(seed_));
   stream.run(sources_, go_on);

@@ -8,33 +8,29 @@
 #include <vector>
 
 #include "connectors/files/files.hpp"
+#include "record_flags.hpp"
 #include "sluice/lab/compare.hpp"
 #include "sluice/lab/synthetic.hpp"
-#include "sluice/stream/event_time.hpp"
-#include "sluice/stream/record.hpp"
-#include "time_flags.hpp"
+#include "sluice/stream/dedup_options.hpp"
 
 namespace sluice::cli {
 
 class Command;
 
-struct CompareStreamFlags {
+struct CompareStreamFlags : RecordFlags {
   std::vector<std::string> files;
   std::string shape, records, distinct;  // --stream and its own
   std::string seed = "1";
-  bool nul = false, csv = false, tsv = false, json = false, no_header = false, binary = false;
-  std::vector<std::string> keys;
-  std::string delimiter, event_time, rate;
-  TimeFlags times;
+  std::string rate;
 };
 
 void add_stream_flags(Command& command, CompareStreamFlags& flags);
 
 class CompareStream {
  public:
-  // Opens the files. `wake` as for FileSource. Throws IoError, and BadParameters for flags that
-  // cannot be combined.
-  CompareStream(const CompareStreamFlags& flags, int wake);
+  // Opens the files. `wake` as for FileSource. `by_time`: there is a window of time. Throws IoError,
+  // and BadParameters for flags that cannot be combined.
+  CompareStream(const CompareStreamFlags& flags, int wake, bool by_time);
 
   // Throws BadParameters unless records have the times that the window needs.
   void check(const std::optional<WindowSpec>& window);
@@ -48,6 +44,7 @@ class CompareStream {
   std::optional<std::uint64_t> keys_in(const WindowSpec& window) const;
   // What is read, if anything is.
   const std::vector<FileSource>& sources() const { return sources_; }
+  bool has_times() const { return options_.event_time.has_value(); }
   // Records without a key: left out.
   std::uint64_t unkeyed() const { return unkeyed_; }
 
@@ -68,11 +65,8 @@ class CompareStream {
   std::optional<SyntheticOptions> made_up_;
   std::vector<FileSource> sources_;
   std::uint64_t seed_;
-  Format format_;
-  std::vector<std::string> keys_;
-  std::optional<std::string> event_time_;
-  TimeReader time_format_;
-  bool days_ = true;  // a date without a time of day is a time
+  DedupOptions options_;  // how records are cut, keyed and timed
+  const char* time_flag_ = nullptr;
   std::optional<double> rate_;
   std::uint64_t unkeyed_ = 0;
 };

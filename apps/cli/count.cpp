@@ -16,6 +16,8 @@
 #include "commands.hpp"
 #include "count_report.hpp"
 #include "dedup_request.hpp"
+#include "log_flags.hpp"
+#include "printable.hpp"
 #include "signals.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/plan/plan.hpp"
@@ -62,10 +64,15 @@ std::size_t top_of(const Flags& flags) {
 
 DedupRequest request_of(const Flags& flags) {
   DedupRequest request;
-  understand_records(flags.dedup, request);
-  if (!flags.dedup.event_time.empty()) request.options.event_time = flags.dedup.event_time;
+  DedupFlags records = flags.dedup;
+  const bool log = !records.log.empty();
+  understand_input(records, log, request);
   request.options.time_format =
-      understand_times(flags.dedup.times, request.options.event_time.has_value());
+      understand_times(records.times, request.options.event_time.has_value());
+  request.options.today = today();
+  if (log)
+    if (auto order = order_by_time(request.files, request.options, request.archives))
+      request.notes.push_back(std::move(*order));
   return request;
 }
 
@@ -142,11 +149,12 @@ void suggest(const Flags& flags, CountReport& report) {
   words.insert(words.end(), records.begin(), records.end());
   if (!window.empty()) words.insert(words.end(), {"--window", window});
   if (!window.empty() && report.axis == Timeline::Axis::time) {
-    words.insert(words.end(), {"--event-time", flags.dedup.event_time});
     const TimeFlags& times = flags.dedup.times;
-    for (const auto& [value, flag] :
-         {std::pair(&times.format, "--time-format"), std::pair(&times.zone, "--time-zone"),
-          std::pair(&times.year, "--year")})
+    for (const auto& [value, flag] : {std::pair(&flags.dedup.event_time, "--event-time"),
+                                      std::pair(&flags.dedup.time_bytes, "--time-bytes"),
+                                      std::pair(&times.format, "--time-format"),
+                                      std::pair(&times.zone, "--time-zone"),
+                                      std::pair(&times.year, "--year")})
       if (!value->empty()) words.insert(words.end(), {flag, *value});
   }
   words.insert(words.end(), flags.dedup.files.begin(), flags.dedup.files.end());
@@ -198,12 +206,14 @@ int run(const Flags& flags) {
     census.feed(tapped.digests, tapped.times, tapped.keys);
   };
   request.options.tap_keys = true;
+  for (const std::string& text : request.notes) note("count", printable(text));
   // The same input gives the same numbers.
   TappedStream stream(request.options, Secret::from_seed(1));
   StopSignals signals;
   std::vector<FileSource> sources;
   for (const std::string& file : request.files)
-    sources.push_back(FileSource::open(file, signals.wake_descriptor(), "input", request.archives));
+    sources.push_back(FileSource::open(file, signals.wake_descriptor(), "input", request.archives,
+                                       request.unpack));
   std::optional<FileSink> plot = open_plot(flags.plot, sources);
   stream.run(sources, [&] { return signals.received() == 0; });
   CountReport report = report_of(flags, request, census, stream.dedup());
@@ -224,11 +234,14 @@ void add_count(Command& app) {
   command.positionals("files", flags->dedup.files,
                       "Input files, read one after another; standard input if - or none",
                       "FILE ...");
-  add_record_flags(command, flags->dedup);
+  add_input_flags(command, flags->dedup);
   command.option("--event-time", flags->dedup.event_time,
                  "Field with the time of the event, written like --key: windows and the plot go by "
                  "it [by the number of the record]",
                  "FIELD[,FIELD]");
+  command.option("--time-bytes", flags->dedup.time_bytes,
+                 "Lines of fixed width: the bytes with the time, instead of --event-time",
+                 "21-39");
   add_time_flags(command, flags->dedup.times);
   command.group("Output");
   command.option("-m,--memory", flags->memory,

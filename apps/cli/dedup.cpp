@@ -16,26 +16,12 @@
 
 namespace sluice::cli {
 
-void add_record_flags(Command& command, DedupFlags& flags) {
+void add_input_flags(Command& command, DedupFlags& flags) {
   command.group("Records and keys");
-  command.flag("-0,--null", flags.nul, "Records end with a NUL byte instead of a newline");
-  command.flag("--csv", flags.csv, "CSV with a header; quoted fields may hold newlines");
-  command.flag("--tsv", flags.tsv, "Like --csv, with tabs");
-  command.flag("--json,--ndjson", flags.json, "One JSON value per line");
-  command.flag("--no-header", flags.no_header, "CSV and TSV: the first record is data");
-  command.option(
-      "-k,--key", flags.keys,
-      "The fields that make two records the same [the whole record]. CSV, TSV: column names "
-      "or numbers. JSON: pointers (/user/id,/ad). Lines: field numbers. May be repeated",
-      "FIELD[,FIELD]");
-  command.option("-d,--delimiter", flags.delimiter,
-                 "Lines: the byte that separates fields [runs of blanks and tabs]", "CHAR");
+  add_record_flags(command, flags);
   command.flag(
       "--strict", flags.strict,
       "Stop at a record that is malformed or lacks the key, instead of passing it through");
-  command.flag("--binary", flags.binary,
-               "Read the bytes of compressed files, archives and binary tables as records, instead "
-               "of unpacking or refusing them");
   command.option("--max-record", flags.max_record, "Stop at a record longer than this", "SIZE");
 }
 
@@ -44,11 +30,15 @@ std::vector<std::string> record_arguments(const DedupFlags& flags) {
   for (const auto& [given, flag] :
        {std::pair(flags.nul, "--null"), std::pair(flags.csv, "--csv"),
         std::pair(flags.tsv, "--tsv"), std::pair(flags.json, "--json"),
-        std::pair(flags.no_header, "--no-header"), std::pair(flags.strict, "--strict"),
+        std::pair(flags.no_header, "--no-header"), std::pair(flags.ignore_case, "--ignore-case"),
+        std::pair(flags.trim, "--trim"), std::pair(flags.strict, "--strict"),
         std::pair(flags.binary, "--binary")})
     if (given) arguments.push_back(flag);
   for (const std::string& key : flags.keys) arguments.insert(arguments.end(), {"--key", key});
-  if (!flags.delimiter.empty()) arguments.insert(arguments.end(), {"--delimiter", flags.delimiter});
+  for (const auto& [value, flag] :
+       {std::pair(&flags.key_regex, "--key-regex"), std::pair(&flags.key_bytes, "--key-bytes"),
+        std::pair(&flags.log, "--log"), std::pair(&flags.delimiter, "--delimiter")})
+    if (!value->empty()) arguments.insert(arguments.end(), {flag, *value});
   if (flags.max_record != DedupFlags().max_record)
     arguments.insert(arguments.end(), {"--max-record", flags.max_record});
   return arguments;
@@ -137,6 +127,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sluice dedup access.log > once.log\n"
     "  sluice dedup --json --key /user,/ad --expect 50M clicks.ndjson > once.ndjson\n"
+    "  sluice dedup --key-regex 'user=(\\w+) .* path=(\\S+)' app.log > once.log\n"
     "  sluice dedup --csv --key order_id --state seen --duplicates again.csv new.csv\n"
     "  sluice dedup --json -k /id -w 10m --event-time /time in.ndjson > out.ndjson\n"
     "  tail -f events | sluice dedup --memory 64MiB\n"
@@ -153,7 +144,7 @@ void add_dedup(Command& app) {
   command.positionals("files", flags->files,
                       "Input files, read one after another; standard input if - or none",
                       "FILE ...");
-  add_record_flags(command, *flags);
+  add_input_flags(command, *flags);
   command.flag("--follow", flags->follow,
                "At the end of the files, wait for more, as tail -F does: also when a file is "
                "rotated, truncated or not there yet");

@@ -124,7 +124,8 @@ std::optional<PriorTable> load_priors(const DedupRequest& request, const Hasher&
           fmt::format("{} '{}' is also --prior-table: write to another file", flag, output));
   FileSource source = FileSource::open(request.prior_table, wake, "--prior-table", request.archives,
                                        request.unpack);
-  return read_priors(source, request.options.format, request.options.keys, hasher);
+  return read_priors(source, request.options.format, request.options.keys,
+                     request.options.key_style, hasher);
 }
 
 std::string infer_row(const InferReport& report) {

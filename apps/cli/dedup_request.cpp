@@ -11,32 +11,13 @@
 #include "dedup_infer.hpp"
 #include "dedup_room.hpp"
 #include "dedup_window.hpp"
+#include "log_flags.hpp"
 
 #include "sluice/base/error.hpp"
 #include "sluice/plan/nearest.hpp"
 
 namespace sluice::cli {
 namespace {
-
-Format::Kind kind_of(const DedupFlags& flags) {
-  const int chosen = flags.nul + flags.csv + flags.tsv + flags.json;
-  if (chosen > 1)
-    throw BadParameters("--null, --csv, --tsv and --json exclude each other: give one of them");
-  if (flags.nul) return Format::Kind::nul;
-  if (flags.csv) return Format::Kind::csv;
-  if (flags.tsv) return Format::Kind::tsv;
-  return flags.json ? Format::Kind::json : Format::Kind::lines;
-}
-
-Format format_of(const DedupFlags& flags) {
-  Format format;
-  format.kind = kind_of(flags);
-  format.header = !flags.no_header;
-  const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
-  if (flags.no_header && !table) throw BadParameters("--no-header needs --csv or --tsv");
-  set_delimiter(flags.delimiter, !flags.keys.empty() || !flags.event_time.empty(), format);
-  return format;
-}
 
 DedupRequest::Stats stats_of(const std::string& text) {
   if (text == "text") return DedupRequest::Stats::text;
@@ -250,32 +231,13 @@ bool writes_standard_output(const DedupRequest& request) {
          request.late_output == "-";
 }
 
-void set_delimiter(const std::string& text, bool keyed, Format& format) {
-  if (text.empty()) return;
-  const bool plain = format.kind == Format::Kind::lines || format.kind == Format::Kind::nul;
-  if (!plain || !keyed)
-    throw BadParameters(
-        "--delimiter separates the fields of lines: give it with --key 2 or the like, "
-        "and without CSV, TSV or JSON");
-  if (text == "\n" && format.kind == Format::Kind::lines)
-    throw BadParameters(
-        "--delimiter cannot be a newline, which ends the record: give another character, or "
-        "records that end with a NUL byte (--null)");
-  if (text == "\\t")
-    format.delimiter = '\t';
-  else if (text.size() == 1)
-    format.delimiter = text[0];
-  else
-    throw BadParameters(fmt::format(
-        "--delimiter '{}' is not one byte: give a character such as ',' or '\\t'", text));
-}
-
-void understand_records(const DedupFlags& flags, DedupRequest& request) {
+void understand_input(DedupFlags& flags, bool by_time, DedupRequest& request) {
+  if (flags.binary) request.archives = Archives::read;
+  if (auto means = apply_log(flags, flags.files, by_time, request.archives))
+    request.notes.push_back(std::move(*means));
   request.files = flags.files;
   if (request.files.empty()) request.files.push_back("-");
-  if (flags.binary) request.archives = Archives::read;
-  request.options.format = format_of(flags);
-  request.options.keys = flags.keys;
+  understand_records(flags, request.options);
   request.options.strict = flags.strict;
   request.options.most_record_bytes = parse_size("--max-record", flags.max_record);
   if (request.options.most_record_bytes == 0)
@@ -284,9 +246,12 @@ void understand_records(const DedupFlags& flags, DedupRequest& request) {
   request.unpack.own_thread = request.options.threads > 1;
 }
 
-DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> room) {
+DedupRequest understand(const DedupFlags& given, std::optional<std::uint64_t> room) {
   DedupRequest request;
-  understand_records(flags, request);
+  DedupFlags flags = given;
+  const bool by_time = !flags.window.empty() && !flags.arrival_time &&
+                       parse_window("--window", flags.window).by_time();
+  understand_input(flags, by_time, request);
   request.options.invert = flags.invert;
   request.follow = flags.follow;
   request.filter = request.filter_asked = flags.filter;
@@ -312,6 +277,9 @@ DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> ro
   request.shape = shape_of(flags);
   request.stats = stats_of(flags.stats);
   understand_window(flags, request);
+  if (!flags.log.empty() && by_time && !flags.follow)
+    if (auto order = order_by_time(request.files, request.options, request.archives))
+      request.notes.push_back(std::move(*order));
   check_standard_output(request);
   understand_audit(flags, request);
   understand_plan(flags, room, request);
@@ -326,8 +294,14 @@ Labels labels_of(const DedupOptions& options) {
   Labels labels = {{"records", kKinds[static_cast<std::size_t>(format.kind)]}};
   if (!format.header) labels.emplace_back("header", "no");
   if (format.delimiter != 0) labels.emplace_back("delimiter", std::string(1, format.delimiter));
-  for (const std::string& key : options.keys) labels.emplace_back("key", key);
-  if (options.event_time) labels.emplace_back("event-time", *options.event_time);
+  const char* const key_label = key_flag(options.key_style) + 2;  // without its dashes
+  for (const std::string& key : options.keys) labels.emplace_back(key_label, key);
+  if (options.key_style.ignore_case) labels.emplace_back("ignore-case", "yes");
+  if (options.key_style.trim) labels.emplace_back("trim", "yes");
+  // An expression with a group `time` says all.
+  if (options.event_time && options.time_by != KeyStyle::By::time_group)
+    labels.emplace_back(options.time_by == KeyStyle::By::bytes ? "time-bytes" : "event-time",
+                        *options.event_time);
   return labels;
 }
 

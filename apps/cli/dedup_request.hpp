@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "connectors/files/files.hpp"
+#include "record_flags.hpp"
 #include "sluice/audit/audit.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/settings.hpp"
@@ -22,13 +23,10 @@ namespace sluice::cli {
 class Command;
 
 // The flags' texts: read by the strict parsers of base/quantity.
-struct DedupFlags {
+struct DedupFlags : RecordFlags {
   std::vector<std::string> files;
-  bool nul = false, csv = false, tsv = false, json = false, no_header = false;
-  std::vector<std::string> keys;
-  std::string delimiter;
   std::string max_record = "1GiB";
-  bool strict = false, invert = false, binary = false, follow = false;
+  bool strict = false, invert = false, follow = false;
   std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
   std::string output, duplicates, forget;
@@ -38,8 +36,7 @@ struct DedupFlags {
   std::string threads;
   std::string audit, audit_memory, audit_ghosts;
   // Windows: see dedup_window.hpp.
-  TimeFlags times;
-  std::string window, event_time, max_ahead, late, late_output, rate, slack, npws, growth;
+  std::string window, max_ahead, late, late_output, rate, slack, npws, growth;
   bool refresh = false, arrival_time = false;
   // Least cost: see dedup_infer.hpp.
   std::string cost_lost, cost_duplicate, cost_lost_field, cost_duplicate_field, prior_field,
@@ -61,6 +58,7 @@ struct DedupRequest {
   bool filter_named = false, fpr_given = false;
   std::optional<std::uint64_t> seed;
   bool untrusted_keys = false;
+  std::vector<std::string> notes;         // what flags stand for, to say before the run
   std::string output, duplicates, state;  // empty: none, or standard output; see is_standard_output
   std::string late_output;
   std::string forget;  // keys to take back first; "-" is standard input
@@ -90,9 +88,10 @@ struct DedupRequest {
 DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> room = {});
 
 // The part of it that other commands share: which files, how their records are cut and keyed, and
-// threads. The flags of add_record_flags() are what it reads.
-void understand_records(const DedupFlags& flags, DedupRequest& request);
-void add_record_flags(Command& command, DedupFlags& flags);
+// threads. The flags of add_input_flags() are what it reads; --log is replaced by what it stands for.
+// `by_time`: event times are wanted.
+void understand_input(DedupFlags& flags, bool by_time, DedupRequest& request);
+void add_input_flags(Command& command, DedupFlags& flags);
 // These flags as they were given, for a command that is shown.
 std::vector<std::string> record_arguments(const DedupFlags& flags);
 
@@ -101,9 +100,6 @@ inline bool is_standard_output(const std::string& file) {
   return file.empty() || file == "-";
 }
 bool writes_standard_output(const DedupRequest& request);
-
-// The separator of fields in lines: one byte, or \t. Throws BadParameters if it has no meaning.
-void set_delimiter(const std::string& text, bool keyed, Format& format);
 
 // Labels that a state must have to work with this request: how records are cut and keyed.
 Labels labels_of(const DedupOptions& options);

@@ -22,6 +22,7 @@
 #include "dedup_resume.hpp"
 #include "dedup_state.hpp"
 #include "dedup_window.hpp"
+#include "printable.hpp"
 #include "signals.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
@@ -59,6 +60,19 @@ void check_distinct_files(std::span<const FileSource> inputs,
       if (outputs[j].second->identity() == identity)
         throw BadParameters(
             fmt::format("{} is also {}: write to another file", output, outputs[j].first));
+  }
+}
+
+// What to check when no record had a time.
+const char* time_flags(const DedupOptions& options) {
+  if (!options.event_time) return "";
+  switch (options.time_by) {
+    case KeyStyle::By::bytes:
+      return ", --time-bytes, --time-format";
+    case KeyStyle::By::time_group:
+      return ", --time-format";
+    default:
+      return ", --event-time, --time-format";
   }
 }
 
@@ -224,6 +238,8 @@ Run::Run(const DedupRequest& request)
 }
 
 int Run::execute() {
+  if (request_.stats != DedupRequest::Stats::none)
+    for (const std::string& text : request_.notes) note("dedup", printable(text));
   if (request_.stats == DedupRequest::Stats::text) say_reading();
   if (request_.stats != DedupRequest::Stats::none) say_continued();
   try {
@@ -505,7 +521,8 @@ void Run::look_at_late() {
       "dedup",
       fmt::format("{} of {} are late: a window or more older than the window's latest time, {}; if "
                   "a wrong clock said that, start {}and lower --max-ahead; if records come newest "
-                  "first, or inputs overlap in time, sort the records by time first",
+                  "first, or inputs overlap in time, sort the records by time first, and give "
+                  "rotated files oldest first",
                   format_count(counts.late), counted(counts.records, "record"),
                   format_time(judge_.window()->clock().now()),
                   state_file_ ? "a new state without its records " : "again without its records "));
@@ -584,10 +601,10 @@ void Run::finish() {
   const DedupCounts& counts = dedup_->counts();
   if (counts.records > 0 && counts.unkeyed == counts.records)
     warn("dedup",
-         fmt::format("no record had the key{}, so all were {}: check --key{} and the record format",
+         fmt::format("no record had the key{}, so all were {}: check {}{} and the record format",
                      request_.options.event_time ? " and the time" : "",
                      request_.options.invert ? "held back" : "passed through",
-                     request_.options.event_time ? ", --event-time, --time-format" : ""));
+                     key_flag(request_.options.key_style), time_flags(request_.options)));
   look_at_peak();
   tell();
 }

@@ -30,28 +30,38 @@ void need(const std::string& value, const char* flag, bool there, const char* ot
   if (!value.empty() && !there) throw BadParameters(fmt::format("{} needs {}", flag, other));
 }
 
+// A group of an expression is no flag.
+std::string time_text(const std::string& flag) {
+  return flag == "--key-regex" ? "--key-regex with a group 'time'" : flag;
+}
+
 void check_combination(const DedupFlags& flags) {
   const bool window = !flags.window.empty();
+  const char* const time = time_flag(flags);
+  if (time != nullptr && !window)
+    throw BadParameters(fmt::format("{} needs --window", time_text(time)));
   for (const auto& [value, flag] :
-       {std::pair(&flags.event_time, "--event-time"), std::pair(&flags.late, "--late"),
-        std::pair(&flags.rate, "--rate"), std::pair(&flags.slack, "--slack"),
-        std::pair(&flags.npws, "--npws"), std::pair(&flags.growth, "--growth")})
+       {std::pair(&flags.late, "--late"), std::pair(&flags.rate, "--rate"),
+        std::pair(&flags.slack, "--slack"), std::pair(&flags.npws, "--npws"),
+        std::pair(&flags.growth, "--growth")})
     need(*value, flag, window, "--window");
   for (const auto& [given, flag] :
        {std::pair(flags.refresh, "--refresh"), std::pair(flags.arrival_time, "--arrival-time")})
     if (given && !window) throw BadParameters(fmt::format("{} needs --window", flag));
-  need(flags.max_ahead, "--max-ahead", !flags.event_time.empty(),
-       "--event-time and a --window of time");
+  need(flags.max_ahead, "--max-ahead", time != nullptr, "--event-time and a --window of time");
   need(flags.late_output, "--late-output", flags.late == "mark", "--late mark");
   if (flags.late == "mark" && flags.late_output.empty())
     throw BadParameters("--late mark needs --late-output FILE: where late records go");
 }
 
 void check_count_window(const DedupFlags& flags) {
-  for (const auto& [value, flag] :
-       {std::pair(&flags.event_time, "--event-time"), std::pair(&flags.max_ahead, "--max-ahead"),
-        std::pair(&flags.late, "--late"), std::pair(&flags.rate, "--rate")})
-    if (!value->empty())
+  const char* const time = time_flag(flags);
+  for (const auto& [given, flag] :
+       {std::pair(time != nullptr, time != nullptr ? time_text(time) : ""),
+        std::pair(!flags.max_ahead.empty(), std::string("--max-ahead")),
+        std::pair(!flags.late.empty(), std::string("--late")),
+        std::pair(!flags.rate.empty(), std::string("--rate"))})
+    if (given)
       throw BadParameters(fmt::format(
           "{} needs a window of time: --window {} counts records; give a duration such as 10m",
           flag, flags.window));
@@ -63,14 +73,16 @@ void check_count_window(const DedupFlags& flags) {
 }
 
 void check_times(const DedupFlags& flags, const WindowSpec& window) {
-  need(flags.late, "--late", !flags.event_time.empty(),
+  const char* const time = time_flag(flags);
+  need(flags.late, "--late", time != nullptr,
        "--event-time FIELD: by the time of arrival no record is late");
   if (!flags.arrival_time) return;
   if (!window.by_time())
     throw BadParameters(fmt::format(
         "--arrival-time needs a window of time: --window {} counts records", flags.window));
-  if (!flags.event_time.empty())
-    throw BadParameters("--arrival-time and --event-time exclude each other: give one of them");
+  if (time != nullptr)
+    throw BadParameters(
+        fmt::format("--arrival-time and {} exclude each other: give one of them", time_text(time)));
 }
 
 // A share of the window, as --slack and --npws take it.
@@ -94,6 +106,8 @@ void add_window_flags(Command& command, DedupFlags& flags) {
                  "Field with the time of the event, written like --key; date and time may be two "
                  "fields (2,3) [the time of arrival]",
                  "FIELD[,FIELD]");
+  command.option("--time-bytes", flags.time_bytes,
+                 "Lines of fixed width: the bytes with the time, written like --key-bytes", "1-19");
   command.flag("--arrival-time", flags.arrival_time,
                "A time window over files goes by the time at which records are read; without this "
                "flag, files need --event-time");
@@ -123,7 +137,8 @@ void add_window_flags(Command& command, DedupFlags& flags) {
 
 void understand_window(const DedupFlags& flags, DedupRequest& request) {
   check_combination(flags);
-  request.options.time_format = understand_times(flags.times, !flags.event_time.empty());
+  request.options.time_format =
+      understand_times(flags.times, request.options.event_time.has_value());
   if (flags.window.empty()) return;
   Window::Params window;
   window.spec = parse_window("--window", flags.window);
@@ -143,7 +158,6 @@ void understand_window(const DedupFlags& flags, DedupRequest& request) {
         static_cast<std::uint64_t>(parse_duration("--max-ahead", flags.max_ahead).count());
   else if (window.spec.by_time())
     window.max_ahead = window.spec.size;
-  if (!flags.event_time.empty()) request.options.event_time = flags.event_time;
   request.options.days = holds_days(window.spec);
   request.arrival_time = flags.arrival_time;
   request.options.today = today();
@@ -195,9 +209,12 @@ std::string reading_of(const DedupRequest& request, const Window& window) {
   std::string text =
       fmt::format("window: {}", describe(spec, request.window->anchor == Anchor::refreshed));
   if (spec.by_time())
-    text += request.options.event_time
-                ? fmt::format(" by event time {}", *request.options.event_time)
-                : std::string(" by arrival");
+    text += !request.options.event_time ? std::string(" by arrival")
+            : request.options.time_by == KeyStyle::By::time_group
+                ? std::string(" by event time, group 'time'")
+                : fmt::format(" by event time {}{}",
+                              request.options.time_by == KeyStyle::By::bytes ? "bytes " : "",
+                              *request.options.event_time);
   // Syslog writes the time of a place that nobody knows.
   const TimeReader& times = request.options.time_format;
   if (times.format() == TimeFormat::syslog && times.zone() == nullptr) text += " (in UTC)";

@@ -67,6 +67,20 @@ auto naming(const std::string& flag, Act act) {
   }
 }
 
+// How messages name what gives the key or the time.
+std::string field_of(KeyStyle::By by, const char* fields, const char* bytes) {
+  switch (by) {
+    case KeyStyle::By::regex:
+    case KeyStyle::By::time_group:
+      return "`key_regex`";
+    case KeyStyle::By::bytes:
+      return bytes;
+    case KeyStyle::By::fields:
+      break;
+  }
+  return fields;
+}
+
 }  // namespace
 
 void ReadBuffer::reserve(std::size_t size, std::size_t kept) {
@@ -176,17 +190,23 @@ ChunkKeys::ChunkKeys(const DedupOptions& options, const Hasher& hasher, bool dig
       digests_(digests),
       keeps_(options.tap_keys),
       merges_(!options.infer),
-      extractor_(naming("`key`", [&] { return make_key_extractor(options.format, options.keys); })),
+      key_field_(field_of(options.key_style.by, "`key`", "`key_bytes`")),
+      time_field_(field_of(options.time_by, "`event_time`", "`time_bytes`")),
+      extractor_(naming(
+          key_field_,
+          [&] { return make_key_extractor(options.format, options.keys, options.key_style); })),
       keys_(kBatchRecords) {
   if (options.event_time)
-    naming("`event_time`", [&] {
-      event_times_.emplace(options.format, *options.event_time, options.time_format, options.days);
+    naming(time_field_, [&] {
+      event_times_.emplace(options.format, *options.event_time, options.time_format, options.days,
+                           KeyStyle{.by = options.time_by, .trim = options.key_style.trim});
     });
+  times_of_keys_ = options.event_time && options.time_by == KeyStyle::By::time_group;
 }
 
 void ChunkKeys::set_header(const Record& header, const std::string& source) {
-  naming(source + ": `key`", [&] { extractor_->set_header(header); });
-  if (event_times_) naming(source + ": `event_time`", [&] { event_times_->set_header(header); });
+  naming(source + ": " + key_field_, [&] { extractor_->set_header(header); });
+  if (event_times_) naming(source + ": " + time_field_, [&] { event_times_->set_header(header); });
 }
 
 void ChunkKeys::prepare(Chunk& chunk) {
@@ -212,7 +232,9 @@ void ChunkKeys::prepare_part(Chunk& chunk, std::size_t begin, std::size_t count)
   const auto times =
       event_times_ ? std::span(chunk.times).subspan(begin, count) : std::span<Nanoseconds>();
   std::size_t keyed = extractor_->extract(records, keys, status);
-  if (event_times_) keyed = event_times_->extract(records, times, status);
+  if (event_times_)
+    keyed = times_of_keys_ ? event_times_->read_all(extractor_->times(), times, status)
+                           : event_times_->extract(records, times, status);
   if (keyed < count) {
     std::size_t next = 0;
     for (std::size_t i = 0; i < count; ++i) {

@@ -155,11 +155,13 @@ class ChunkKeys {
 
   const Hasher& hasher_;
   bool digests_;
-  bool keeps_;   // the keys, in the chunk
-  bool merges_;  // inference takes one batch at a time
+  bool keeps_;                          // the keys, in the chunk
+  bool merges_;                         // inference takes one batch at a time
+  std::string key_field_, time_field_;  // for messages
   std::unique_ptr<KeyExtractor> extractor_;
   std::optional<EventTimes> event_times_;
-  bool timed_ = false;  // a record with a time was seen
+  bool times_of_keys_ = false;  // the key gives the texts of the times
+  bool timed_ = false;          // a record with a time was seen
   std::vector<std::string_view> keys_;
 };
 

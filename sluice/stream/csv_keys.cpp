@@ -30,8 +30,13 @@ void append_plainest(const CsvField& field, char delimiter, std::string& out) {
 
 class CsvKeys final : public KeyExtractor {
  public:
-  CsvKeys(const Format& format, std::span<const std::string> keys)
-      : delimiter_(csv_delimiter(format)), keys_(keys.begin(), keys.end()), cutter_(delimiter_) {
+  CsvKeys(const Format& format, std::span<const std::string> keys, bool apart)
+      : kind_(format.kind),
+        delimiter_(csv_delimiter(format)),
+        delimiter_given_(format.delimiter != 0),
+        apart_(apart),
+        keys_(keys.begin(), keys.end()),
+        cutter_(delimiter_) {
     if (!format.header) resolve();
   }
 
@@ -84,18 +89,21 @@ class CsvKeys final : public KeyExtractor {
 
  private:
   KeyStatus whole_key(std::string_view text, std::size_t record, std::string_view& key) {
-    if (text.find(kQuote) == std::string_view::npos) {
+    if (!apart_ && text.find(kQuote) == std::string_view::npos) {
       key = text;
       return KeyStatus::keyed;
     }
     CsvField field;
     for (std::size_t at = 0; at != kNoMoreFields;) {
-      if (at > 0) buffer_.bytes() += delimiter_;
+      if (at > 0 && !apart_) buffer_.bytes() += delimiter_;
       if (!next_field(text, delimiter_, at, field)) {
         buffer_.drop();
         return KeyStatus::malformed;
       }
-      append_plainest(field, delimiter_, buffer_.bytes());
+      if (apart_)
+        append_apart(field);
+      else
+        append_plainest(field, delimiter_, buffer_.bytes());
     }
     buffer_.keep(record);
     return KeyStatus::keyed;
@@ -123,6 +131,12 @@ class CsvKeys final : public KeyExtractor {
     return KeyStatus::keyed;
   }
 
+  void append_apart(const CsvField& field) {
+    value_.clear();
+    append_value(field, value_);
+    append_part(value_, buffer_.bytes());
+  }
+
   char* put_value(const CsvField& field, char* to) {
     if (!field.doubled) return put_part(field.text, to);
     value_.clear();
@@ -133,6 +147,7 @@ class CsvKeys final : public KeyExtractor {
 
   void resolve() {
     columns_.clear();
+    if (!keys_.empty()) look_at_delimiter();
     for (const std::string& key : keys_) {
       if (const auto column = find_name(key)) {
         columns_.push_back(*column);
@@ -143,6 +158,29 @@ class CsvKeys final : public KeyExtractor {
     }
     highest_ = columns_.empty() ? 0 : *std::max_element(columns_.begin(), columns_.end());
     fields_.resize(highest_ + 1);
+  }
+
+  // A header of one column with another delimiter in it: the records would be cut in wrong places,
+  // and keys that differ would be the same.
+  void look_at_delimiter() const {
+    if (names_.size() != 1 || delimiter_given_) return;
+    std::size_t most = 0;
+    char likely = 0;
+    for (const char other : {';', '\t', '|', ','}) {
+      const auto count = static_cast<std::size_t>(std::ranges::count(names_[0], other));
+      if (other == delimiter_ || count <= most) continue;
+      most = count;
+      likely = other;
+    }
+    if (likely == 0) return;
+    const std::string text = likely == '\t' ? "\\t" : std::string(1, likely);
+    const std::string column = fmt::format("'{}': the header is one column, {}, and has '{}' in it",
+                                           keys_.front(), quoted(names_[0]), text);
+    throw BadKey(
+        kind_ == Format::Kind::tsv
+            ? fmt::format("{}: read it as CSV, with `delimiter` '{}'", column, text)
+            : fmt::format("{}: give `delimiter` '{}', or `delimiter` ',' if it is one column",
+                          column, text));
   }
 
   std::string name_of(std::size_t column) const {
@@ -174,7 +212,10 @@ class CsvKeys final : public KeyExtractor {
     throw BadKey(message);
   }
 
+  Format::Kind kind_;
   char delimiter_;
+  bool delimiter_given_;
+  bool apart_;
   std::vector<std::string> keys_;     // as they were given
   std::vector<std::string> names_;    // of the columns, when there is a header
   std::vector<std::size_t> columns_;  // that the key takes, in its order
@@ -187,9 +228,9 @@ class CsvKeys final : public KeyExtractor {
 
 }  // namespace
 
-std::unique_ptr<KeyExtractor> make_csv_keys(const Format& format,
-                                            std::span<const std::string> keys) {
-  return std::make_unique<CsvKeys>(format, keys);
+std::unique_ptr<KeyExtractor> make_csv_keys(const Format& format, std::span<const std::string> keys,
+                                            bool apart) {
+  return std::make_unique<CsvKeys>(format, keys, apart);
 }
 
 }  // namespace sluice

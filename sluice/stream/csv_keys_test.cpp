@@ -45,6 +45,21 @@ TEST(CsvKeys, AByteOrderMarkIsNoPartOfTheFirstName) {
   EXPECT_EQ(key_of(*csv({"id"}, "\xEF\xBB\xBF\"id\",x"), "7,8").bytes, "7");
 }
 
+TEST(CsvKeys, AHeaderWithAnotherDelimiterIsRefused) {
+  EXPECT_NE(bad_parameters([] { csv({"name"}, "id;name;x"); }).find("`delimiter` ';'"),
+            std::string::npos);
+  EXPECT_NE(bad_parameters([] { csv({"1"}, "id\tname"); }).find("`delimiter` '\\t'"),
+            std::string::npos)
+      << "a number, too";
+  EXPECT_EQ(key_of(*csv({"id"}, "id"), "7").bytes, "7") << "one column is a table";
+  EXPECT_EQ(key_of(*csv({}, "id;name"), "7;8").bytes, "7;8") << "whole records lose nothing";
+  const std::string header = "id;name";
+  const std::vector<std::string> first = {"1"};
+  const auto given = make_key_extractor({.kind = Format::Kind::csv, .delimiter = ','}, first);
+  given->set_header({header.data(), header.size(), header.size()});
+  EXPECT_EQ(key_of(*given, "7;8").bytes, "7;8") << "it was said to be so";
+}
+
 TEST(CsvKeys, UnknownColumnsAreListed) {
   const std::string message = bad_parameters([] { csv({"nam"}, "id,name"); });
   EXPECT_NE(message.find("'nam'"), std::string::npos);

@@ -50,10 +50,12 @@ struct SourcePosition {
 struct DedupOptions {
   Format format;
   std::vector<std::string> keys;  // as for make_key_extractor
-  bool strict = false;            // a record without its key is an error
-  bool invert = false;            // duplicates are passed on, the rest is held back
+  KeyStyle key_style = {};
+  bool strict = false;  // a record without its key is an error
+  bool invert = false;  // duplicates are passed on, the rest is held back
   std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
-  std::optional<std::string> event_time = {};  // the fields with the time, written like --key
+  std::optional<std::string> event_time = {};   // the fields with the time, written like --key
+  KeyStyle::By time_by = KeyStyle::By::fields;  // time_group: of `keys`, which is an expression
   TimeReader time_format = {};
   // When this is, for times that do not say their year.
   Nanoseconds today = 0;

@@ -26,12 +26,12 @@ std::string without_exponent(std::string_view text) {
 }  // namespace
 
 EventTimes::EventTimes(const Format& format, const std::string& fields, const TimeReader& reader,
-                       bool days)
+                       bool days, const KeyStyle& style)
     : json_(format.kind == Format::Kind::json),
       reader_(reader),
       days_(days),
-      written_(fields),
-      fields_(make_key_extractor(format, std::span(&fields, 1))),
+      written_(style.by == KeyStyle::By::fields ? fields : ""),
+      fields_(make_key_extractor(format, std::span(&fields, 1), style)),
       texts_(kBatchRecords),
       found_(kBatchRecords) {}
 
@@ -45,6 +45,18 @@ std::size_t EventTimes::extract(std::span<const Record> records, std::span<Nanos
     times[i] = 0;
     if (found_[i] == KeyStatus::keyed) found_[i] = read(texts_[i], parts, times[i]);
     if (status[i] == KeyStatus::keyed) status[i] = found_[i];
+    keyed += status[i] == KeyStatus::keyed;
+  }
+  return keyed;
+}
+
+std::size_t EventTimes::read_all(std::span<const std::string_view> texts,
+                                 std::span<Nanoseconds> times, std::span<KeyStatus> status) {
+  std::size_t keyed = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    times[i] = 0;
+    if (status[i] == KeyStatus::keyed)
+      status[i] = texts[i].data() == nullptr ? KeyStatus::missing : read(texts[i], 1, times[i]);
     keyed += status[i] == KeyStatus::keyed;
   }
   return keyed;

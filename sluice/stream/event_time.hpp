@@ -20,7 +20,8 @@ class EventTimes {
  public:
   // `fields` are written as one --key; their texts are joined by a blank. `days`: a date without a
   // time of day is a time, too. Throws BadParameters.
-  EventTimes(const Format& format, const std::string& fields, const TimeReader& reader, bool days);
+  EventTimes(const Format& format, const std::string& fields, const TimeReader& reader, bool days,
+             const KeyStyle& style = {});
 
   void set_header(const Record& header) { fields_->set_header(header); }
 
@@ -29,6 +30,9 @@ class EventTimes {
   // are keyed.
   std::size_t extract(std::span<const Record> records, std::span<Nanoseconds> times,
                       std::span<KeyStatus> status);
+  // The same for texts that are there already (KeyExtractor::times).
+  std::size_t read_all(std::span<const std::string_view> texts, std::span<Nanoseconds> times,
+                       std::span<KeyStatus> status);
   // As in KeyExtractor: "field 3, 'soon', is not a time".
   std::string why_not(const Record& record);
   // "field 2, '2026-01-01', is a date without a time of day" if a record that has a time is like that,

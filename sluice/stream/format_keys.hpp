@@ -15,9 +15,17 @@ namespace sluice {
 
 std::unique_ptr<KeyExtractor> make_line_keys(const Format& format,
                                              std::span<const std::string> keys);
-std::unique_ptr<KeyExtractor> make_csv_keys(const Format& format,
-                                            std::span<const std::string> keys);
+// `apart`: the key of a whole record has its fields as parts, with their lengths.
+std::unique_ptr<KeyExtractor> make_csv_keys(const Format& format, std::span<const std::string> keys,
+                                            bool apart);
 std::unique_ptr<KeyExtractor> make_json_keys(std::span<const std::string> keys);
+std::unique_ptr<KeyExtractor> make_regex_keys(const std::string& expression);
+std::unique_ptr<KeyExtractor> make_regex_times(const std::string& expression);
+std::unique_ptr<KeyExtractor> make_byte_keys(std::span<const std::string> ranges);
+// Keys of `inner`, with their parts changed as `style` says.
+enum class KeyFormKind : std::uint8_t { plain, parts, json };
+std::unique_ptr<KeyExtractor> make_folded_keys(std::unique_ptr<KeyExtractor> inner,
+                                               KeyFormKind form, const KeyStyle& style);
 
 // A field number as people write it, counted from 1, turned into an index from 0; empty if it is
 // not a number. It is limited, since fields up to the highest one are kept for each record.

@@ -8,12 +8,14 @@
 
 namespace sluice {
 
-std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
-                                                 std::span<const std::string> keys) {
+namespace {
+
+std::unique_ptr<KeyExtractor> make_field_keys(const Format& format,
+                                              std::span<const std::string> keys, bool apart) {
   switch (format.kind) {
     case Format::Kind::csv:
     case Format::Kind::tsv:
-      return make_csv_keys(format, keys);
+      return make_csv_keys(format, keys, apart);
     case Format::Kind::json:
       return make_json_keys(keys);
     case Format::Kind::lines:
@@ -21,6 +23,47 @@ std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
       break;
   }
   return make_line_keys(format, keys);
+}
+
+bool is_table(const Format& format) {
+  return format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
+}
+
+void need_lines(const Format& format, const std::string& key) {
+  if (is_table(format) || format.kind == Format::Kind::json)
+    throw BadKey(
+        fmt::format("'{}' is for lines and NUL records: columns of CSV and TSV have names "
+                    "and numbers, and values of JSON have pointers (`key`)",
+                    key));
+}
+
+}  // namespace
+
+std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
+                                                 std::span<const std::string> keys,
+                                                 const KeyStyle& style) {
+  using By = KeyStyle::By;
+  const bool changes = style.ignore_case || style.trim;
+  if (style.by != By::fields) need_lines(format, keys.front());
+  std::unique_ptr<KeyExtractor> extractor;
+  switch (style.by) {
+    case By::time_group:
+      return make_regex_times(keys.front());
+    case By::regex:
+      extractor = make_regex_keys(keys.front());
+      break;
+    case By::bytes:
+      extractor = make_byte_keys(keys);
+      break;
+    case By::fields:
+      extractor = make_field_keys(format, keys, changes);
+      break;
+  }
+  if (!changes) return extractor;
+  const KeyFormKind form = format.kind == Format::Kind::json  ? KeyFormKind::json
+                           : is_table(format) && keys.empty() ? KeyFormKind::parts
+                                                              : KeyFormKind::plain;
+  return make_folded_keys(std::move(extractor), form, style);
 }
 
 std::string part_of_key(std::string_view key, std::string_view part) {

@@ -33,6 +33,10 @@ class KeyExtractor {
   // with the columns there are. Other formats ignore it.
   virtual void set_header(const Record& /*header*/) {}
 
+  // The texts of the event times of the records of the last extract(), if the key has them (an
+  // expression with a group `time`); those of records without one have no data.
+  virtual std::span<const std::string_view> times() const { return {}; }
+
   // How many fields make a key: the form of more than one has their lengths (key_form.hpp).
   virtual std::size_t parts() const = 0;
   // For messages: "field 3", "columns 'date', 'time'", "/user,/ad".
@@ -49,9 +53,26 @@ class BadKey : public BadParameters {
   using BadParameters::BadParameters;
 };
 
+// How keys are written, and how they are compared.
+struct KeyStyle {
+  enum class By : std::uint8_t {
+    fields,      // fields, columns or pointers
+    regex,       // one regular expression, whose groups are the parts (regex_keys.cpp)
+    bytes,       // ranges of bytes, as in cut -b (byte_keys.cpp)
+    time_group,  // the group `time` of a regular expression: for event times
+  };
+  By by = By::fields;
+  bool ignore_case = false;  // see folded_keys.cpp
+  bool trim = false;
+};
+
 // `keys` are as a person writes them, in their order; none means the whole record. Throws BadKey
 // with a sentence that names the key and says what would be right.
 std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
-                                                 std::span<const std::string> keys);
+                                                 std::span<const std::string> keys,
+                                                 const KeyStyle& style = {});
+
+// Whether a regular expression has a group `time`. Throws BadKey.
+bool has_time_group(const std::string& expression);
 
 }  // namespace sluice

@@ -25,12 +25,21 @@ inline void append_length(std::size_t length, std::string& out) {
   for (; length >= 0x80; length >>= 7) out += static_cast<char>(length | 0x80);
   out += static_cast<char>(length);
 }
+inline char* put_length(std::size_t length, char* to) noexcept {
+  for (; length >= 0x80; length >>= 7) *to++ = static_cast<char>(length | 0x80);
+  *to++ = static_cast<char>(length);
+  return to;
+}
 
 // The fields of a key are separated by their lengths: `a`, `bc` differs from `ab`, `c`.
 inline void append_part(std::string_view part, std::string& out) {
   append_length(part.size(), out);
   out += part;
 }
+
+// A part that is not there, which differs from an empty one: a length of 0 that append_length does not
+// write.
+inline constexpr std::string_view kAbsentPart{"\x80\0", 2};
 
 // Takes the first part off `form`, which append_part made.
 inline std::string_view take_part(std::string_view& form) {
@@ -53,9 +62,7 @@ constexpr std::size_t most_part_bytes(std::size_t size) noexcept {
   return size + 10 + kShortPart;
 }
 inline char* put_part(std::string_view part, char* to) noexcept {
-  std::size_t length = part.size();
-  for (; length >= 0x80; length >>= 7) *to++ = static_cast<char>(length | 0x80);
-  *to++ = static_cast<char>(length);
+  to = put_length(part.size(), to);
   if (part.size() <= kShortPart)
     std::memcpy(to, part.data(), kShortPart);
   else

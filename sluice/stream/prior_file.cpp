@@ -19,7 +19,9 @@ namespace {
 constexpr std::size_t kReadBytes = std::size_t{1} << 16;
 constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
 
-std::size_t parts_of(const Format& format, std::span<const std::string> keys) {
+std::size_t parts_of(const Format& format, std::span<const std::string> keys,
+                     const KeyStyle& style) {
+  if (style.by != KeyStyle::By::fields) return make_key_extractor(format, keys, style)->parts();
   std::size_t parts = 0;
   for (const std::string& key : keys)
     parts += format.kind == Format::Kind::json ? parse_json_pointers(key).size()
@@ -31,10 +33,10 @@ std::size_t parts_of(const Format& format, std::span<const std::string> keys) {
 class PriorReader {
  public:
   PriorReader(const std::string& name, const Format& format, std::span<const std::string> keys,
-              const Hasher& hasher)
+              const KeyStyle& style, const Hasher& hasher)
       : name_(name),
         json_(format.kind == Format::Kind::json),
-        parts_(parts_of(format, keys)),
+        parts_(parts_of(format, keys, style)),
         hasher_(hasher),
         table_(Prior::Kind::arrival) {
     Format cut = format;
@@ -46,7 +48,8 @@ class PriorReader {
       for (std::size_t i = 1; i <= parts_; ++i) fields.push_back(fmt::format("{}", i));
     }
     cut.header = false;
-    extractor_ = make_key_extractor(cut, fields);
+    extractor_ =
+        make_key_extractor(cut, fields, {.ignore_case = style.ignore_case, .trim = style.trim});
   }
 
   void take(std::string_view line) {
@@ -136,8 +139,8 @@ class PriorReader {
 }  // namespace
 
 PriorTable read_priors(ByteSource& source, const Format& format, std::span<const std::string> keys,
-                       const Hasher& hasher) {
-  PriorReader reader(source.name(), format, keys, hasher);
+                       const KeyStyle& style, const Hasher& hasher) {
+  PriorReader reader(source.name(), format, keys, style, hasher);
   std::string unread;
   std::vector<char> buffer(kReadBytes);
   while (const std::size_t got = source.read(buffer)) {

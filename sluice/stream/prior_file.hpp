@@ -10,6 +10,7 @@
 #include "sluice/hash/hasher.hpp"
 #include "sluice/infer/priors.hpp"
 #include "sluice/stream/io.hpp"
+#include "sluice/stream/key_extractor.hpp"
 #include "sluice/stream/record.hpp"
 
 namespace sluice {
@@ -19,6 +20,6 @@ inline constexpr std::size_t kMostPriors = std::size_t{1} << 24;
 
 // Throws BadParameters, naming the line, for anything that is not such a table; IoError.
 PriorTable read_priors(ByteSource& source, const Format& format, std::span<const std::string> keys,
-                       const Hasher& hasher);
+                       const KeyStyle& style, const Hasher& hasher);
 
 }  // namespace sluice

@@ -182,7 +182,7 @@ std::string refusal_of(const std::string& text, Format::Kind kind,
   for (const std::size_t reads : {1u, 7u, 1u << 16}) {
     TextSource source(text, reads);
     try {
-      read_priors(source, Format{.kind = kind}, keys, hasher);
+      read_priors(source, Format{.kind = kind}, keys, {}, hasher);
     } catch (const BadParameters& error) {
       if (reads == 1u << 16) return error.what();
       continue;
@@ -213,7 +213,7 @@ TEST(PriorFile, KnowsKeysAsThePipelineTakesThem) {
   const auto knows = [&](const Format& format, const std::vector<std::string>& keys,
                          const std::string& table, std::string record) {
     TextSource source(table, 1 << 16);
-    const PriorTable priors = read_priors(source, format, keys, hasher);
+    const PriorTable priors = read_priors(source, format, keys, {}, hasher);
     const std::size_t length = record.size();
     record.append(kPaddingBytes, ' ');
     const Record one{record.data(), length, length};

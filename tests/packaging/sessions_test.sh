@@ -57,6 +57,7 @@ if [[ $# -gt 0 ]]; then
   exit
 fi
 sessions README.md 3
+sessions docs/cli.md 3
 sessions docs/windows.md 9
 sessions docs/resuming.md 4
 sessions docs/merging.md 12

@@ -69,8 +69,9 @@ _sluice() {
   if [[ $cur == -* ]]; then
     case $command in
       dedup)
-        _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
-          --strict --binary --max-record --follow -w --window --refresh --event-time --arrival-time
+        _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key --key-regex
+          --key-bytes --log -d --delimiter --ignore-case --trim --strict --binary --max-record
+          --follow -w --window --refresh --event-time --time-bytes --arrival-time
           --time-format --time-zone --year --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
@@ -80,11 +81,13 @@ _sluice() {
           --threads --stats $common" ;;
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
-          --distinct --seed -0 --null --csv --tsv --json --ndjson --no-header -k --key -d
-          --delimiter --binary --event-time --time-format --time-zone --year --rate --stats --plot $common" ;;
+          --distinct --seed -0 --null --csv --tsv --json --ndjson --no-header -k --key
+          --key-regex --key-bytes --log -d --delimiter --ignore-case --trim --binary --event-time
+          --time-bytes --time-format --time-zone --year --rate --stats --plot $common" ;;
       count)
-        _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key -d --delimiter
-          --strict --binary --max-record --event-time --time-format --time-zone --year -m --memory --top --plot
+        _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key --key-regex
+          --key-bytes --log -d --delimiter --ignore-case --trim --strict --binary --max-record
+          --event-time --time-bytes --time-format --time-zone --year -m --memory --top --plot
           --stats $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack

@@ -1,0 +1,24 @@
+// --log: common logs by one word.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "connectors/files/files.hpp"
+#include "record_flags.hpp"
+
+namespace sluice::cli {
+
+// Sets the flags that --log stands for, and returns them as one could type them: "--log nginx means
+// --key-regex '…' --time-format clf". Nothing without --log. `by_time`: event times are needed. Throws
+// BadParameters for flags that cannot be combined and for names that the log does not have; IoError.
+std::optional<std::string> apply_log(RecordFlags& flags, const std::vector<std::string>& files,
+                                     bool by_time, Archives archives);
+
+// Rotated logs are named newest first (access.log, access.log.1, access.log.2.gz). Puts the files in
+// the order of their first times, if all are regular files, and says so if that is another order.
+std::optional<std::string> order_by_time(std::vector<std::string>& files,
+                                         const DedupOptions& options, Archives archives);
+
+}  // namespace sluice::cli
