@@ -289,8 +289,8 @@ const Labels& Seen::labels() const noexcept {
   return static_cast<const LoadedLabels&>(*plan_).labels;
 }
 
-std::vector<std::byte> Seen::save() const {
-  SnapshotPull pull(hasher_, filter_, labels());
+std::vector<std::byte> Seen::save(const Labels& labels) const {
+  SnapshotPull pull(hasher_, filter_, labels);
   std::vector<std::byte> bytes(pull.size());
   pull.next(bytes);
   return bytes;
@@ -301,9 +301,9 @@ Seen Seen::load(std::span<const std::byte> bytes, MemoryResource* resource) {
   return of(read_snapshot(from, or_default(resource)));
 }
 
-void Seen::save(const std::filesystem::path& file) const {
+void Seen::save(const std::filesystem::path& file, const Labels& labels) const {
   try {
-    StateFile(file).save(hasher_, filter_, labels());
+    StateFile(file).save(hasher_, filter_, labels);
   } catch (const StateBusy& error) {
     throw IoError("cannot save to '" + file.string() + "', because another process holds '" +
                       error.lock().string() + "'",

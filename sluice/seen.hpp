@@ -156,15 +156,18 @@ class Seen {
   std::uint64_t bytes() const noexcept { return filter_.bytes(); }
 
   // State to bytes and back. The bytes contain the secret of the hash: protect them like a
-  // password. Labels of the state that was loaded (snapshot.hpp) are kept and written again.
-  std::vector<std::byte> save() const;
+  // password. Labels of the state that was loaded (snapshot.hpp) are kept and written again, unless
+  // others are given.
+  std::vector<std::byte> save() const { return save(labels()); }
+  std::vector<std::byte> save(const Labels& labels) const;
   // Throws CorruptSnapshot. The bytes may come from anywhere: they cannot harm the process.
   static Seen load(std::span<const std::byte> bytes, MemoryResource* resource = nullptr);
   // Writes a file. Even in a crash the file is replaced completely or not at all. The previous one
   // stays as FILE.previous. FILE.lock is held only during the write: if two processes load, add
   // keys and save, the file of the last one remains. Throws IoError, with EBUSY if another process
   // holds the lock.
-  void save(const std::filesystem::path& file) const;
+  void save(const std::filesystem::path& file) const { save(file, labels()); }
+  void save(const std::filesystem::path& file, const Labels& labels) const;
   // Throws IoError and CorruptSnapshot; if there is no file, IoError with error_number() ENOENT.
   static Seen load(const std::filesystem::path& file, MemoryResource* resource = nullptr);
   // Returns nothing if there is no file.
@@ -172,6 +175,8 @@ class Seen {
                                            MemoryResource* resource = nullptr);
   // An independent copy, in the same memory resource.
   Seen clone() const;
+  // Those of the state that was loaded.
+  const Labels& labels() const noexcept;
 
   // Access to what this class does not offer.
   const Hasher& hasher() const noexcept { return hasher_; }
@@ -181,7 +186,6 @@ class Seen {
  private:
   Seen(const Hasher& hasher, AnyFilter filter, std::shared_ptr<const Planning> plan);
   static Seen of(Snapshot&& snapshot);
-  const Labels& labels() const noexcept;
 
   Hasher hasher_;
   std::shared_ptr<const Planning> plan_;  // without a choice: the labels of a loaded state

@@ -340,6 +340,11 @@ TEST(Seen, KeepsTheLabelsOfAStateThatItLoaded) {
   }
   made.save(file);
   EXPECT_TRUE(load_snapshot_file(file).labels.empty());
+  // Or others are given.
+  made.save(file, labels);
+  EXPECT_EQ(Seen::load(file).labels(), labels);
+  EXPECT_EQ(Seen::load(made.save(labels)).labels(), labels);
+  EXPECT_TRUE(made.labels().empty());
   std::filesystem::remove(file);
   std::filesystem::remove(file.string() + ".previous");
 }
