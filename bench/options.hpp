@@ -42,5 +42,6 @@ void run_snapshots(const Options& options, Report& report);
 void run_infer(const Options& options, Report& report);
 void run_formats(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);
+void run_memory(const Options& options, Report& report);
 
 }  // namespace sluice::bench
