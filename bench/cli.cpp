@@ -119,7 +119,7 @@ void run_cli(const Options& options, Report& report) {
     report.claim(fmt::format(
         "{}: `sluice dedup` is {:.1f} × as fast as the fastest of mawk, gawk, perl and datamash, "
         "and {:.1f} × as fast as `sort -u`. In a pipe it is {:.1f} × as fast as the fastest of all "
-        "of these. It takes {:.1f} % of the memory of the one that needs least.",
+        "of these. Reading a file, it takes {:.1f} % of the memory of the one that needs least.",
         of, keeping.fastest, times_as_fast(alone[0], alone[sorting]), in_pipe.fastest,
         100 * all.leanest));
   if (all.compared > 0)

@@ -31,6 +31,8 @@ constexpr Part kParts[] = {
     {"limits", "what the machine allows: lines of memory, hashing, copying, pipes", run_limits},
     {"cli", "the command against other tools, alone and in a pipe", run_cli},
     {"compressed", "compressed files against unpacking them in a pipe", run_compressed},
+    {"memory", "what is held while a stream is read, against other tools; with --out, a plot",
+     run_memory},
     {"formats", "the command against its own limits: lines, JSON, CSV, windows", run_formats},
     {"filters", "every filter: all verbs, batched and not, in cache and out of it", run_filters},
     {"windows", "window filters at steady state", run_windows},

@@ -43,5 +43,6 @@ void run_infer(const Options& options, Report& report);
 void run_formats(const Options& options, Report& report);
 void run_cli(const Options& options, Report& report);
 void run_compressed(const Options& options, Report& report);
+void run_memory(const Options& options, Report& report);
 
 }  // namespace sluice::bench

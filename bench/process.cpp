@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 
 #include "sluice/base/error.hpp"
 
@@ -24,6 +26,7 @@ namespace {
   dup2(in >= 0 ? in : nowhere, STDIN_FILENO);
   dup2(out >= 0 ? out : nowhere, STDOUT_FILENO);
   dup2(nowhere, STDERR_FILENO);
+  signal(SIGPIPE, SIG_DFL);
   setenv("LC_ALL", "C", 1);  // the fastest that the others can do
   execvp(arguments[0], arguments.data());
   _exit(127);
@@ -66,6 +69,35 @@ struct Pipe {
   int ends[2];
 };
 
+// False if nobody reads it any more.
+bool write_all(int to, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(to, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+double resident_bytes(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/statm", process));
+  double all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double file_bytes(const std::filesystem::path& folder) {
+  double bytes = 0;
+  if (folder.empty()) return bytes;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    std::error_code removed;
+    const auto size = file.file_size(removed);
+    if (!removed) bytes += static_cast<double>(size);
+  }
+  return bytes;
+}
+
 std::filesystem::path build_directory() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
 }
@@ -92,6 +124,22 @@ Run run_in_pipe(const std::string& file, const Command& command) {
   const Ended ended = wait_for(middle);
   const bool last_well = wait_for(last).well;
   return result(ended, first_well && ended.well && last_well, started);
+}
+
+std::vector<double> bytes_while_reading(const Command& command, std::size_t parts,
+                                        const std::function<std::string_view()>& next_part,
+                                        const std::filesystem::path& folder) {
+  // A command that ends early is seen by what write returns.
+  signal(SIGPIPE, SIG_IGN);
+  const Pipe pipe;
+  const pid_t child = start(command, pipe.ends[0], -1);
+  close(pipe.ends[0]);
+  std::vector<double> bytes;
+  while (bytes.size() < parts && write_all(pipe.ends[1], next_part()))
+    bytes.push_back(resident_bytes(child) + file_bytes(folder));
+  close(pipe.ends[1]);
+  if (!wait_for(child).well) bytes.clear();
+  return bytes;
 }
 
 std::string cli_program() {

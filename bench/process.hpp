@@ -1,9 +1,12 @@
-// Times other programs: alone, or in a pipe between two `cat` processes.
+// Times other programs: alone, or in a pipe between two `cat` processes; or watches what they hold while
+// they read.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice::bench {
@@ -22,6 +25,12 @@ struct Run {
 Run run(const Command& command, const std::string& input = "/dev/null");
 // cat FILE | command | cat >/dev/null; CPU time and memory are the command's.
 Run run_in_pipe(const std::string& file, const Command& command);
+
+// Writes so many parts to the command's standard input; returns the bytes that it holds after each: in
+// memory, and in the files of `folder`, if there is one. Empty if it is not found or fails.
+std::vector<double> bytes_while_reading(const Command& command, std::size_t parts,
+                                        const std::function<std::string_view()>& next_part,
+                                        const std::filesystem::path& folder = {});
 
 // The command line and the benchmark of this build.
 std::string cli_program();

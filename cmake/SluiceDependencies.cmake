@@ -18,3 +18,7 @@ if(NOT TARGET Sluice::highwayhash)
   set_target_properties(Sluice::highwayhash PROPERTIES
     IMPORTED_LOCATION "${SLUICE_HIGHWAYHASH_LIBRARY}")
 endif()
+
+# RE2 is linked only: its -pthread is not for every source.
+set(SLUICE_LIBRARIES PkgConfig::HWY PkgConfig::XXHASH PkgConfig::ZSTD PkgConfig::ZLIB Sluice::highwayhash
+  simdjson::simdjson fmt::fmt $<LINK_ONLY:PkgConfig::RE2>)
