@@ -21,7 +21,6 @@ namespace {
 // Within the range of clocks (window/clock.cpp).
 constexpr double kLastMoment = 0x1.0p61;
 
-
 std::optional<SyntheticOptions> made_up(const CompareStreamFlags& flags, std::uint64_t seed) {
   if (flags.shape.empty()) {
     if (!flags.records.empty() || !flags.distinct.empty())

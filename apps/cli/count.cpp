@@ -150,11 +150,11 @@ void suggest(const Flags& flags, CountReport& report) {
   if (!window.empty()) words.insert(words.end(), {"--window", window});
   if (!window.empty() && report.axis == Timeline::Axis::time) {
     const TimeFlags& times = flags.dedup.times;
-    for (const auto& [value, flag] : {std::pair(&flags.dedup.event_time, "--event-time"),
-                                      std::pair(&flags.dedup.time_bytes, "--time-bytes"),
-                                      std::pair(&times.format, "--time-format"),
-                                      std::pair(&times.zone, "--time-zone"),
-                                      std::pair(&times.year, "--year")})
+    for (const auto& [value, flag] :
+         {std::pair(&flags.dedup.event_time, "--event-time"),
+          std::pair(&flags.dedup.time_bytes, "--time-bytes"),
+          std::pair(&times.format, "--time-format"), std::pair(&times.zone, "--time-zone"),
+          std::pair(&times.year, "--year")})
       if (!value->empty()) words.insert(words.end(), {flag, *value});
   }
   words.insert(words.end(), flags.dedup.files.begin(), flags.dedup.files.end());
@@ -240,8 +240,7 @@ void add_count(Command& app) {
                  "it [by the number of the record]",
                  "FIELD[,FIELD]");
   command.option("--time-bytes", flags->dedup.time_bytes,
-                 "Lines of fixed width: the bytes with the time, instead of --event-time",
-                 "21-39");
+                 "Lines of fixed width: the bytes with the time, instead of --event-time", "21-39");
   add_time_flags(command, flags->dedup.times);
   command.group("Output");
   command.option("-m,--memory", flags->memory,

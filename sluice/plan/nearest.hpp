@@ -13,7 +13,7 @@ std::string why_none(const PlanRequest& request, const std::vector<NearRequest>&
 // 9.5MiB: as a person writes it, no less than `bytes`, and nearly as little.
 std::string size_of_at_least(std::uint64_t bytes);
 
-// " (the process itself takes 12 MiB)", or nothing if it is all for the filter.
+// " (the process itself takes 13 MiB)", or nothing if it is all for the filter.
 std::string taken_beside(const PlanRequest& request);
 
 }  // namespace sluice::planning

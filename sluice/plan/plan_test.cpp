@@ -134,7 +134,7 @@ TEST(Plan, MoreThanOneInAHundredIsLostOnlyIfThatIsSaid) {
 // --- memory alone -------------------------------------------------------------------------------
 
 TEST(Plan, KeepsWithinMemoryAlone) {
-  for (const std::uint64_t memory : {13 * kMiB, 64 * kMiB, 1000 * kMiB})
+  for (const std::uint64_t memory : {14 * kMiB, 64 * kMiB, 1000 * kMiB})
     for (const double fpr : {1e-9, 1e-6, 1e-4, 1e-2, 0.05, 0.1, 0.3}) {
       const Planning planning =
           plan({.fpr = fpr, .memory = memory, .beside = kProcessBytes}, PlanScope::choice);

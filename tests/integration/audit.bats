@@ -125,7 +125,7 @@ load helper
 }
 
 @test "with --memory the audit has a part of it" {
-  refused 2 dedup --memory 13MiB --audit 1/64 /dev/null
+  refused 2 dedup --memory 14MiB --audit 1/64 /dev/null
   says --memory --audit 13.5MiB
   lines_of 1k >input
   sluice dedup --memory 14MiB --audit 1/64 --stats json input >out 2>err

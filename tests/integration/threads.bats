@@ -48,7 +48,7 @@ same_code() {
   cmp out.1 out.2
   same input --window 10k --refresh
   same input --key 1 -d , --window 1000 --filter apbf --fpr 1e-3
-  same input --memory 13MiB
+  same input --memory 14MiB
   awk '!seen[$0]++' input >want
   sluice dedup --threads 2 --stats none --filter exact input | cmp - want
 }

@@ -273,16 +273,19 @@ TEST_P(GrowingList, BecomesATableWhenThatIsSmaller) {
 // A budget that has room for the table is enough: list and table are never both in it.
 TEST_P(GrowingList, BecomesATableInABudgetForTheTable) {
   const std::vector<Digest> digests = random_digests(1, kMost + 1);
-  HostMemory unlimited(malloc_calls());
+  // malloc gives 16 bytes more now and then, depending on what was freed before: count what was asked for.
+  HostMemory::Calls calls = malloc_calls();
+  calls.usable = nullptr;
+  HostMemory unlimited(calls);
   const Growing large = holding(GetParam(), digests, unlimited);
   ASSERT_FALSE(large.listed());
-  HostMemory tight(malloc_calls(), unlimited.taken());
+  HostMemory tight(calls, unlimited.taken());
   const Growing filter = holding(GetParam(), digests, tight);
   EXPECT_FALSE(filter.listed());
   EXPECT_EQ(missing(filter, digests), 0u);
   EXPECT_EQ(tight.taken(), unlimited.taken());
   // With less it stays a list, and has lost nothing.
-  HostMemory none(malloc_calls(), unlimited.taken() - 1);
+  HostMemory none(calls, unlimited.taken() - 1);
   Growing listed = holding(GetParam(), std::span(digests).first(kMost), none);
   EXPECT_THROW(listed.insert(digests[kMost]), NoMemory);
   EXPECT_TRUE(listed.listed());
