@@ -5,7 +5,6 @@
 # that document.
 # shellcheck source=tests/packaging/lib.sh
 . "$(dirname "$0")/lib.sh"
-cd "$scratch"
 
 # stable: without times, rates and memory.
 stable() {
@@ -31,10 +30,13 @@ run() {
   same "$1: $2" "$(stable <<<"$3")" "$(bash -c "$2" 2>&1 | stable)"
 }
 
-# sessions DOCUMENT LEAST: runs all its sessions, in one folder; there are so many commands at least.
+# sessions DOCUMENT LEAST: runs all its sessions, in a folder of its own; there are so many commands at
+# least.
 sessions() {
   local document=$1 number=1 command='' shown='' line
   ran=0
+  mkdir "$scratch/${document//\//-}"
+  cd "$scratch/${document//\//-}"
   while fenced console "$number" "$SOURCE/$document" >session && [[ -s session ]]; do
     number=$((number + 1))
     while IFS= read -r line; do
@@ -58,6 +60,11 @@ if [[ $# -gt 0 ]]; then
 fi
 sessions README.md 3
 sessions docs/cli.md 3
+sessions docs/tasks/logs.md 8
+sessions docs/tasks/webhooks.md 4
+sessions docs/tasks/csv-exports.md 10
+sessions docs/tasks/endless-stream.md 4
+sessions docs/cookbook.md 8
 sessions docs/windows.md 9
 sessions docs/resuming.md 4
 sessions docs/merging.md 12
