@@ -117,7 +117,7 @@ load helper
   says "--audit-ghosts 2G" "1G"
   # It is a part of --memory.
   refused 2 dedup --memory 16MiB --audit 1/8 --audit-memory 4MiB /dev/null
-  says "--memory 16MiB leaves no room for --audit-memory" "17MiB"
+  says "--memory 16MiB leaves no room for --audit-memory" "18MiB"
   sluice dedup --memory 32MiB --audit 1/8 --stats json input >out 2>err
   stat_of .filter.bytes >small
   sluice dedup --memory 32MiB --audit 1/8 --audit-memory 8MiB --stats json input >out 2>err
@@ -126,10 +126,10 @@ load helper
 
 @test "with --memory the audit has a part of it" {
   refused 2 dedup --memory 14MiB --audit 1/64 /dev/null
-  says --memory --audit 13.5MiB
+  says --memory --audit 14.5MiB
   lines_of 1k >input
-  sluice dedup --memory 14MiB --audit 1/64 --stats json input >out 2>err
-  stat_of '.plan.memory == 14680064' | grep -qx true
+  sluice dedup --memory 15MiB --audit 1/64 --stats json input >out 2>err
+  stat_of '.plan.memory == 15728640' | grep -qx true
 }
 
 # Few keys have most of the duplicates here, and a sample has few of those keys.

@@ -116,8 +116,8 @@ times() {
   { cat in; yes often | head -n 5000; } >longer
   sluice count longer --memory 24MiB --stats json >out
   ask '.top[0] | .key == "often" and .least <= 5000 and .most >= 5000 and .most < 7000'
-  run -2 --separate-stderr sluice count in --memory 19MiB
-  [[ $stderr == *'--memory 19MiB is too small: give 20MiB or more'* ]]
+  run -2 --separate-stderr sluice count in --memory 20MiB
+  [[ $stderr == *'--memory 20MiB is too small: give 21MiB or more'* ]]
 }
 
 @test "bars: blocks in UTF-8, otherwise ASCII; wild times are left out" {

@@ -75,7 +75,7 @@ within_budget() {
   says "--memory" "--rate"
   # What cannot be had is refused with what can.
   refused 2 dedup input --memory 16MiB --window 1M --fpr 1e-6
-  says "--memory 16.5MiB" "or --fpr" "or --window"
+  says "--memory 17.5MiB" "or --fpr" "or --window"
   refused 2 dedup input --memory 6MiB --window 1M
   says "--memory 6MiB (the process itself takes 13 MiB)" "can be met: --memory 1"
 }
@@ -193,6 +193,6 @@ advised() {
   sluice dedup --stats none --memory 16MiB --state s input >out
   sluice dedup --stats none --memory 16MiB --state s input >out
   [ ! -s out ]
-  refused 2 dedup input --memory 32MiB --state s
+  refused 2 dedup input --memory 33MiB --state s
   says "--state" "the last"
 }

@@ -73,7 +73,7 @@ planned() {
 
 @test "what cannot be had is told with the nearest that can, which can" {
   refused 1 plan --window 1M --fpr 1e-6 --memory 16MiB
-  [[ $stderr == *"--memory 16.5MiB, or --fpr "*", or --window "* ]]
+  [[ $stderr == *"--memory 17.5MiB, or --fpr "*", or --window "* ]]
   sluice plan --json --window 1M --fpr 1e-6 --memory 16MiB >plan.json || [ $? -eq 1 ]
   [ "$(jq -r .feasible plan.json)" = false ]
   jq -r '.nearest[] | .flag + " " + .value' plan.json >nearest
@@ -96,7 +96,7 @@ planned() {
 }
 
 @test "the command does what was planned where memory alone is given" {
-  for flags in "--memory 16MiB --lines 2" "--memory 16MiB --fnr 5%" "--memory 16MiB --fpr 30% --fnr 90%"; do
+  for flags in "--memory 17MiB --lines 2" "--memory 17MiB --fnr 5%" "--memory 17MiB --fpr 30% --fnr 90%"; do
     # shellcheck disable=SC2086  # flags and their values
     sluice plan --json $flags >plan.json
     command=$(jq -r .command plan.json)

@@ -63,7 +63,7 @@ sessions docs/cli.md 3
 sessions docs/tasks/logs.md 8
 sessions docs/tasks/webhooks.md 4
 sessions docs/tasks/csv-exports.md 10
-sessions docs/tasks/endless-stream.md 4
+sessions docs/tasks/endless-stream.md 3
 sessions docs/cookbook.md 8
 sessions docs/windows.md 9
 sessions docs/resuming.md 4
