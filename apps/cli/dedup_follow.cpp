@@ -151,6 +151,16 @@ void warn_of_others(const std::string& name, const std::string& path, const RunP
 
 }  // namespace
 
+FileSource open_followed(const std::string& file, int wake, const DedupRequest& request) {
+  FileSource source = FileSource::open(file, wake, "input", request.archives, request.unpack);
+  if (source.packing() != Packing::none)
+    throw BadParameters(fmt::format(
+        "--follow: '{}' is compressed, and more is not appended to such a file: give it to a run "
+        "without --follow, before this one",
+        file));
+  return source;
+}
+
 std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::string>& missing,
                                Positions& known, std::vector<FileSource>& inputs,
                                const Hasher& hasher, int wake) {
@@ -171,7 +181,7 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
     const std::string path = found_again(old, hasher, outputs);
     const std::string name = path.empty() ? old.name : std::exchange(old.name, path);
     std::optional<FileSource> source;
-    if (!path.empty()) source = FileSource::open(path, wake, "input", request.archives);
+    if (!path.empty()) source = open_followed(path, wake, request);
     if (source && (place != request.files.end() || std::ranges::count(missing, name) > 0))
       warn_of_others(name, path, run);
     if (source && present_size(*source) > old.end.offset) {
@@ -339,7 +349,7 @@ void Follow::retire(std::size_t input) {
 // None if it is gone again.
 std::optional<FileSource> Follow::open(const std::string& name) const {
   try {
-    FileSource source = FileSource::open(name, parts_.wake, "input", parts_.request.archives);
+    FileSource source = open_followed(name, parts_.wake, parts_.request);
     if (std::ranges::count(parts_.outputs, source.identity()) > 0)
       throw RunFailed(
           fmt::format("'{}' is now an output of this run: it cannot be followed", name));

@@ -28,6 +28,9 @@ namespace sluice::cli {
 // be followed.
 std::vector<std::string> take_missing(DedupRequest& request);
 
+// FileSource::open for a file that is to be followed. Throws BadParameters also for a compressed one.
+FileSource open_followed(const std::string& file, int wake, const DedupRequest& request);
+
 // Files that were rotated while the state's unfinished run was down: what it has read is looked for beside its
 // name. One that has grown since is opened and added to `inputs` and `request`, to be read on before the file
 // that has its name now. Of one that is not found, a warning says what may be missing. `known` is changed to

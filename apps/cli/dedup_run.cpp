@@ -158,7 +158,9 @@ class Run {
 std::vector<FileSource> open_all(const DedupRequest& request, int wake) {
   std::vector<FileSource> sources;
   for (const std::string& file : request.files)
-    sources.push_back(FileSource::open(file, wake, "input", request.archives, request.unpack));
+    sources.push_back(
+        request.follow ? open_followed(file, wake, request)
+                       : FileSource::open(file, wake, "input", request.archives, request.unpack));
   check_arrival(request, sources);
   return sources;
 }

@@ -162,6 +162,7 @@ noisy=(dedup --follow)
   says "'pipe' is not a regular file"
   seq 10 | gzip >log.gz
   refused 2 dedup --follow log.gz
+  says "'log.gz' is compressed"
   # An output that takes the place of an input would be read for ever.
   start "${follow[@]}" late -o out2
   eventually ln out2 late
