@@ -76,7 +76,8 @@ CompareStream::CompareStream(const CompareStreamFlags& given, int wake, bool by_
   CompareStreamFlags flags = given;
   const Archives archives = flags.binary ? Archives::read : Archives::refuse_or_insist;
   if (flags.shape.empty())
-    if (const auto means = apply_log(flags, flags.files, by_time, archives))
+    if (const auto means =
+            apply_log(flags, flags.files, by_time ? LogTimes::needed : LogTimes::no, archives))
       note("compare", printable(*means));
   understand_records(flags, options_);
   time_flag_ = time_flag(flags);

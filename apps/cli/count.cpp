@@ -65,12 +65,11 @@ std::size_t top_of(const Flags& flags) {
 DedupRequest request_of(const Flags& flags) {
   DedupRequest request;
   DedupFlags records = flags.dedup;
-  const bool log = !records.log.empty();
-  understand_input(records, log, request);
+  understand_input(records, LogTimes::if_there, request);
   request.options.time_format =
       understand_times(records.times, request.options.event_time.has_value());
   request.options.today = today();
-  if (log)
+  if (!records.log.empty() && request.options.event_time)
     if (auto order = order_by_time(request.files, request.options, request.archives))
       request.notes.push_back(std::move(*order));
   return request;

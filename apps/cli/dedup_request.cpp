@@ -231,9 +231,9 @@ bool writes_standard_output(const DedupRequest& request) {
          request.late_output == "-";
 }
 
-void understand_input(DedupFlags& flags, bool by_time, DedupRequest& request) {
+void understand_input(DedupFlags& flags, LogTimes times, DedupRequest& request) {
   if (flags.binary) request.archives = Archives::read;
-  if (auto means = apply_log(flags, flags.files, by_time, request.archives))
+  if (auto means = apply_log(flags, flags.files, times, request.archives))
     request.notes.push_back(std::move(*means));
   request.files = flags.files;
   if (request.files.empty()) request.files.push_back("-");
@@ -251,7 +251,7 @@ DedupRequest understand(const DedupFlags& given, std::optional<std::uint64_t> ro
   DedupFlags flags = given;
   const bool by_time = !flags.window.empty() && !flags.arrival_time &&
                        parse_window("--window", flags.window).by_time();
-  understand_input(flags, by_time, request);
+  understand_input(flags, by_time ? LogTimes::needed : LogTimes::no, request);
   request.options.invert = flags.invert;
   request.follow = flags.follow;
   request.filter = request.filter_asked = flags.filter;

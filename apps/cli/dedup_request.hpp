@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "connectors/files/files.hpp"
+#include "log_flags.hpp"
 #include "record_flags.hpp"
 #include "sluice/audit/audit.hpp"
 #include "sluice/base/quantity.hpp"
@@ -89,8 +90,7 @@ DedupRequest understand(const DedupFlags& flags, std::optional<std::uint64_t> ro
 
 // The part of it that other commands share: which files, how their records are cut and keyed, and
 // threads. The flags of add_input_flags() are what it reads; --log is replaced by what it stands for.
-// `by_time`: event times are wanted.
-void understand_input(DedupFlags& flags, bool by_time, DedupRequest& request);
+void understand_input(DedupFlags& flags, LogTimes times, DedupRequest& request);
 void add_input_flags(Command& command, DedupFlags& flags);
 // These flags as they were given, for a command that is shown.
 std::vector<std::string> record_arguments(const DedupFlags& flags);

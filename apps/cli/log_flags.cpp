@@ -215,12 +215,14 @@ class JsonLog {
   Names names_, keys_, times_;
 };
 
-std::string apply_json_log(RecordFlags& flags, const std::vector<std::string>& files, bool by_time,
-                           Archives archives) {
+std::string apply_json_log(RecordFlags& flags, const std::vector<std::string>& files,
+                           LogTimes times, Archives archives) {
   flags.json = true;
   const bool needs_key = flags.keys.empty();
-  const bool needs_time = by_time && flags.event_time.empty();
-  if (needs_key || needs_time) {
+  const bool needs_time = times == LogTimes::needed && flags.event_time.empty();
+  const bool may_have_time = times == LogTimes::if_there && flags.event_time.empty() &&
+                             !files.empty() && is_regular(files.front());
+  if (needs_key || needs_time || may_have_time) {
     if (files.empty() || !is_regular(files.front()))
       throw BadParameters(fmt::format(
           "--log json looks at the first record to find its {}, which needs a FILE: for a pipe, "
@@ -231,11 +233,13 @@ std::string apply_json_log(RecordFlags& flags, const std::vector<std::string>& f
           needs_key ? ", --key" : "", needs_time ? " and --event-time" : ""));
     const JsonLog log(files.front(), archives);
     if (needs_key) flags.keys = {log.only(log.keys(), kKeyNames, "key", "--key")};
-    if (needs_time) flags.event_time = log.only(log.times(), kTimeNames, "time", "--event-time");
+    if (needs_time || (may_have_time && log.times().size() == 1))
+      flags.event_time = log.only(log.times(), kTimeNames, "time", "--event-time");
   }
   std::string text = "--json";
   for (const std::string& key : flags.keys) text += fmt::format(" --key '{}'", key);
-  if (by_time) text += fmt::format(" --event-time '{}'", flags.event_time);
+  if (times != LogTimes::no && !flags.event_time.empty())
+    text += fmt::format(" --event-time '{}'", flags.event_time);
   return text;
 }
 
@@ -256,7 +260,7 @@ std::optional<Nanoseconds> first_time(const std::string& file, const DedupOption
 }  // namespace
 
 std::optional<std::string> apply_log(RecordFlags& flags, const std::vector<std::string>& files,
-                                     bool by_time, Archives archives) {
+                                     LogTimes times, Archives archives) {
   if (flags.log.empty()) return std::nullopt;
   if (flags.log != "nginx" && flags.log != "apache" && flags.log != "json")
     throw BadParameters(fmt::format("--log '{}' is not nginx, apache or json", flags.log));
@@ -267,8 +271,8 @@ std::optional<std::string> apply_log(RecordFlags& flags, const std::vector<std::
         "--key-bytes and --delimiter out, and name the key with --key",
         flags.log));
   return fmt::format("--log {} means {}", flags.log,
-                     flags.log == "json" ? apply_json_log(flags, files, by_time, archives)
-                                         : apply_web_log(flags, by_time));
+                     flags.log == "json" ? apply_json_log(flags, files, times, archives)
+                                         : apply_web_log(flags, times != LogTimes::no));
 }
 
 std::optional<std::string> order_by_time(std::vector<std::string>& files,

@@ -173,3 +173,20 @@ times() {
   ask '.interrupted'
   grep -q 'warning: interrupted: these are the numbers of the first' err
 }
+
+@test "common logs by one word: by their time, in the order of their first times; or by number" {
+  line='%s - - [14/Nov/2026:10:%02d:01 +0000] "GET /%s HTTP/1.1" 200 5 "-" "x"\n'
+  # shellcheck disable=SC2059  # a format for several lines
+  printf "$line" 1.1.1.1 20 a 1.1.1.1 21 a >access.log
+  # shellcheck disable=SC2059
+  printf "$line" 1.1.1.1 1 a 2.2.2.2 1 a | gzip >access.log.1.gz
+  sluice count --log nginx access.log access.log.1.gz --stats json >out 2>err
+  grep -q 'in the order of their first times: access.log.1.gz, access.log' err
+  ask '.distinct.value == 2 and .duplicates.value == 2 and .over_time.axis == "seconds"'
+  printf '{"id":%s,"ts":"2026-01-01T00:00:00Z"}\n' 1 2 1 >log.json
+  sluice count --log json log.json --stats json >out 2>err
+  ask '.duplicates.value == 1 and .over_time.axis == "seconds"'
+  printf '{"id":%s}\n' 1 2 1 >log.json
+  sluice count --log json log.json --stats json >out 2>err
+  ask '.duplicates.value == 1 and .over_time.axis == "records"'
+}
