@@ -156,7 +156,9 @@ std::string windows(const CountReport& report) {
 
 std::string advice(const CountReport& report) {
   if (report.suggestion.empty())
-    return report.records == 0 ? "" : "\nno duplicates: there is nothing to remove\n";
+    return report.records == 0 ? ""
+           : report.exact      ? "\nno duplicates: there is nothing to remove\n"
+                               : "\nthe keys that were sampled have no duplicates\n";
   const CountOption& option = report.options.at(*report.suggested);
   return fmt::format("\nto remove {} of the duplicates:\n  {}\n",
                      option.window.empty() ? "all" : percent(option.share.value),

@@ -248,6 +248,7 @@ void Follow::run(const std::function<bool()>& between) {
     for (std::size_t i = 0; i < files_.size() && !stopped_; ++i) moved |= advance(i, between);
     if (moved || stopped_) continue;
     parts_.dedup.flush();
+    parts_.dedup.flush_sinks();
     if (!between()) return;
     watch.wait();
   }
@@ -315,6 +316,13 @@ bool Follow::look_at_name(std::size_t input) {
     file.gone = false;
     return false;
   }
+  // Two names would be read as one file: what comes to the other file would be missed.
+  for (std::size_t i = 0; found && i < files_.size(); ++i)
+    if (parts_.inputs[i].identity() == found->identity && parts_.request.files[i] != name)
+      throw RunFailed(fmt::format(
+          "'{}' is now the file that is followed as '{}': follow a log by the name that "
+          "it is written to, and not by the names that it is rotated to",
+          name, parts_.request.files[i]));
   std::optional<FileSource> source;
   if (found && found->identity.regular) source = open(name);
   if (!source) {

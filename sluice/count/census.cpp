@@ -89,19 +89,30 @@ const RepeatWindows* Census::windows_of(const Digest& digest) const noexcept {
   return entry == nullptr ? nullptr : &entry->windows;
 }
 
+// There are no more than records, whatever is estimated.
+Estimate Census::distinct() const noexcept {
+  const Estimate keys = keys_.keys();
+  return {std::min(keys.value, static_cast<double>(records_)), keys.standard_error};
+}
+
 Estimate Census::duplicates() const noexcept {
-  const Estimate keys = distinct();
+  const Estimate keys = keys_.keys();
   return {std::max(0.0, static_cast<double>(records_) - keys.value), keys.standard_error};
 }
 
-// A key of which a large part was seen is known, whether it is in the sample or not. All others are known
-// from the sample. Keys with many records are among the known ones, so that no key decides the estimate.
+// A key with so many records that TopKeys has seen a large part of them in any case is known, whether it is
+// in the sample or not. All others are known from the sample. No key may be known because it is in the
+// sample, whose keys are seen from their first record on: it would count once, and those like it outside
+// not at all.
 Census::Sums Census::sums() const {
   constexpr std::uint64_t kKnownPart = 4;
   Sums sums;
   std::unordered_set<std::uint64_t> known;
+  // TopKeys misses at most records / kKeys of a key.
+  const std::uint64_t heavy = kKnownPart * (records_ / TopKeys::kKeys + 1);
   if (!windowed_.is_complete())
     top_.each([&](const Digest& digest, std::uint64_t most, const RepeatWindows& windows) {
+      if (windows.records() < heavy) return;
       if (windows.records() < kKnownPart * (most - std::min(most, windows.records()))) return;
       known.insert(digest.lo);
       sums.add(windows, 1);

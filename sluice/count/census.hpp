@@ -46,7 +46,7 @@ class Census {
             std::span<const std::string_view> keys);
 
   std::uint64_t records() const noexcept { return records_; }
-  Estimate distinct() const noexcept { return keys_.keys(); }
+  Estimate distinct() const noexcept;
   Estimate duplicates() const noexcept;
   // All keys were counted: nothing but perhaps the windows is an estimate.
   bool exact() const noexcept { return keys_.is_complete(); }

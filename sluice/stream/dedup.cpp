@@ -334,6 +334,10 @@ void Dedup::flush() {
   parts_->writer.flush();
 }
 
+void Dedup::flush_sinks() {
+  parts_->writer.flush_sinks();
+}
+
 const DedupCounts& Dedup::counts() const noexcept {
   return parts_->judge.counts();
 }

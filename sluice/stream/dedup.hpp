@@ -51,6 +51,8 @@ class Dedup {
   // Writes everything judged so far to the sinks, and after a run the header of a table without records.
   // Call it between runs, or from `between`.
   void flush();
+  // After flush(): what sinks hold back themselves, such as compressed ones, can be read by others soon.
+  void flush_sinks();
 
   const DedupCounts& counts() const noexcept;
   // The first records without a key.

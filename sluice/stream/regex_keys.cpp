@@ -94,6 +94,12 @@ std::unique_ptr<RE2> compile(const std::string& expression) {
     refuse(expression, fmt::format("the expression is too large: it needs more than {} MiB; repeat "
                                    "fewer times",
                                    kMostBytes >> 20));
+  // RE2 copies the places of all groups for each character.
+  constexpr int kMostGroups = 100;
+  if (re->ok() && re->NumberOfCapturingGroups() > kMostGroups)
+    refuse(expression,
+           fmt::format("it has {} groups: give at most {}, and write the others as (?:…)",
+                       re->NumberOfCapturingGroups(), kMostGroups));
   if (!re->ok()) {
     const std::size_t at = expression.find(re->error_arg());
     const bool placed =

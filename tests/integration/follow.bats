@@ -280,3 +280,30 @@ settled() { [[ -s passed && $(tail -n 1 passed) == "$written" ]]; }
 
 idle_saved() { sluice inspect --json s 2>/dev/null | grep -q '"keys":2'; }
 saved_after() { [[ $(stat -c %Y.%y s) != "$1" ]]; }
+
+@test "a compressed output can be read while the run waits" {
+  echo 1 >log
+  for name in out.gz out.zst; do
+    unpack=$([ $name = out.gz ] && echo zcat || echo "zstd -dcq")
+    start dedup --follow --stats none -o $name log
+    # shellcheck disable=SC2086  # a command and its flags; the member is not ended yet
+    readable() { { $unpack $name 2>/dev/null || true; } | grep -qx "$1"; }
+    eventually readable 1
+    echo 2 >>log
+    eventually readable 2
+    kill -INT "$pid"
+    ends_with 130
+    echo 1 >log
+  done
+}
+
+@test "a log is not followed by the name that it is rotated to, too" {
+  echo 1 >app.log
+  echo 0 >app.log.1
+  start dedup --follow --stats none -o out app.log app.log.1
+  eventually grep -qx 0 out
+  mv app.log.1 app.log.2
+  mv app.log app.log.1
+  ends_with 1
+  told "'app.log.1' is now the file that is followed as 'app.log'"
+}

@@ -167,3 +167,8 @@ load helper
   refused 2 dedup --key-regex 'id=(\w+) b=(\w+)' --prior-table priors --posterior --expect 100 --filter bloom log
   says 'fields'
 }
+
+@test "an expression with very many groups is refused" {
+  refused 2 dedup --key-regex "$(printf '(%.0s' {1..101})a$(printf ')%.0s' {1..101})" /dev/null
+  says "101 groups" "at most 100"
+}

@@ -25,10 +25,11 @@ using testing_support::count_of;
 struct Shape {
   StreamShape shape;
   double distinct;
+  std::uint64_t records = 200'000;
 };
 
 void PrintTo(const Shape& shape, std::ostream* out) {
-  *out << name_of(shape.shape) << " " << shape.distinct;
+  *out << name_of(shape.shape) << " " << shape.distinct << " of " << shape.records;
 }
 
 class CountError : public testing::TestWithParam<Shape> {};
@@ -55,7 +56,11 @@ struct Errors {
   int inside = 0, rounds = 0;
 
   void add(const Estimate& estimate, double truth) {
-    const double error = (estimate.value - truth) / estimate.standard_error;
+    // A window longer than the stream holds back all duplicates, whichever keys are sampled.
+    if (truth == 1) {
+      EXPECT_EQ(estimate.value, 1);
+    }
+    const double error = truth == 1 ? 0 : (estimate.value - truth) / estimate.standard_error;
     sum += error;
     squares += error * error;
     inside += truth >= estimate.low() && truth <= estimate.high();
@@ -68,7 +73,7 @@ struct Errors {
 // Held constant: the stream, so the truth. What varies is the secret.
 TEST_P(CountError, IsWhatItSays) {
   const int rounds = count_of(16, 200);
-  const std::uint64_t records = 200'000;
+  const std::uint64_t records = GetParam().records;
   std::vector<Digest> stream(records);
   SyntheticStream made(
       {.shape = GetParam().shape, .records = records, .distinct = GetParam().distinct, .seed = 7});
@@ -139,16 +144,16 @@ TEST_P(CountError, IsWhatItSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, CountError,
-                         testing::Values(Shape{StreamShape::uniform, 0.5},
-                                         Shape{StreamShape::uniform, 0.9},
-                                         Shape{StreamShape::zipf, 0.4},
-                                         Shape{StreamShape::power, 0.5},
-                                         Shape{StreamShape::bursty, 0.6}),
-                         [](const auto& shape) {
-                           return std::string(name_of(shape.param.shape)) +
-                                  std::to_string(static_cast<int>(100 * shape.param.distinct));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, CountError,
+    testing::Values(Shape{StreamShape::uniform, 0.5}, Shape{StreamShape::uniform, 0.5, 60'000},
+                    Shape{StreamShape::uniform, 0.9}, Shape{StreamShape::zipf, 0.4},
+                    Shape{StreamShape::power, 0.5}, Shape{StreamShape::bursty, 0.6}),
+    [](const auto& shape) {
+      return std::string(name_of(shape.param.shape)) +
+             std::to_string(static_cast<int>(100 * shape.param.distinct)) + "of" +
+             std::to_string(shape.param.records);
+    });
 
 }  // namespace
 }  // namespace sluice

@@ -25,14 +25,23 @@ NANOSECONDS: dict[str, int] = {
     "ns": 1,
 }
 _FINER: dict[str, int] = {"ps": 10**3, "fs": 10**6, "as": 10**9}
-# The library takes times beyond for the first or the last of these: 1823 to 2116.
+# The library knows no times before 1823 and after 2116: it would take all of them for one moment, and
+# lose the events.
 _MOST = 2**62
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _UNITS = "unit='s', 'ms', 'us' or 'ns'"
 
 
-def _clamped(value: int) -> int:
-    return max(-_MOST, min(_MOST, value))
+def _known(value: int, what: str) -> int:
+    if not -_MOST <= value <= _MOST:
+        raise BadTime(f"{what} is not between the years 1823 and 2116: check its unit")
+    return value
+
+
+def _need_known(outside: npt.NDArray[np.bool_], what: str) -> None:
+    if outside.any():
+        place = f"{what}[{_first(outside)}]" if what == "times" else what
+        raise BadTime(f"{place} is not between the years 1823 and 2116: check its unit")
 
 
 def nanoseconds_of(delta: dt.timedelta) -> int:
@@ -63,18 +72,18 @@ def instant(when: object, unit: object = None, what: str = "when=") -> int:
                 " .replace(tzinfo=datetime.timezone.utc)"
             )
         exact = getattr(when, "nanosecond", 0)  # pandas' Timestamp
-        return _clamped(nanoseconds_of(when - _EPOCH) // 1000 * 1000 + int(exact))
+        return _known(nanoseconds_of(when - _EPOCH) // 1000 * 1000 + int(exact), what)
     if isinstance(when, (bool, np.bool_)):
         raise BadTime(f"{what} is a bool, and no time")
     if isinstance(when, (int, np.integer)):
-        return _clamped(int(when) * _per_unit(unit, what))
+        return _known(int(when) * _per_unit(unit, what), what)
     if isinstance(when, (float, np.floating)):
         per_unit = _per_unit(unit, what)
         if not math.isfinite(when):
             raise BadTime(f"{what} is {when}, and no time")
         # Whole seconds and the rest apart: a product of floats would round to microseconds.
         whole = math.floor(when)
-        return _clamped(whole * per_unit + round((float(when) - whole) * per_unit))
+        return _known(whole * per_unit + round((float(when) - whole) * per_unit), what)
     raise BadTime(
         f"{what} is of type {type(when).__name__}: give a datetime with a zone, a datetime64,"
         f" or a number with {_UNITS}"
@@ -101,7 +110,8 @@ def _of_datetime64(times: npt.NDArray[Any], what: str) -> npt.NDArray[np.int64]:
         return np.array([int(count) * step // _FINER[unit] for count in counts], dtype=np.int64)
     factor = NANOSECONDS[unit] * step
     most = _MOST // factor
-    return np.asarray(np.clip(counts, -most, most) * factor, dtype=np.int64)
+    _need_known((counts < -most) | (counts > most), what)
+    return np.asarray(counts * factor, dtype=np.int64)
 
 
 def _of_numbers(times: npt.NDArray[Any], unit: object) -> npt.NDArray[np.int64]:
@@ -111,15 +121,17 @@ def _of_numbers(times: npt.NDArray[Any], unit: object) -> npt.NDArray[np.int64]:
         if bad.any():
             raise BadTime(f"times[{_first(bad)}] is {times[_first(bad)]}, and no time")
         most = float(_MOST // per_unit)
-        clipped = np.clip(times.astype(np.float64), -most, most)
-        whole = np.floor(clipped)
-        rest = np.rint((clipped - whole) * per_unit).astype(np.int64)
-        exact = whole.astype(np.int64) * per_unit + rest
-        return np.asarray(np.clip(exact, -_MOST, _MOST), dtype=np.int64)
-    if times.dtype.kind == "u":
-        times = np.minimum(times, np.uint64(_MOST)).astype(np.int64)
+        exact = times.astype(np.float64)
+        _need_known((exact < -most) | (exact > most), "times")
+        whole = np.floor(exact)
+        rest = np.rint((exact - whole) * per_unit).astype(np.int64)
+        return np.asarray(whole.astype(np.int64) * per_unit + rest, dtype=np.int64)
     most_count = _MOST // per_unit
-    return np.clip(times.astype(np.int64), -most_count, most_count) * per_unit
+    outside = times > most_count
+    if times.dtype.kind == "i":
+        outside |= times < -most_count
+    _need_known(outside, "times")
+    return times.astype(np.int64) * per_unit
 
 
 def nanoseconds(times: Any, unit: object = None) -> npt.NDArray[np.int64]:
