@@ -36,8 +36,7 @@ def series(count: int) -> Any:
     return pd.Series(texts(count))
 
 
-def by_set(keys: list[str]) -> Any:
-    seen: set[str] = set()
+def by_loop(keys: list[str], seen: Any) -> list[bool]:
     first = []
     for key in keys:
         if key in seen:
@@ -46,6 +45,10 @@ def by_set(keys: list[str]) -> Any:
             seen.add(key)
             first.append(True)
     return first
+
+
+def by_set(keys: list[str]) -> Any:
+    return by_loop(keys, set())
 
 
 def by_pandas(keys: Any) -> Any:
@@ -56,15 +59,7 @@ def by_rbloom(keys: list[str]) -> Any:
     """As its documentation says: Bloom(items, error), `in` and add()."""
     from rbloom import Bloom
 
-    seen = Bloom(len(keys), FPR)
-    first = []
-    for key in keys:
-        if key in seen:
-            first.append(False)
-        else:
-            seen.add(key)
-            first.append(True)
-    return first
+    return by_loop(keys, Bloom(len(keys), FPR))
 
 
 def by_sluice(keys: Any) -> Any:
