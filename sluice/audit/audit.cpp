@@ -79,12 +79,16 @@ Audit::Audit(const Params& params, const AnyFilter& filter)
   look_at_slack();
 }
 
-// It may change when a window grows. Rounded up, so that only keys surely outside are counted as
-// such.
+// Rounded up, so that only keys surely outside are counted as such. No age is beyond what a
+// snapshot may say, and none is less than without slack, which is below 0 by rounding only.
+std::int64_t Audit::age_past(double slack) const noexcept {
+  const double age = std::ceil(static_cast<double>(size_) * (1 + std::max(0.0, slack))) + 1;
+  return age < 0x1p62 ? static_cast<std::int64_t>(age) : kFarthest;
+}
+
+// It may change when a window grows.
 void Audit::look_at_slack() {
-  if (window_ == nullptr) return;
-  const double age = std::ceil(static_cast<double>(size_) * (1 + window_->slack())) + 1;
-  outside_age_ = std::max(outside_age_, static_cast<std::int64_t>(std::min(age, 0x1.0p62)));
+  if (window_ != nullptr) outside_age_ = std::max(outside_age_, age_past(window_->slack()));
 }
 
 bool Audit::inside(std::int64_t last, std::int64_t now) const noexcept {
@@ -223,6 +227,7 @@ void Audit::halve() {
 
 // The sample is dropped, and nothing is known about keys from before `now`. Either a clock was set
 // back: keys keep their ages, so their times move with the clock. Or the sample cannot be halved.
+// Or its keys are no digests.
 void Audit::lose_track(std::int64_t now) {
   std::as_const(shadow_).each([&](const Shadow::Entry& entry) { dropped_.add(entry.counts); });
   shadow_ = Shadow();
@@ -263,6 +268,11 @@ void Audit::settle(const Verdicts& verdicts) {
 Audit::Verdicts Audit::observe_counted(std::span<const Digest> digests,
                                        std::span<const Verdict> verdicts) {
   const bool counts = window_ != nullptr;
+  // Nobody counts that far, but a forged state may say so. The count begins again.
+  if (counts && now_ > kFarthest - static_cast<std::int64_t>(digests.size())) {
+    now_ = 0;
+    lose_track(now_);
+  }
   const std::int64_t before = now_;
   std::size_t counted = 0;
   const auto count_to = [&](std::size_t end) {

@@ -46,6 +46,8 @@ class Audit {
  public:
   static constexpr std::uint64_t kMostSample = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kLeastBytes = 4096;
+  // Times and ages lie between this and -this, as those of a window: no difference overflows.
+  static constexpr std::int64_t kFarthest = (std::int64_t{1} << 62) - 1;
 
   struct Params {
     std::uint64_t sample = 1024;                        // one key in this many
@@ -87,7 +89,8 @@ class Audit {
 
   Report report() const;
 
-  // Writes the counts and the keys of the sample: at most 48 bytes per key, and 400 more.
+  // Writes the counts and the keys of the sample: at most 48 bytes per key, and 400 more. This can
+  // be decoded whatever happened before, even if the audit came from bytes that somebody forged.
   void encode(Encoder& to) const;
   // Continues the encoded audit, which must have been of the same filter in the same state. `from`
   // must end with it. Throws CorruptSnapshot, and BadParameters when its sample is larger than this
@@ -136,6 +139,7 @@ class Audit {
   void halve();
   bool inside(std::int64_t last, std::int64_t now) const noexcept;
   bool outside(std::int64_t last, std::int64_t now) const noexcept;
+  std::int64_t age_past(double slack) const noexcept;
   void look_at_slack();
   void lose_track(std::int64_t now);
   void lose_track_of(const Digest& digest);

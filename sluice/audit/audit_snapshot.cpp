@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
+#include <initializer_list>
 #include <vector>
 
 #include "sluice/audit/audit.hpp"
@@ -15,8 +15,9 @@ namespace {
 
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint64_t kEncodedEntry = 48;
-// As times of a window: no difference of two overflows.
-constexpr std::int64_t kFarthest = (std::int64_t{1} << 62) - 1;
+// No run counts that many events. A number of them that is at most this stays so, because each
+// batch has less than 2^-53 of it, and rounding takes that away.
+constexpr double kMostEvents = 0x1p120;
 
 [[noreturn]] void refuse(const char* what) {
   throw CorruptSnapshot(fmt::format("audit: {}", what));
@@ -26,8 +27,11 @@ bool comes_before(const Digest& one, const Digest& other) {
   return one.lo != other.lo ? one.lo < other.lo : one.hi < other.hi;
 }
 
-std::int64_t bounded(std::int64_t time) {
-  if (time < -kFarthest || time > kFarthest) refuse("a time lies farther off than any can");
+std::int64_t decode_time(Decoder& from, std::initializer_list<std::int64_t> special = {}) {
+  const auto time = static_cast<std::int64_t>(from.u64());
+  if ((time < -Audit::kFarthest || time > Audit::kFarthest) &&
+      std::ranges::find(special, time) == special.end())
+    refuse("a time lies farther off than any can");
   return time;
 }
 
@@ -42,7 +46,7 @@ KeyCounts decode_counts(Decoder& from) {
   KeyCounts counts;
   for (const auto count : kCounts) {
     counts.*count = std::bit_cast<float>(from.u32());
-    if (!(counts.*count >= 0 && std::isfinite(counts.*count))) refuse("a count is none");
+    if (!(counts.*count >= 0 && counts.*count <= KeyCounts::kMost)) refuse("a count is none");
   }
   if (counts.lost > counts.distinct || counts.passed > counts.duplicates)
     refuse("more errors were counted than trials");
@@ -51,7 +55,7 @@ KeyCounts decode_counts(Decoder& from) {
 
 double decode_total(Decoder& from) {
   const double total = from.f64();
-  if (!(total >= 0 && std::isfinite(total))) refuse("a number of events is none");
+  if (!(total >= 0 && total <= kMostEvents)) refuse("a number of events is none");
   return total;
 }
 
@@ -92,6 +96,10 @@ void Audit::encode(Encoder& to) const {
   }
 }
 
+// Whatever is refused here, no operation may lead to: else an audit could not read its own bytes,
+// and a filter would be lost with it. So each check is of something that every operation preserves,
+// exactly and not only nearly, also from states that no run leads to. Keys are chosen by whoever
+// sends them: what only chance says about them is no reason to refuse.
 void Audit::decode(Decoder& from) {
   Audit read(params_, filter_);
   if (from.u8() != kVersion) refuse("it was written by a newer sluice");
@@ -110,9 +118,9 @@ void Audit::decode(Decoder& from) {
   for (double* total : {&read.totals_.let_through, &read.totals_.held, &read.counts_.undecided})
     *total = decode_total(from);
   for (std::int64_t* number : {&read.outside_age_, &read.start_, &read.now_})
-    *number = bounded(static_cast<std::int64_t>(from.u64()));
-  // What was surely forgotten may have come closer since, and never goes back.
-  if (read.outside_age_ < outside_age_ || (window_ == nullptr && read.outside_age_ != 0))
+    *number = decode_time(from);
+  // It may be of a slack from before the window grew, which is looked at only now and then.
+  if (window_ == nullptr ? read.outside_age_ != 0 : read.outside_age_ < age_past(0))
     refuse("it is of another window");
   read.clock_ = EventClock();
   read.clock_.decode(from);
@@ -135,6 +143,8 @@ void Audit::decode(Decoder& from) {
   ghosts_ = read.ghosts_;
 }
 
+// Where keys are digests, each is a few slots from its own. Keys that are too much alike would be
+// searched for through one another: then the sample is dropped, as one is that cannot be halved.
 void Audit::decode_shadow(Decoder& from) {
   const std::uint64_t slots = from.varint();
   const std::uint64_t count = from.varint();
@@ -149,36 +159,29 @@ void Audit::decode_shadow(Decoder& from) {
   shadow_ = Shadow(slots);
   Digest before;
   std::uint64_t displaced = 0;
-  std::array<std::uint64_t, 65> survivors{};  // of how many halvings of the sample, at most
+  bool alike = false;
   for (std::uint64_t i = 0; i < count; ++i) {
     Shadow::Entry entry;
     entry.key.lo = from.u64();
     entry.key.hi = from.u64();
-    entry.last = static_cast<std::int64_t>(from.u64());
-    if (entry.last != Shadow::kUnknown && entry.last != Shadow::kForgotten) bounded(entry.last);
+    entry.last = decode_time(from, {Shadow::kUnknown, Shadow::kForgotten});
+    entry.counts = decode_counts(from);
     if (i > 0 && !comes_before(before, entry.key)) refuse("its keys are out of order");
-    if (!sampled(entry.key)) refuse("a key is not of its sample");
-    if (shadow_.find(entry.key) != nullptr) refuse("a key is there twice");
-    const std::uint64_t word = kernels::sample_word(entry.key);
-    ++survivors[static_cast<std::size_t>(
-        std::max(0, std::countl_zero(word) - std::countl_zero(threshold_)))];
-    Shadow::Entry& added = shadow_.add(entry.key, entry.last, entry.lost());
-    added.counts = decode_counts(from);
-    displaced += shadow_.displacement(added);
-    // A few slots each, where keys are digests.
-    if (displaced > 64 * (i + 64)) refuse("its keys are not digests, they are too much alike");
+    // Whether an event was lost is written in the lowest bit that decides.
+    if (!sampled(entry.key) && !sampled({entry.key.lo, entry.key.hi ^ Shadow::kLost}))
+      refuse("a key is not of its sample");
     before = entry.key;
+    if (alike) {
+      dropped_.add(entry.counts);
+      continue;
+    }
+    if (shadow_.find(entry.key) != nullptr) refuse("a key is there twice");
+    Shadow::Entry& added = shadow_.add(entry.key, entry.last, entry.lost());
+    added.counts = entry.counts;
+    displaced += shadow_.displacement(added);
+    alike = displaced > 64 * (i + 64);
   }
-  // Each halving of the sample drops half of the keys. Leading zeros count halvings only to within
-  // one, so up to twice as many are expected; that twice as many again and 64 more survive by chance
-  // is less likely than 1e-20.
-  std::uint64_t left = 0;
-  for (std::size_t halvings = survivors.size(); halvings-- > 1;) {
-    left += survivors[halvings];
-    const std::uint64_t expected = halvings < 64 ? count >> halvings : 0;
-    if (left > 4 * expected + 64)
-      refuse("its keys are not digests, too many of them stay when the sample is halved");
-  }
+  if (alike) lose_track(now_);
 }
 
 }  // namespace sluice

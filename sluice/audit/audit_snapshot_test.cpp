@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -126,6 +127,9 @@ TEST_P(AuditSnapshot, ForgedOnesAreRefusedOrWork) {
       EXPECT_EQ(bytes_of(read), bytes) << "a state has one form: field " << i;
       run(copy, read, GetParam().timed, 300, 900);
       EXPECT_LE(read.bytes(), params.most_bytes);
+      const std::vector<std::byte> own = bytes_of(read);
+      BytesDecoder again(own);
+      EXPECT_NO_THROW(Audit(params, copy).decode(again)) << "its own bytes, field " << i;
       ++used;
     }
   EXPECT_GT(refused, 500u / each);
@@ -142,19 +146,41 @@ TEST(AuditSnapshot, ASampleThatMayNotBeSoLargeIsRefusedWithASentence) {
   EXPECT_THROW(small.decode(from), BadParameters);
 }
 
-// Else 16,000 of them would be searched for through one another.
-TEST(AuditSnapshot, KeysThatAreNoDigestsAreRefused) {
+// Else 16,000 of them would be searched for through one another. Not refused: whoever knows the
+// secret can send such keys, and the filter must not be lost for that.
+TEST(AuditSnapshot, KeysThatAreNoDigestsAreDropped) {
   AnyFilter filter = make_filter("exact", {});
   Audit audit({.sample = 1}, filter);
-  for (std::uint64_t i = 0; i < 16'000; ++i) {
-    const Digest digest{std::uint64_t{i} << 32, i};
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const Digest digest{i << 32, i};
     const Verdict verdict = Verdict::distinct;
-    if (i < 200) audit.observe({&digest, 1}, {&verdict, 1});
+    audit.observe({&digest, 1}, {&verdict, 1});
   }
   const std::vector<std::byte> bytes = bytes_of(audit);
   Audit other({.sample = 1}, filter);
   BytesDecoder from(bytes);
-  EXPECT_THROW(other.decode(from), CorruptSnapshot);
+  other.decode(from);
+  EXPECT_EQ(other.report().keys, 0u);
+  EXPECT_FALSE(other.report().knows_all);
+  EXPECT_EQ(other.report().positives.trials, 200);
+}
+
+// A lost event is marked in the lowest bit of the sample word, and one in 7 has an even threshold:
+// the last key of the sample is beyond it when it is lost.
+TEST(AuditSnapshot, TheLastKeyOfASampleMayBeLost) {
+  constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max() / 7;
+  const Digest last{0, kLast << 32 | kLast >> 32};
+  ASSERT_TRUE(Audit::in_sample(last, 7));
+  AnyFilter filter = make_filter("exact", {});
+  Audit audit({.sample = 7}, filter);
+  const Verdict lost = Verdict::duplicate;
+  audit.observe({&last, 1}, {&lost, 1});
+  EXPECT_EQ(audit.report().positives.errors, 1);
+  const std::vector<std::byte> bytes = bytes_of(audit);
+  Audit other({.sample = 7}, filter);
+  BytesDecoder from(bytes);
+  other.decode(from);
+  EXPECT_EQ(bytes_of(other), bytes);
 }
 
 // A key that is in every sample, however small.
@@ -186,27 +212,26 @@ std::vector<std::byte> forged_sample(std::uint64_t sample, unsigned doublings,
   return to.take();
 }
 
-TEST(AuditSnapshot, MoreKeysThanASampleCanHaveAreRefused) {
-  AnyFilter filter = make_filter("exact", {});
-  for (const std::uint64_t slots : {256, 16'384}) {
-    const std::vector<std::byte> bytes = forged_sample(1, 0, slots);
-    Audit audit({.sample = 1}, filter);
-    BytesDecoder from(bytes);
-    EXPECT_THROW(audit.decode(from), CorruptSnapshot) << slots;
-  }
-}
-
-// In a small table that might be chance: it is read, and the audit starts anew when it is full.
+// It is read, and the audit starts anew when it is full.
 TEST(AuditSnapshot, ASampleThatCannotBeHalvedIsDropped) {
-  for (const unsigned doublings : {0u, 1u, 40u, 62u, 63u}) {
+  struct Case {
+    unsigned doublings;
+    std::uint64_t slots, most_bytes;
+  };
+  constexpr std::uint64_t kFew = Shadow::kFirstSlots, kLittle = Audit::kLeastBytes;
+  for (const auto& [doublings, slots, most_bytes] :
+       {Case{0, kFew, kLittle}, Case{1, kFew, kLittle}, Case{40, kFew, kLittle},
+        Case{62, kFew, kLittle}, Case{63, kFew, kLittle}, Case{0, 256, 32 << 10},
+        Case{0, 16'384, 1 << 20}}) {
     AnyFilter filter = make_filter("exact", {});
-    Audit audit({.sample = 1, .most_bytes = Audit::kLeastBytes}, filter);
+    Audit audit({.sample = 1, .most_bytes = most_bytes}, filter);
     const std::vector<std::byte> bytes =
-        forged_sample(std::uint64_t{1} << doublings, doublings, Shadow::kFirstSlots);
+        forged_sample(std::uint64_t{1} << doublings, doublings, slots);
     BytesDecoder from(bytes);
     audit.decode(from);
+    EXPECT_EQ(bytes_of(audit), bytes);
     EXPECT_TRUE(audit.report().knows_all);
-    for (std::uint64_t i = 1000; i < 5000; ++i) {
+    for (std::uint64_t i = 100'000; i < 104'000; ++i) {
       const Digest digest = in_every_sample(i);
       Verdict verdict{};
       ASSERT_EQ(filter.observe({&digest, 1}, {&verdict, 1}), 1u);
@@ -214,7 +239,7 @@ TEST(AuditSnapshot, ASampleThatCannotBeHalvedIsDropped) {
     }
     EXPECT_EQ(audit.report().sample, std::uint64_t{1} << doublings);
     EXPECT_FALSE(audit.report().knows_all);
-    EXPECT_LE(audit.bytes(), Audit::kLeastBytes);
+    EXPECT_LE(audit.bytes(), most_bytes);
     // Bytes of its own making are read.
     const std::vector<std::byte> own = bytes_of(audit);
     BytesDecoder again(own);

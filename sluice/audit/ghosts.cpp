@@ -7,6 +7,26 @@
 #include "sluice/base/error.hpp"
 
 namespace sluice {
+namespace {
+
+// Limits of the numbers of a probe, of sums over probes, and of sums of products. No run comes near
+// them. A sum that is within its limit stays there, because what is added is less than 2^-53 of the
+// limit, and rounding takes that away: fewer than 2^97 distinct events per batch (a float counts up
+// to 2^24 of them, each for up to 2^63 keys), at most 2^151 events per probe, and the square of
+// that.
+constexpr double kMostOfProbe = 0x1p150, kMostOfSums = 0x1p210, kMostOfProducts = 0x1p360;
+// By how much `errors` may be above `weight` in states from before add() limited it.
+constexpr double kRounding = 1e-9;
+
+bool lies_within(double number, double most) noexcept {
+  return number >= 0 && number <= most;
+}
+
+bool is_count(double number, double most) noexcept {
+  return lies_within(number, most) && std::trunc(number) == number;
+}
+
+}  // namespace
 
 std::uint64_t Ghosts::due() const noexcept {
   constexpr std::uint64_t kParts = 16, kShortestPause = 64;
@@ -49,7 +69,8 @@ void Ghosts::Sums::add(const Probe& probe) noexcept {
   const double each = probe.weight / probe.asked;
   asked += probe.asked;
   found += probe.found;
-  errors += each * probe.found;
+  // Where all are found, rounding would make it more than the weight: more and more in a long run.
+  errors = std::min(weight, errors + each * probe.found);
   // Estimated from the same ghosts, hence one less.
   variance += probe.weight * probe.weight * probe.share() * (1 - probe.share()) /
               std::max(1.0, probe.asked - 1);
@@ -73,7 +94,7 @@ Rate Ghosts::average() const noexcept {
     const double least = all.weight * all.weight / all.per_ghost;
     const double clustered = share * (1 - share) * all.weight * all.weight / all.variance;
     rate.estimate = {.share = share,
-                     .independent = all.variance > 0 ? clustered : least,
+                     .independent = all.variance > 0 && clustered > 0 ? clustered : least,
                      .quantile = student95(all.errors * all.errors / all.each2 - 1)};
   }
   return rate;
@@ -96,16 +117,27 @@ void Ghosts::decode(Decoder& from) {
   known_ = known == 1;
   since_ = from.varint();
   records_ = from.varint();
-  bool numbers = true;
   for (double* number :
        {&distinct_, &last_.asked, &last_.found, &last_.weight, &sums_.asked, &sums_.found,
-        &sums_.weight, &sums_.errors, &sums_.variance, &sums_.each2, &sums_.per_ghost}) {
+        &sums_.weight, &sums_.errors, &sums_.variance, &sums_.each2, &sums_.per_ghost})
     *number = from.f64();
-    numbers = numbers && *number >= 0 && std::isfinite(*number);
-  }
-  if (!numbers || known > 1 || since_ > records_ || last_.found > last_.asked ||
-      sums_.found > sums_.asked || sums_.errors > sums_.weight * (1 + 1e-9))
+  if (known > 1 || !plausible())
     throw CorruptSnapshot("audit: no ghosts can have been found like this");
+}
+
+// Each of these conditions survives every operation, or what was read here could not be read again.
+// Ghosts are whole: a weight divided by a small part of one would be infinite. Rounding is
+// monotonic, so what is no more than something else stays so when both are added to.
+bool Ghosts::plausible() const noexcept {
+  return since_ <= records_ && since_ < kLongestPause && records_ <= kMostRecords &&
+         lies_within(distinct_, kMostOfProbe) && is_count(last_.asked, kMostOfProbe) &&
+         is_count(last_.found, last_.asked) && lies_within(last_.weight, kMostOfProbe) &&
+         is_count(sums_.asked, kMostOfSums) && is_count(sums_.found, sums_.asked) &&
+         lies_within(sums_.weight, kMostOfSums) &&
+         lies_within(sums_.errors, sums_.weight * (1 + kRounding)) &&
+         lies_within(sums_.variance, kMostOfProducts) &&
+         lies_within(sums_.each2, kMostOfProducts) &&
+         lies_within(sums_.per_ghost, sums_.weight > 0 ? kMostOfProducts : 0);
 }
 
 }  // namespace sluice

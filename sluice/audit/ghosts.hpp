@@ -9,6 +9,7 @@
 // power of the number of keys.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sluice/audit/rate.hpp"
@@ -34,7 +35,7 @@ class Ghosts {
   // That many records were judged, with that many distinct events among them.
   void count(std::uint64_t records, double distinct) noexcept {
     since_ += records;
-    records_ += records;
+    records_ = std::min(kMostRecords, records_ + records);
     distinct_ += distinct;
   }
   // How many should be asked now.
@@ -45,10 +46,15 @@ class Ghosts {
   Rate average() const noexcept;
   Rate now() const noexcept { return {last_.found, last_.asked}; }
 
+  // All that were due must have been asked. Whatever decode() takes can be encoded and decoded
+  // again after any number of calls.
   void encode(Encoder& to) const;
   void decode(Decoder& from);  // throws CorruptSnapshot
 
  private:
+  // More than anybody counts; a state may say so all the same, and then it stays there.
+  static constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 62;
+
   // Ghosts asked between the same two records, and the distinct events that they stand for.
   struct Probe {
     double asked = 0, found = 0, weight = 0;
@@ -58,7 +64,7 @@ class Ghosts {
   struct Sums {
     double asked = 0, found = 0;
     double weight = 0;
-    double errors = 0;     // weight × share found
+    double errors = 0;     // weight × share found, at most `weight`
     double variance = 0;   // of `errors`
     double each2 = 0;      // squares of what each ghost that was found adds to `errors`
     double per_ghost = 0;  // squares of weights, per ghost
@@ -66,6 +72,7 @@ class Ghosts {
     void add(const Probe& probe) noexcept;
   };
 
+  bool plausible() const noexcept;
   void close(Probe before) noexcept;
 
   SplitMix64 random_;

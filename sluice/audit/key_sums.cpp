@@ -128,7 +128,8 @@ Rate KeySums::negatives(double sample, const Totals& totals) const noexcept {
   const double passed2 = sums_[kPassed2];
   double weight = (sums_[kPassedThrough] + passed2) / (sums_[kThrough2] + passed2);
   double errors = rate.errors + weight * (totals.let_through / sample - sums_[kThrough]);
-  if (!(errors > 0)) weight = 0, errors = rate.errors;
+  // Infinite only if the sums are no sums of keys.
+  if (!(errors > 0 && std::isfinite(errors))) weight = 0, errors = rate.errors;
   const double trials = errors + held, share = errors / trials, right = 1 - share;
   // Of (1 - share) (passed - weight · let through) + share · held wrongly.
   const double squares =
@@ -144,10 +145,16 @@ Rate KeySums::negatives(double sample, const Totals& totals) const noexcept {
   return rate;
 }
 
+// No run comes near the limits. A sum within its limit stays there: what is added is less than
+// 2^-53 of it, at most 2^24 or the square of that, and rounding takes that away. Rounding is
+// monotonic, too, so errors stay at most as many as trials.
 bool KeySums::plausible() const noexcept {
+  constexpr double kMostOfSums = 0x1p80, kMostOfProducts = 0x1p110;
   for (std::size_t i = 0; i < kNumbers; ++i) {
     const bool may_be_negative = i == kWrongly || i == kPassedWrongly || i == kThroughWrongly;
-    if (!std::isfinite(sums_[i]) || (sums_[i] < 0 && !may_be_negative)) return false;
+    const double most = i < kSums ? kMostOfSums : kMostOfProducts;
+    const double least = may_be_negative ? -most : 0;
+    if (!(sums_[i] >= least && sums_[i] <= most)) return false;
   }
   return sums_[kLost] <= sums_[kDistinct] && sums_[kPassed] <= sums_[kDuplicates];
 }

@@ -25,6 +25,8 @@ namespace sluice {
 // Fractions, since each halving of the sample halves them. A float is exact up to 2^24, and a key
 // with more events stays there: in both of two numbers that are subtracted.
 struct KeyCounts {
+  static constexpr float kMost = 0x1p24;
+
   float distinct = 0;    // events that were, and of those:
   float lost = 0;        //   held back
   float duplicates = 0;  // events that were, and of those:
@@ -59,7 +61,8 @@ class KeySums {
 
   const std::array<double, kNumbers>& numbers() const noexcept { return sums_; }
   void set_numbers(const std::array<double, kNumbers>& numbers) noexcept { sums_ = numbers; }
-  // Whether such numbers can come from counts.
+  // Whether such numbers can come from counts. If so, they still can after any add() of counts that
+  // are at most KeyCounts::kMost, and after halve().
   bool plausible() const noexcept;
 
  private:

@@ -18,6 +18,7 @@ Rate::Estimate estimate_of(const Rate& rate) noexcept {
 // `side` is -1 for the lower end and 1 for the upper.
 double wilson(const Rate::Estimate& of, double side) noexcept {
   const double z2 = of.quantile * of.quantile / of.independent;
+  if (!std::isfinite(z2)) return side < 0 ? 0 : 1;  // as good as no trial
   const double spread = of.quantile * std::sqrt(of.share * (1 - of.share) / of.independent +
                                                 z2 / (4 * of.independent));
   return std::clamp((of.share + z2 / 2 + side * spread) / (1 + z2), 0.0, 1.0);
