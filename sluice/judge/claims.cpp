@@ -42,21 +42,10 @@ void free_pages(MemoryResource& memory, Vector<T*>& pages, std::size_t each) {
 Claims::Claims(std::uint64_t most, MemoryResource& memory)
     : memory_(&memory),
       most_(checked_most(most)),
-      slot_mask_(std::bit_ceil(2 * most) - 1),
+      slot_mask_(std::bit_ceil(2 * std::min<std::uint64_t>(most, kPageEntries)) - 1),
       salt_(random_salt()),
       pages_(memory),
-      slots_(memory) {
-  const std::size_t page = std::min(slot_count(), kPageSlots);
-  pages_.reserve((most_ + kPageEntries - 1) / kPageEntries);
-  slots_.reserve(slot_count() / page);
-  try {
-    for (std::size_t made = 0; made < slot_count(); made += page)
-      slots_.push_back(add_page(page, kNone));
-  } catch (...) {
-    free_all();
-    throw;
-  }
-}
+      slots_(make_slots(slot_count())) {}
 
 Claims::Claims(Claims&& other) noexcept
     : memory_(other.memory_),
@@ -74,7 +63,7 @@ Claims::~Claims() {
 
 void Claims::free_all() noexcept {
   free_pages(*memory_, pages_, kPageEntries);
-  free_pages(*memory_, slots_, std::min(slot_count(), kPageSlots));
+  free_pages(*memory_, slots_, slots_per_page(slot_count()));
 }
 
 std::uint64_t Claims::bytes() const noexcept {
@@ -116,8 +105,41 @@ Claims::Entry* Claims::find(const Digest& key) noexcept {
 }
 
 void Claims::reserve_one() {
+  if (2 * (size_ + 1) > slot_count()) double_slots();
   if (size_ < pages_.size() * kPageEntries) return;
+  if (pages_.size() == pages_.capacity()) pages_.reserve(2 * pages_.size() + 1);
   pages_.push_back(add_page(kPageEntries, Entry{}));  // there is room for the pointer
+}
+
+Vector<std::uint32_t*> Claims::make_slots(std::size_t count) {
+  const std::size_t page = slots_per_page(count);
+  const std::uint64_t before = in_pages_;
+  Vector<std::uint32_t*> slots(*memory_);
+  slots.reserve(count / page);
+  try {
+    for (std::size_t made = 0; made < count; made += page) slots.push_back(add_page(page, kNone));
+  } catch (...) {
+    free_pages(*memory_, slots, page);
+    in_pages_ = before;
+    throw;
+  }
+  return slots;
+}
+
+void Claims::double_slots() {
+  Vector<std::uint32_t*> old = make_slots(2 * slot_count());
+  std::swap(slots_, old);
+  const std::size_t page = slots_per_page(slot_count());
+  for (const std::uint32_t* const each : old)
+    in_pages_ -= memory_->usable(each, page * sizeof *each, alignof(std::uint32_t));
+  free_pages(*memory_, old, page);
+  slot_mask_ = 2 * slot_count() - 1;
+  for (std::size_t place = 0; place < size_; ++place) {
+    Entry& entry = at(place);
+    const std::size_t i = slot_of(entry.key);
+    entry.slot = static_cast<std::uint32_t>(i);
+    slot(i) = static_cast<std::uint32_t>(place);
+  }
 }
 
 template <class T>
@@ -233,7 +255,11 @@ ClaimAnswer Claims::claim(KeyMemory& memory, const Request& request) {
     throw ClaimsFull(fmt::format(
         "{} keys are pending, which is the limit: confirm or release some, or raise the limit",
         format_count(size_)));
-  reserve_one();
+  bool reserved = memory.may_take();
+  if (reserved) memory.took(reserved = while_memory_lasts([&] { reserve_one(); }));
+  if (!reserved)
+    throw NoMemory(
+        "there is no memory for one more pending key: confirm or release some, or free memory");
   add({.key = request.key,
        .token = request.token,
        .until = until,

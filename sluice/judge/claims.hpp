@@ -22,12 +22,14 @@
 //          is remembered at its event time if the claim names one, otherwise at that of its
 //          confirmation, or at the time when it was confirmed if neither names one.
 // Cost     A hash table into a heap ordered by lease: O(log n) per call, about 70 bytes per pending
-//          key.
+//          key, none for keys that may still come. A claim that doubles the table writes a slot for
+//          each pending key.
 //
 // The same calls give the same encoded bytes. They hold who claims which key; the limit `most` is
 // not encoded.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -65,6 +67,9 @@ class KeyMemory {
   // Remembers a key that was delivered. False: there is no memory for it at present, and
   // nothing has changed.
   virtual bool remember(const Digest& key, const When& when) = 0;
+  // Before and after memory for one more claim is taken. False: leave it, there is to be none.
+  virtual bool may_take() { return true; }
+  virtual void took(bool /*done*/) {}
 };
 
 // Servers send these numbers as answers.
@@ -99,8 +104,8 @@ class Claims {
   Claims& operator=(Claims&&) = delete;
   ~Claims();
 
-  // Throws ClaimsFull, BadParameters or what the memory resource throws; then nothing has changed,
-  // except that expired claims may be gone.
+  // Throws ClaimsFull, BadParameters or NoMemory; then nothing has changed, except that expired
+  // claims may be gone, and delivered keys handed over.
   ClaimAnswer claim(KeyMemory& memory, const Request& request);
   ConfirmAnswer confirm(KeyMemory& memory, const Request& request);
   // Returns whether the claim was yours.
@@ -163,7 +168,7 @@ class Claims {
   static Salt random_salt();
   static constexpr std::size_t kEncodedEntry = 49;
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  // Blocks are small: hosts give no large ones, and no call clears more than one.
+  // Blocks are small: hosts give no large ones.
   static constexpr std::size_t kPageEntries = 64;
   static constexpr std::size_t kPageSlots = 4096;
 
@@ -178,6 +183,9 @@ class Claims {
     return slots_[i / kPageSlots][i % kPageSlots];
   }
   std::size_t slot_count() const noexcept { return slot_mask_ + 1; }
+  static std::size_t slots_per_page(std::size_t slots) noexcept {
+    return std::min(slots, kPageSlots);
+  }
 
   std::size_t home_of(const Digest& key) const noexcept;
   std::size_t distance_of(const Entry& entry) const noexcept {
@@ -191,6 +199,8 @@ class Claims {
   template <class T>
   T* add_page(std::size_t each, const T& with);
   void reserve_one();
+  Vector<std::uint32_t*> make_slots(std::size_t count);
+  void double_slots();
   void add(const Entry& entry) noexcept;
   void remove(Entry& entry) noexcept;
   void remove_slot(std::size_t i) noexcept;
@@ -205,7 +215,7 @@ class Claims {
   std::size_t slot_mask_;  // at least twice as many slots as claims
   Salt salt_;              // of the slots only; no encoding depends on it
   std::size_t size_ = 0;
-  std::uint64_t in_pages_ = 0;    // bytes
+  std::uint64_t in_pages_ = 0;    // bytes; before slots_, which counts them
   Vector<Entry*> pages_;          // a heap: claims that expire first come first
   Vector<std::uint32_t*> slots_;  // open addressing; each holds a place in the heap
 };

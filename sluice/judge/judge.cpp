@@ -74,20 +74,27 @@ Judge::Batch Judge::Batch::first(std::size_t count) const {
   return subspan(0, count);
 }
 
-Judge::Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options)
+Judge::Judge(const Hasher& hasher, AnyFilter&& filter, const JudgeOptions& options)
     : hasher_(hasher),
       filter_(std::move(filter)),
       window_(filter_.window()),
       by_arrival_(window_ != nullptr && window_->params().spec.by_time()),
       has_prior_table_(options.infer && options.infer->table != nullptr),
+      metered_(options.meters),
       meter_(filter_.stats()) {
-  if (window_ != nullptr) slack_.emplace(*window_);
-  if (window_ == nullptr && !filter_.promises().no_false_negatives &&
-      filter_.kind() != FilterKind::none)
-    firsts_.emplace();
-  if (options.audit) audit_.emplace(audit_of(*options.audit, hasher_, filter_), filter_);
-  if (options.infer) infer_.emplace(filter_, options.infer->table, options.infer->learn);
-  if (options.claims > 0) claims_.emplace(options.claims, filter_.memory());
+  try {
+    if (metered_ && window_ != nullptr) slack_.emplace(*window_);
+    if (metered_ && window_ == nullptr && !filter_.promises().no_false_negatives &&
+        filter_.kind() != FilterKind::none)
+      firsts_.emplace();
+    if (options.audit) audit_.emplace(audit_of(*options.audit, hasher_, filter_), filter_);
+    if (options.infer)
+      infer_ = std::make_unique<Inference>(filter_, options.infer->table, options.infer->learn);
+    if (options.claims > 0) claims_.emplace(options.claims, filter_.memory());
+  } catch (...) {
+    filter = std::move(filter_);
+    throw;
+  }
 }
 
 // Nothing here reads a clock, so a window over time must be told when its keys came.
@@ -132,17 +139,25 @@ std::size_t Judge::judge_claimed(const Batch& batch) {
 
 std::size_t Judge::judge_free(const Batch& batch) {
   const std::size_t size = batch.digests.size();
-  const auto until_look = [&] {
+  const auto until_look = [&]() -> std::uint64_t {
+    if (!metered_) return size;
     return slack_ ? std::min(meter_.until_look(), slack_->until_look()) : meter_.until_look();
   };
-  if (size <= until_look()) return judge_part(batch);
   std::size_t judged = 0;
   while (judged < size) {
     const auto count =
-        static_cast<std::size_t>(std::min<std::uint64_t>(size - judged, until_look()));
+        metered_ ? static_cast<std::size_t>(std::min<std::uint64_t>(size - judged, until_look()))
+                 : size - judged;
     const std::size_t done = judge_part(batch.subspan(judged, count));
     judged += done;
     if (done < count) break;
+  }
+  // Together, wherever the meters have cut the batch: a judge that was loaded has new ones, and its
+  // audit goes on as that of the judge that was saved.
+  if (audit_ && judged > 0) {
+    const Batch told = judged == size ? batch : batch.first(judged);
+    audit_->observe(told.digests, told.verdicts, told.times,
+                    told.times.empty() ? std::span<bool>() : told.late);
   }
   return judged;
 }
@@ -158,15 +173,11 @@ std::size_t Judge::judge_part(const Batch& batch) {
       infer_  ? weigh(batch, timed)
       : timed ? window_->judge(batch.digests, batch.times, batch.verdicts, batch.late)
               : filter_.observe(batch.digests, batch.verdicts);
-  if (audit_) {
-    const Batch told = judged == batch.digests.size() ? batch : batch.first(judged);
-    audit_->observe(told.digests, told.verdicts, told.times,
-                    told.times.empty() ? std::span<bool>() : told.late);
-  }
   if (slack_)
     slack_->look(batch.digests.first(judged), batch.verdicts.first(judged),
                  timed ? batch.times.first(judged) : std::span<const Nanoseconds>(),
                  timed ? batch.late.first(judged) : std::span<bool>());
+  if (!metered_) return judged;
   // By the filter's own verdicts, which its error is for: what least cost let through in spite of
   // them is no new key that the filter knew.
   const std::size_t duplicates = count_duplicates(batch.verdicts.first(judged)) +
@@ -291,17 +302,25 @@ class Judge::Memory final : public KeyMemory {
   bool remember(const Digest& key, const When& when) override {
     Verdict verdict{};
     bool late = false;
-    bool done = true;
+    const bool ahead = judge_.by_arrival_ && is_ahead(when.time);
+    // Whether or not there is memory: a replica that is told that there was none moves the same.
+    if (ahead && (!when.event_time || judge_.window_->limits().believe_all()))
+      judge_.window_->arrive(when.time);
+    if (!may_take()) return false;
     // A key that comes after its time, as one that waited here, is remembered at its own age.
-    if (judge_.by_arrival_ && (when.event_time || !is_ahead(when.time))) {
-      done = judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1;
-    } else {
-      if (judge_.by_arrival_) judge_.window_->arrive(when.time);
-      done = judge_.filter_.insert({&key, 1}) == 1;
-    }
+    const bool done =
+        judge_.by_arrival_ && (when.event_time || !ahead)
+            ? judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1
+            : judge_.filter_.insert({&key, 1}) == 1;
+    took(done);
     if (done && judge_.audit_) tell_audit(key, Verdict::distinct, when, late);
     if (done && judge_.slack_) judge_.slack_->missed_keys();
     return done;
+  }
+
+  bool may_take() override { return judge_.fates_ == nullptr || judge_.fates_->may_take(); }
+  void took(bool done) override {
+    if (judge_.fates_ != nullptr) judge_.fates_->took(done);
   }
 
   void tell_audit(const Digest& key, Verdict verdict, const When& when, bool late) {
@@ -326,10 +345,29 @@ class Judge::Memory final : public KeyMemory {
   Judge& judge_;
 };
 
+bool Fates::may_take() noexcept {
+  last_refused_ = told_ && used_ < refused_.size() && refused_[used_] == decisions_;
+  if (!last_refused_) return true;
+  ++used_;
+  ++decisions_;
+  return false;
+}
+
+void Fates::took(bool done) {
+  if (!done && told_) throw NoMemory("there is no memory for what the primary remembers");
+  last_refused_ = !done;
+  if (!done) refused_.push_back(decisions_);
+  ++decisions_;
+}
+
 Claims& Judge::asked_claims() {
   if (!claims_)
     throw BadParameters("this judge takes no claims: say in `claims` how many may be pending");
   return *claims_;
+}
+
+void Judge::need_claims(std::uint64_t most) {
+  if (!claims_) claims_.emplace(most, filter_.memory());
 }
 
 bool Judge::hand_over(const Digest& key) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sluice/audit/audit.hpp"
@@ -46,12 +47,38 @@ struct JudgeOptions {
   // How many keys may be pending at once; 0: no claims. A loaded judge that has claims keeps them
   // whatever this says: if this is less than their number (or 0), their number is the limit.
   std::uint64_t claims = 0;
+  // Whether meter() and slack() count. They take up to 192 KiB.
+  bool meters = true;
+};
+
+// Which of the decisions of a call went wrong for lack of memory, so that a replica does what its
+// primary did, whatever memory it has itself: claims are left, or delivered keys kept, where they
+// were there. The primary's call writes it down; the replica's is given it.
+class Fates {
+ public:
+  Fates() = default;
+  // For a replica: the numbers of the decisions that went wrong, in ascending order.
+  explicit Fates(std::vector<std::uint64_t> refused) : refused_(std::move(refused)), told_(true) {}
+
+  // Before each decision: false if it is to go wrong.
+  bool may_take() noexcept;
+  // After each that was not: how it went. Throws NoMemory if a replica has no memory where its
+  // primary had.
+  void took(bool done);
+  bool last_refused() const noexcept { return last_refused_; }
+  const std::vector<std::uint64_t>& refused() const noexcept { return refused_; }
+
+ private:
+  std::vector<std::uint64_t> refused_;
+  std::uint64_t decisions_ = 0;
+  std::size_t used_ = 0;  // of those that were told
+  bool told_ = false, last_refused_ = false;
 };
 
 class Judge {
  public:
-  // Throws BadParameters.
-  Judge(const Hasher& hasher, AnyFilter filter, const JudgeOptions& options = {});
+  // Throws BadParameters and NoMemory; `filter` is then as it was.
+  Judge(const Hasher& hasher, AnyFilter&& filter, const JudgeOptions& options = {});
   // Not movable: the audit and inference hold the address of the filter.
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
@@ -123,6 +150,10 @@ class Judge {
   // The event time that a pending key was claimed with, if any: confirm() remembers it at that
   // time.
   std::optional<Nanoseconds> event_time_of(const Digest& key) const noexcept;
+  // Takes claims from now on, if it does not yet. Throws BadParameters and NoMemory.
+  void need_claims(std::uint64_t most);
+  // Of the calls that follow, until it is set again; null: none. It must outlive them.
+  void set_fates(Fates* fates) noexcept { fates_ = fates; }
   // For idle moments: drops up to `most` expired claims, and hands delivered keys that are due to
   // the filter. Does nothing without claims.
   void tend(Nanoseconds now, std::size_t most = 64);
@@ -134,6 +165,10 @@ class Judge {
   // (snapshot/pull.hpp).
   Sections sections() const;
   static bool understands(std::string_view section) noexcept;
+  // For a caller that reads a snapshot itself: the options of a judge that can resume these sections,
+  // and resuming each that is understood. Throws CorruptSnapshot and BadParameters.
+  static JudgeOptions options_for(const Sections& sections);
+  void resume(const Section& section);
   // `more`: sections of the host, such as offsets. Returns the snapshot's identity. Throws
   // BadParameters, and any exception of `to`.
   std::uint64_t save(Encoder& to, const Labels& labels = {}, const Sections& more = {}) const;
@@ -160,11 +195,12 @@ class Judge {
   // Null if the options did not ask for it; but claims also come with a snapshot that has some.
   Audit* audit() noexcept { return audit_ ? &*audit_ : nullptr; }
   const Audit* audit() const noexcept { return audit_ ? &*audit_ : nullptr; }
-  const Inference* inference() const noexcept { return infer_ ? &*infer_ : nullptr; }
+  const Inference* inference() const noexcept { return infer_.get(); }
   const Claims* claims() const noexcept { return claims_ ? &*claims_ : nullptr; }
-  // How many events judge() has lost, by the filter's own prediction.
+  // How many events judge() has lost, by the filter's own prediction. Counts nothing without meters.
   const ErrorMeter& meter() const noexcept { return meter_; }
-  // How many events judge() has held back past the window; null if the filter is no window.
+  // How many events judge() has held back past the window; null if the filter is no window,
+  // and without meters.
   const SlackMeter* slack() const noexcept { return slack_ ? &*slack_ : nullptr; }
   // Bytes allocated by the filter, the audit, inference, claims and slack().
   std::uint64_t bytes() const noexcept;
@@ -178,7 +214,6 @@ class Judge {
   std::size_t judge_claimed(const Batch& batch);
   bool hand_over(const Digest& key);
   std::size_t judge_free(const Batch& batch);
-  void resume(const Section& section);
   void check_timed(const char* field, bool has_times, std::optional<Nanoseconds> now) const;
   std::size_t replay_part(const Batch& batch, std::optional<Nanoseconds> now);
   std::size_t weigh(const Batch& batch, bool timed);
@@ -188,12 +223,14 @@ class Judge {
   Window* window_;
   bool by_arrival_;  // a time window
   bool has_prior_table_;
+  bool metered_;
   ErrorMeter meter_;
   std::optional<SlackMeter> slack_;
   std::optional<FirstArrivals> firsts_;  // of a filter that forgets
   std::optional<Audit> audit_;
-  std::optional<Inference> infer_;
+  std::unique_ptr<Inference> infer_;  // 11 KiB, and seldom used
   std::optional<Claims> claims_;
+  Fates* fates_ = nullptr;
   std::vector<std::optional<double>> posteriors_;  // for batches without `posteriors`
 };
 

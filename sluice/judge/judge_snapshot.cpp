@@ -25,6 +25,15 @@ bool Judge::understands(std::string_view section) noexcept {
   return section == kClaims || section == kAudit;
 }
 
+JudgeOptions Judge::options_for(const Sections& sections) {
+  JudgeOptions options;
+  for (const Section& section : sections) {
+    if (section.name == kClaims) options.claims = Claims::kMostClaims;
+    if (section.name == kAudit) options.audit.emplace();
+  }
+  return options;
+}
+
 // Pending keys must not be lost. A reader without an audit may do without it.
 Sections Judge::sections() const {
   Sections sections;

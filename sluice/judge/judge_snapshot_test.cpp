@@ -77,6 +77,31 @@ Judge::Loaded loaded(const std::vector<std::byte>& bytes, const JudgeOptions& op
   return Judge::load(from, options, default_memory(), knows);
 }
 
+// Batches of 100, and one judge is loaded half-way.
+TEST(JudgeSnapshot, WithoutMetersTheBytesDependOnTheBatchesAlone) {
+  const JudgeOptions options{.audit = Audit::Params{.sample = 2}, .meters = false};
+  const auto judge_batch = [](Judge& judge, std::uint64_t batch) {
+    std::vector<Digest> digests;
+    for (std::uint64_t i = 0; i < 100; ++i) digests.push_back(digest_of(50 * batch + i));
+    std::vector<Verdict> verdicts(digests.size());
+    const auto now = static_cast<Nanoseconds>(batch) * kSecond;
+    ASSERT_EQ(judge.judge({.digests = digests, .verdicts = verdicts, .now = now}), 100u);
+  };
+  for (const bool window : {true, false}) {
+    Judge whole(hasher(), window ? ten_seconds() : make_filter("stable", {.keys = 100}), options);
+    EXPECT_EQ(whole.slack(), nullptr);
+    for (std::uint64_t batch = 0; batch < 8; ++batch) judge_batch(whole, batch);
+    const std::vector<std::byte> half_way = saved(whole);
+    BytesDecoder from(half_way);
+    const Judge::Loaded loaded = Judge::load(from, options);
+    for (std::uint64_t batch = 8; batch < 40; ++batch) {
+      judge_batch(whole, batch);
+      judge_batch(*loaded.judge, batch);
+      ASSERT_EQ(saved(whole), saved(*loaded.judge)) << batch;
+    }
+  }
+}
+
 TEST(JudgeSnapshot, GoesOnAsTheOneThatWasSaved) {
   for (const bool window : {false, true}) {
     const auto make = [&] { return window ? ten_seconds() : make_filter("cohort,keys=4k", {}); };

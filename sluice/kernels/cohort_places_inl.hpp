@@ -15,6 +15,39 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// The factor that repeats an element of that many bits to fill 32 bits.
+constexpr std::uint32_t repeat(unsigned bits) {
+  return bits == 8 ? 0x01010101 : bits == 16 ? 0x00010001 : 1;
+}
+template <class F>
+constexpr std::uint64_t lower_mask = (std::uint64_t{1} << F::kLowerBits) - 1;
+
+// The place of a key that comes alone, as Places has it. Room for a group takes several times as
+// long to fill as one key takes to judge.
+template <class F, bool kWrite>
+class OnePlace {
+ public:
+  HWY_INLINE OnePlace(const CohortTable& table, const Digest& digest, std::byte* spare)
+      : spare_(spare) {
+    const CohortPlace place = place_of(table, digest);
+    key_.first = cleared_line_of<kWrite>(table, place.first);
+    key_.second = cleared_line_of<kWrite>(table, place.second);
+    key_.slot = place.fingerprint | std::uint64_t{table.now} << table.fingerprint_bits();
+    key_.lower =
+        static_cast<std::uint32_t>((place.fingerprint & lower_mask<F>)*repeat(F::kLowerBits));
+    key_.upper =
+        static_cast<std::uint32_t>((place.fingerprint >> F::kLowerBits) * repeat(F::kUpperBits));
+  }
+  HWY_INLINE const CohortKey& get(std::size_t) const { return key_; }
+  HWY_INLINE std::byte* line(std::size_t, std::size_t which) const {
+    return which == 0 ? key_.first : which == 1 ? key_.second : spare_;
+  }
+
+ private:
+  CohortKey key_;
+  std::byte* spare_;
+};
+
 // The places of keys, computed for a group of keys at a time and, with `kFetch`, prefetched early
 // enough to be in cache when needed. Lines of a table in pages are cleared on the way if they are
 // to be written.
@@ -71,12 +104,7 @@ class Places {
   static constexpr std::size_t kAhead = kFetch ? kPrefetchDistance : kGroup;
   static constexpr std::size_t kRing = 32;
   static_assert(kAhead % kGroup == 0 && kAhead + kGroup <= kRing);
-
-  // The factor that repeats an element of that many bits to fill 32 bits.
-  static constexpr std::uint32_t repeat(unsigned bits) {
-    return bits == 8 ? 0x01010101 : bits == 16 ? 0x00010001 : 1;
-  }
-  static constexpr std::uint64_t kLowerMask = (std::uint64_t{1} << F::kLowerBits) - 1;
+  static constexpr std::uint64_t kLowerMask = lower_mask<F>;
 
   HWY_INLINE void compute(const CohortTable& table, std::size_t i) {
     const std::size_t at = i % kRing;
@@ -182,6 +210,7 @@ template <class F, bool kFetch, bool kWrite, bool kUnroll, class Each>
 HWY_INLINE std::size_t for_each_key(const CohortTable& table, const Digest* digests,
                                     std::size_t count, Each each) {
   alignas(64) std::byte spare[4 * kBucketBytes];
+  if (count == 1) return each(OnePlace<F, kWrite>(table, *digests, spare), 0, 0) ? 1 : 0;
   using P = Places<F, kFetch, kWrite>;
   P places(table, digests, count, spare);
   std::size_t i = 0;

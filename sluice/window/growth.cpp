@@ -335,6 +335,12 @@ std::size_t Growth::admit_part(std::span<const Digest> digests, std::span<Verdic
 void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
                  std::span<Verdict> verdicts, unsigned later) const {
   std::ranges::fill(verdicts, Verdict::distinct);
+  // One key alone: the newest stages, which hold most keys, first, and no more than necessary.
+  if (digests.size() == 1 && later == 0) {
+    for (std::size_t i = stages.size(); i > 0 && verdicts[0] == Verdict::distinct; --i)
+      stages[i - 1].filter.may_contain(digests, verdicts);
+    return;
+  }
   std::array<Verdict, kTogether> answers;
   for (std::size_t at = 0; at < digests.size(); at += answers.size()) {
     const std::size_t count = std::min(answers.size(), digests.size() - at);

@@ -141,8 +141,7 @@ Settings Window::Params::settings() const {
   return settings;
 }
 
-std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& params,
-                                                              const BlockCosts& costs) {
+Counted<Window::Blueprint> Window::blueprint_of(const Params& params, const BlockCosts& costs) {
   const Forecast table = forecast(params);
   Params cut = params;
   // The stages to come are cut as the first one is.
@@ -153,7 +152,7 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
     first.generations = table.generations;  // it was cut again, into whole generations
   Growth::Plan plan = plan_of(cut);
   if (cut.memory) plan.memory = memory_of_growth(*cut.memory, costs);
-  return std::make_shared<const Blueprint>(
+  return Counted<Blueprint>::make(
       Blueprint{.params = cut,
                 .make = std::make_shared<const Growth::Make>(maker_of(cut, first.generations)),
                 .generations_asked = params.generations.has_value(),
@@ -167,13 +166,13 @@ std::shared_ptr<const Window::Blueprint> Window::blueprint_of(const Params& para
 
 // A host with one window per user makes them all with the same parameters: the last few blueprints
 // are kept.
-std::shared_ptr<const Window::Blueprint> Window::find_blueprint(const Params& params,
-                                                                const MemoryResource& memory) {
+Counted<Window::Blueprint> Window::find_blueprint(const Params& params,
+                                                  const MemoryResource& memory) {
   const BlockCosts costs = memory.costs();
   struct Known {
     Params asked;
     BlockCosts costs;
-    std::shared_ptr<const Blueprint> blueprint;
+    Counted<Blueprint> blueprint;
   };
   thread_local std::array<std::optional<Known>, kKnownBlueprints> known;
   thread_local std::size_t next = 0;

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "sluice/base/counted.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/filters/forecast.hpp"
 #include "sluice/filters/short_list.hpp"
@@ -119,6 +120,17 @@ class Window {
   bool may_contain(const Digest& digest, Nanoseconds now) const;
   void may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    Nanoseconds now) const;
+  // How old a key is at `now`, or now by its own clock if that is later: in nanoseconds since it was
+  // remembered; for a count window, in keys that were remembered after it (with `refreshed`: arrivals).
+  // Exact while listed(). A table knows only the generation of a key: then it is the least age of that
+  // generation, and the real one is less than generation_size() above it. `timing` and `timer` may
+  // say less, where other keys have overwritten a key's cells. After forget_oldest() it may be a
+  // generation too much. Nothing: the key is not remembered. Only if knows_ages().
+  std::optional<std::uint64_t> age_of(const Digest& digest, Nanoseconds now) const;
+  // By its filter, also while listed().
+  bool knows_ages() const noexcept;
+  static constexpr const char* kFiltersThatKnowAges = "cohort, exact-window, timing and timer";
+
   // Only if the stages' filter can forget.
   bool can_forget() const noexcept;
   bool forget(const Digest& digest) noexcept;
@@ -176,14 +188,12 @@ class Window {
     std::uint64_t bytes;      // the most that it takes in such a resource
     std::size_t most_listed;  // keys of a list
   };
-  static std::shared_ptr<const Blueprint> blueprint_of(const Params& params,
-                                                       const BlockCosts& costs);
-  static std::shared_ptr<const Blueprint> find_blueprint(const Params& params,
-                                                         const MemoryResource& memory);
-  static std::shared_ptr<const Blueprint> blueprint_of_snapshot(const Params& params,
-                                                                const MemoryResource& memory);
+  static Counted<Blueprint> blueprint_of(const Params& params, const BlockCosts& costs);
+  static Counted<Blueprint> find_blueprint(const Params& params, const MemoryResource& memory);
+  static Counted<Blueprint> blueprint_of_snapshot(const Params& params,
+                                                  const MemoryResource& memory);
 
-  Window(std::shared_ptr<const Blueprint> blueprint, MemoryResource& memory) noexcept
+  Window(Counted<Blueprint> blueprint, MemoryResource& memory) noexcept
       : blueprint_(std::move(blueprint)), list_(memory) {}
   // Throws NoMemory when that cannot hold its table.
   void check_budget(std::uint64_t budget) const;
@@ -239,7 +249,7 @@ class Window {
     void operator()(Growth* growth) const noexcept;
   };
 
-  std::shared_ptr<const Blueprint> blueprint_;
+  Counted<Blueprint> blueprint_;
   ShortList list_;  // stamps: the time of each key, or its number in the order of writing
   // Null while it is a list. A pointer, so that a list takes no memory for it.
   std::unique_ptr<Growth, Delete> growth_;

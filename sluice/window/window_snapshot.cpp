@@ -43,8 +43,8 @@ void Window::encode_payload(Encoder& to) const {
   if (!listed()) growth_->encode_payload(to);
 }
 
-std::shared_ptr<const Window::Blueprint> Window::blueprint_of_snapshot(
-    const Params& params, const MemoryResource& memory) {
+Counted<Window::Blueprint> Window::blueprint_of_snapshot(const Params& params,
+                                                         const MemoryResource& memory) {
   try {
     return find_blueprint(params, memory);
   } catch (const BadParameters& error) {

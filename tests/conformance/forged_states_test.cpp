@@ -89,7 +89,8 @@ class Use {
         // Filters of one size may be full.
         filter_.observe(digests, verdicts);
         if (filter_.ages()) filter_.rotate();
-        if (filter_.ages()) filter_.admit_aged(digests[0], 1, Anchor::refreshed);
+        if (filter_.ages() && filter_.generations() > 0)
+          filter_.admit_aged(digests[0], 1, Anchor::refreshed);
       }
     }
     filter_.stats();

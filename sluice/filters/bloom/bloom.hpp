@@ -50,6 +50,8 @@ class Bloom {
   void merge(const Bloom& other);
 
   const Params& params() const noexcept { return params_; }
+  // As in stats(), which takes longer.
+  std::uint64_t keys() const noexcept { return keys_; }
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept { return table_.taken(); }
   MemoryResource& memory() const noexcept { return table_.resource(); }

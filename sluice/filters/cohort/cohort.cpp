@@ -118,7 +118,8 @@ std::size_t Cohort::admit(std::span<const Digest> digests, std::span<Verdict> ve
                           std::uint64_t& budget, Anchor anchor) noexcept {
   assert(digests.size() == verdicts.size());
   const bool refresh = anchor == Anchor::refreshed;
-  std::array<std::uint64_t, kMostNumbers> refreshed_from{};
+  std::array<std::uint64_t, kMostNumbers> refreshed_from;
+  if (refresh) refreshed_from.fill(0);
   std::size_t judged = 0;
   const std::size_t most =
       refresh ? static_cast<std::size_t>(std::min<std::uint64_t>(digests.size(), budget))
