@@ -16,6 +16,7 @@
 #include "commands.hpp"
 #include "count_report.hpp"
 #include "dedup_request.hpp"
+#include "dedup_room.hpp"
 #include "log_flags.hpp"
 #include "printable.hpp"
 #include "signals.hpp"
@@ -31,10 +32,11 @@ namespace {
 
 struct Flags {
   DedupFlags dedup;
-  std::string memory = "64MiB", top = "10", plot;
+  std::string memory, top = "10", plot;
   std::string stats = "text";
 };
 
+constexpr std::uint64_t kUsualMemory = std::uint64_t{64} << 20;
 constexpr std::size_t kBars = 20;
 constexpr std::size_t kPoints = 200;
 constexpr std::uint64_t kMostTop = TopKeys::kKeys;
@@ -45,14 +47,19 @@ bool wants_json(const std::string& stats) {
   return stats == "json";
 }
 
-// For the census: what the process takes besides is not its own.
-std::uint64_t census_bytes(const Flags& flags) {
+// For the census: what the process takes besides, and to unpack, is not its own. Without --memory, any
+// window is unpacked.
+std::uint64_t census_bytes(const Flags& flags, DedupRequest& request) {
+  if (flags.memory.empty()) return kUsualMemory - kProcessBytes;
   const std::uint64_t memory = parse_size("--memory", flags.memory);
-  constexpr std::uint64_t kLeast = kProcessBytes + Census::kLeastBytes;
-  if (memory < kLeast)
+  request.memory = memory;
+  make_room(flags.dedup, {}, request);
+  const std::uint64_t least = kProcessBytes + request.room + Census::kLeastBytes;
+  if (memory < least)
     throw BadParameters(
-        fmt::format("--memory {} is too small: give {} or more", flags.memory, exact_size(kLeast)));
-  return memory - kProcessBytes;
+        fmt::format("--memory {} is too small: give {} or more", flags.memory, exact_size(least)));
+  share_room(request.room, request);
+  return memory - kProcessBytes - request.room;
 }
 
 std::size_t top_of(const Flags& flags) {
@@ -87,6 +94,18 @@ std::string shell_word(const std::string& word) {
   constexpr const char* kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  // What would be escaped to be shown is escaped for the shell.
+  if (printable(word) != word) {
+    std::string escaped = "$'";
+    for (const char c : word) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x20 || byte >= 0x7f || c == '\'' || c == '\\')
+        escaped += fmt::format("\\x{:02x}", byte);
+      else
+        escaped += c;
+    }
+    return escaped + "'";
+  }
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
@@ -199,8 +218,8 @@ int run(const Flags& flags) {
   const bool png = is_png(flags.plot);
   top_of(flags);
   DedupRequest request = request_of(flags);
-  Census census(request.options.event_time ? Timeline::Axis::time : Timeline::Axis::records,
-                census_bytes(flags));
+  const std::uint64_t bytes = census_bytes(flags, request);
+  Census census(request.options.event_time ? Timeline::Axis::time : Timeline::Axis::records, bytes);
   request.options.tap = [&](const TappedKeys& tapped) {
     census.feed(tapped.digests, tapped.times, tapped.keys);
   };
@@ -244,7 +263,7 @@ void add_count(Command& app) {
   command.group("Output");
   command.option("-m,--memory", flags->memory,
                  "The most memory that the whole process may take. If not all keys fit, the "
-                 "numbers are estimates, with their errors",
+                 "numbers are estimates, with their errors [64MiB]",
                  "SIZE");
   command.option("--top", flags->top, "How many of the most repeated keys to list", "N");
   command.option("--plot", flags->plot,

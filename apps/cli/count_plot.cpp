@@ -40,7 +40,7 @@ std::string script_of(const CountReport& report, bool png) {
   for (const Timeline::Point& point : report.points.points)
     script +=
         fmt::format("{:.15g} {:.6g}\n", (static_cast<double>(point.begin) * unit) + length / 2,
-                    100 * point.duplicate_share());
+                    100 * point.duplicate_share().value);
   return script + "e\n";
 }
 

@@ -27,6 +27,12 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
+// Of a share.
+std::string interval(const Estimate& share) {
+  return fmt::format("{} to {}", percent(std::max(0.0, share.low())),
+                     percent(std::min(1.0, share.high())));
+}
+
 double share_of(const Estimate& estimate, std::uint64_t records) {
   return records == 0 ? 0 : estimate.value / static_cast<double>(records);
 }
@@ -122,10 +128,12 @@ std::string over_time(const CountReport& report) {
     width = std::max(width, place_of(report, point).size());
   std::string text = fmt::format("\nduplicates over the stream, per {}\n", length_of(report));
   for (const Timeline::Point& point : report.bars.points) {
-    const double share = point.duplicate_share();
-    std::string line =
-        fmt::format("  {:>{}}  {:>7}  {}", place_of(report, point), width,
-                    point.records == 0 ? std::string("none") : percent(share), bar_of(share));
+    const Estimate share = point.duplicate_share();
+    std::string line = fmt::format("  {:>{}}  {:>7}  ", place_of(report, point), width,
+                                   point.records == 0 ? "none" : percent(share.value));
+    // Before the bars, which have many lengths.
+    if (!report.exact) line += fmt::format("{:<20}", share.exact() ? "" : interval(share));
+    line += bar_of(share.value);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
@@ -143,9 +151,7 @@ std::string windows(const CountReport& report) {
     text += fmt::format("  {:<20}{:>8}", option.window.empty() ? "every key" : option.window,
                         percent(share.value));
     text += fmt::format("  {:>10}", option.bytes ? format_size(*option.bytes) : "unknown");
-    if (!share.exact())
-      text += fmt::format("  {} to {}", percent(std::max(0.0, share.low())),
-                          percent(std::min(1.0, share.high())));
+    if (!share.exact()) text += "  " + interval(share);
     text += '\n';
   }
   if (report.windows_one_in > 1)
@@ -190,7 +196,8 @@ void add_timeline(JsonWriter& json, const CountReport& report) {
         .number("begin", axis_value(report, point.begin), 15)
         .field("records", point.records)
         .number("distinct", point.distinct, 15)
-        .field("duplicate_share", point.duplicate_share())
+        .field("duplicate_share", point.duplicate_share().value)
+        .field("standard_error", point.duplicate_share().standard_error)
         .end();
   json.end_list().end();
 }

@@ -7,11 +7,18 @@
 namespace sluice::cli {
 namespace {
 
-// Also those of Latin-1 (U+0080 to U+009F), which some terminals obey.
+// Also those of Latin-1 (U+0080 to U+009F), which some terminals obey, the ends of lines and paragraphs (U+2028,
+// U+2029), and those that change the direction of the text after them: U+061C, U+200E, U+200F, U+202A to U+202E,
+// U+2066 to U+2069.
 bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7f;
-  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(character[at]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  if (character.size() == 2)
+    return (byte(0) == 0xc2 && byte(1) < 0xa0) || (byte(0) == 0xd8 && byte(1) == 0x9c);
+  if (character.size() != 3 || byte(0) != 0xe2) return false;
+  return (byte(1) == 0x80 &&
+          (byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xa8 && byte(2) <= 0xae))) ||
+         (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);
 }
 
 std::string escaped(char byte) {

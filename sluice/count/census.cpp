@@ -12,12 +12,22 @@ namespace {
 // The range of clocks (window/clock.cpp).
 constexpr std::int64_t kLastMoment = std::int64_t{1} << 61;
 
+// A window of the last n records has the record n before the next one. A time window has ended when it is as
+// long ago as the window is long.
+WindowSizes reaches_of(Timeline::Axis axis, WindowSizes sizes) {
+  if (axis == Timeline::Axis::records)
+    for (std::int64_t& size : sizes) ++size;
+  return sizes;
+}
+
 }  // namespace
 
 // Over keys: repeats and those that each window holds back, and products of these, weighted for the
 // variance of their ratio.
 struct Census::Sums {
   double duplicates = 0, duplicates_squared = 0;
+  double repeated_keys = 0;  // weighted like the products
+  double unseen = 0;         // keys like none in the sample, weighted so, too
   std::array<double, kRepeatWindows> held{}, held_squared{}, held_duplicates{};
 
   void add(const RepeatWindows& key, double weight) noexcept {
@@ -28,26 +38,32 @@ struct Census::Sums {
   void add_products(const RepeatWindows& key, double weight) noexcept {
     const auto repeats = static_cast<double>(key.duplicates());
     duplicates_squared += weight * repeats * repeats;
+    if (repeats > 0) repeated_keys += weight;
     for (std::size_t i = 0; i < kRepeatWindows; ++i) {
       const auto each = static_cast<double>(key.held(i));
       held_squared[i] += weight * each * each;
       held_duplicates[i] += weight * each * repeats;
     }
   }
-  // Keys are what is sampled: the variance is that of a ratio, summed over keys.
+  // Keys are what is sampled: the variance is that of a ratio, summed over keys. If all keys of the sample
+  // are alike, others may differ from them by all of their repeats.
   Estimate share(std::size_t i) const noexcept {
     const double ratio = held[i] / duplicates;
-    const double variance =
-        held_squared[i] - 2 * ratio * held_duplicates[i] + ratio * ratio * duplicates_squared;
+    const double most = std::max(ratio, 1 - ratio);
+    const double usual_squared = repeated_keys > 0 ? duplicates_squared / repeated_keys : 1;
+    const double variance = held_squared[i] - 2 * ratio * held_duplicates[i] +
+                            ratio * ratio * duplicates_squared +
+                            unseen * most * most * usual_squared;
     return {ratio, std::sqrt(std::max(0.0, variance)) / duplicates};
   }
 };
 
 Census::Census(Timeline::Axis axis, std::uint64_t most_bytes)
     : sizes_(axis == Timeline::Axis::time ? kTimeWindows : kRecordWindows),
+      reaches_(reaches_of(axis, sizes_)),
       keys_(most_bytes - kFixedBytes),
       windowed_(kWindowBytes),
-      top_(sizes_),
+      top_(reaches_),
       timeline_(axis) {}
 
 void Census::feed(std::span<const Digest> digests, std::span<const std::int64_t> times,
@@ -67,8 +83,9 @@ void Census::feed(std::span<const Digest> digests, std::span<const std::int64_t>
     counts_[i] = ++entry.records;
     new_keys_[i] = static_cast<double>(weight);
   });
+  const auto one_in = static_cast<double>(keys_.one_in());
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    timeline_.add(positions[i], new_keys_[i]);
+    timeline_.add(positions[i], new_keys_[i], one_in);
     if (counts_[i] == 0)
       top_.observe(digests[i], keys[i], positions[i]);
     else if (!top_.ignores(counts_[i]))
@@ -79,7 +96,7 @@ void Census::feed(std::span<const Digest> digests, std::span<const std::int64_t>
     if (weight != 0)
       entry.windows.begin(positions[i]);
     else
-      entry.windows.observe(positions[i], sizes_);
+      entry.windows.observe(positions[i], reaches_);
   });
   records_ += digests.size();
 }
@@ -118,6 +135,7 @@ Census::Sums Census::sums() const {
       sums.add(windows, 1);
     });
   const auto weight = static_cast<double>(windowed_.one_in());
+  sums.unseen = kUnseenCases * weight * (weight - 1);
   windowed_.each([&](const Windowed& entry) {
     if (known.contains(entry.key.lo)) return;
     sums.add(entry.windows, weight);

@@ -78,6 +78,7 @@ class Census {
   Sums sums() const;
 
   const WindowSizes& sizes_;
+  const WindowSizes reaches_;  // a repeat that comes less than this later is held back
   KeySample<Counted> keys_;
   KeySample<Windowed> windowed_;
   TopKeys top_;

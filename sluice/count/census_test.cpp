@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -69,8 +70,8 @@ TEST(Census, IsExactWhileAllKeysFit) {
   EXPECT_EQ(census.top().most_beside(top), counts[20]);
 }
 
-// By the definition: a record is held back if its key's last record that was let through is less than the
-// window ago.
+// By the definition of a time window: a record is held back if its key's last record that was let through is
+// less than the window ago.
 double held_share(const std::vector<std::uint64_t>& keys, const std::vector<std::int64_t>& times,
                   std::int64_t window) {
   std::map<std::uint64_t, std::int64_t> last;
@@ -108,6 +109,42 @@ TEST(Census, TellsWhatEachWindowHoldsBack) {
     EXPECT_DOUBLE_EQ(window.share.value, held_share(keys, times, window.size)) << window.size;
   }
   EXPECT_EQ(windows.back().share.value, 1);
+}
+
+// By the definition of a window of records: the last n of them.
+TEST(Census, AWindowOfRecordsHasAsManyAsItSays) {
+  for (const std::uint64_t between : {998U, 999U, 1000U}) {
+    Census census(Timeline::Axis::records, kAmple);
+    std::vector<std::uint64_t> keys = {1};
+    for (std::uint64_t i = 0; i < between; ++i) keys.push_back(2 + i);
+    keys.push_back(1);
+    feed(census, keys);
+    ASSERT_EQ(census.windows().front().size, 1000);
+    EXPECT_EQ(census.windows().front().share.value, between < 1000 ? 1 : 0) << between;
+    EXPECT_TRUE(census.windows().front().share.exact());
+  }
+}
+
+// Bursts: whole stretches in which no counted key is new, or in which all keys of the sample behave alike.
+TEST(Census, NoEstimateHasAnErrorOfNothing) {
+  Census census(Timeline::Axis::records, Census::kLeastBytes);
+  constexpr std::uint64_t kKeys = 400'000;
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t key = 0; key < kKeys; ++key) keys.insert(keys.end(), 2, key);
+  keys.insert(keys.end(), 100'000, 7);
+  feed(census, keys);
+  ASSERT_FALSE(census.exact());
+  for (const WindowShare& window : census.windows()) EXPECT_FALSE(window.share.exact());
+  const Timeline::Points points = census.timeline().points(20);
+  for (const Timeline::Point& point : points.points) {
+    const Estimate share = point.duplicate_share();
+    // The first stretch may have ended while all keys fit.
+    EXPECT_TRUE(point.begin == 0 || !share.exact());
+    const double truth = point.begin >= static_cast<std::int64_t>(2 * kKeys) ? 1 : 0.5;
+    EXPECT_LE(std::abs(share.value - truth), 4 * share.standard_error) << point.begin;
+  }
+  EXPECT_EQ(points.points.back().distinct, 0);
+  EXPECT_LT(points.points.back().duplicate_share().standard_error, 0.1);
 }
 
 TEST(Census, WithoutARepeatNoWindowHoldsBackAny) {
@@ -195,8 +232,9 @@ TEST(Timeline, AddsUpWhateverTheNumberOfStretches) {
     EXPECT_EQ(distinct, kRecords / 2);
     EXPECT_EQ(points.outside, 0U);
     if (most < 20) continue;
-    EXPECT_EQ(points.points.front().duplicate_share(), 0);
-    EXPECT_EQ(points.points.back().duplicate_share(), 1);
+    EXPECT_EQ(points.points.front().duplicate_share().value, 0);
+    EXPECT_EQ(points.points.back().duplicate_share().value, 1);
+    EXPECT_TRUE(points.points.back().duplicate_share().exact());
   }
 }
 

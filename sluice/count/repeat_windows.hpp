@@ -1,7 +1,7 @@
 // How many of one key's repeats each of several windows would hold back.
 //
-// A repeat is held back if the last record of its key that was let through is less than the window ago, in
-// the units of the caller: nanoseconds or records. This is what a dedup with that window does, as long as
+// A repeat is held back if the last record of its key that was let through is less than the window's reach ago,
+// in the units of the caller: nanoseconds or records. This is what a dedup with that window does, as long as
 // records come roughly in the order of their times.
 #pragma once
 
@@ -40,12 +40,12 @@ class RepeatWindows {
     records_ = 1;
   }
   // Without branches: whether a repeat is held back is hard to predict.
-  void observe(std::int64_t position, const WindowSizes& sizes) noexcept {
+  void observe(std::int64_t position, const WindowSizes& reaches) noexcept {
     ++records_;
     for (std::size_t i = 0; i < kRepeatWindows; ++i) {
       const std::int64_t last = last_[i], later = position > last ? position : last;
       const std::int64_t gap = 2 * later - position - last;
-      const bool holds = gap < sizes[i];
+      const bool holds = gap < reaches[i];
       held_[i] += holds;
       last_[i] = holds ? last : later;
     }

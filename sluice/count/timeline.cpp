@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace sluice {
 namespace {
@@ -19,9 +20,18 @@ constexpr std::int64_t kFarSpan = 10;
 
 }  // namespace
 
-double Timeline::Point::duplicate_share() const noexcept {
-  if (records == 0) return 0;
-  return std::clamp(1 - distinct / static_cast<double>(records), 0.0, 1.0);
+Estimate Timeline::Point::duplicate_share() const noexcept {
+  if (records == 0) return {};
+  const auto all = static_cast<double>(records);
+  return {std::clamp(1 - distinct / all, 0.0, 1.0),
+          std::sqrt(variance + kUnseenCases * one_in * (one_in - 1)) / all};
+}
+
+void Timeline::Point::add(const Point& other) noexcept {
+  records += other.records;
+  distinct += other.distinct;
+  variance += other.variance;
+  one_in = std::max(one_in, other.one_in);
 }
 
 std::int64_t Timeline::length_of(Axis axis, unsigned step) {
@@ -57,8 +67,7 @@ void Timeline::coarsen() {
     for (const auto& [begin, point] : points_) {
       Point& to = merged[begin_of(begin, length_)];
       to.begin = begin_of(begin, length_);
-      to.records += point.records;
-      to.distinct += point.distinct;
+      to.add(point);
     }
     points_ = std::move(merged);
   }
@@ -110,8 +119,7 @@ Timeline::Points Timeline::points(std::size_t most) const {
   for (const Point& point : all) {
     if (point.begin < range.first || point.begin > range.last) continue;
     Point& to = result.points[static_cast<std::size_t>((point.begin - first) / result.length)];
-    to.records += point.records;
-    to.distinct += point.distinct;
+    to.add(point);
   }
   return result;
 }

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sluice/count/key_sample.hpp"
+
 namespace sluice {
 
 class Timeline {
@@ -22,8 +24,11 @@ class Timeline {
     std::int64_t begin = 0;  // of the stretch
     std::uint64_t records = 0;
     double distinct = 0;
+    double variance = 0;  // of `distinct`: N (N - 1) for each key that counts as N
+    double one_in = 1;    // one key in so many was counted, at the end of the stretch
     // From 0 to 1, although an estimate of the distinct ones may be too high.
-    double duplicate_share() const noexcept;
+    Estimate duplicate_share() const noexcept;
+    void add(const Point& other) noexcept;
   };
   struct Points {
     std::vector<Point> points = {};  // side by side; some may have no records
@@ -33,11 +38,14 @@ class Timeline {
 
   explicit Timeline(Axis axis) : axis_(axis), length_(length_of(axis, 0)) {}
 
-  // A record at this place, within ±2^61, which counts as `distinct` new keys.
-  void add(std::int64_t position, double distinct) {
+  // A record at this place, within ±2^61, which counts as `distinct` new keys while one key in `one_in` is
+  // counted.
+  void add(std::int64_t position, double distinct, double one_in = 1) {
     if (current_ == nullptr || position < begin_ || position - begin_ >= length_) find(position);
     ++current_->records;
     current_->distinct += distinct;
+    current_->variance += distinct * (distinct - 1);
+    current_->one_in = one_in;
   }
 
   // At most `most` of them, which is 2 or more, over all records, or over all but 1 in 500 of them if these few are far
