@@ -179,7 +179,7 @@ class ZstdUnpacker final : public Unpacker {
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
   };
   std::unique_ptr<ZSTD_DCtx, Free> context_;
-  std::array<char, 18> head_ = {};  // the first bytes of the frame: a header has no more
+  std::array<char, kZstdHeadBytes> head_ = {};  // the first bytes of the frame
   std::size_t head_size_ = 0;
 };
 

@@ -32,7 +32,9 @@ std::string_view part_of(Packing packing) noexcept;
 // The largest window that `zstd -d` accepts, and we do.
 inline constexpr std::uint64_t kMostWindow = std::uint64_t{1} << 27;
 
-// The window that a zstd file with these first bytes asks for at first; 0 if they do not tell.
+// A header of a zstd frame has no more bytes.
+inline constexpr std::size_t kZstdHeadBytes = 18;
+// The window that a zstd frame with these first bytes asks for; 0 if they do not tell.
 std::uint64_t zstd_window(std::string_view first_bytes) noexcept;
 
 // What a packer and an unpacker take beside their windows and our buffers, at most.

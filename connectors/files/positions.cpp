@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::string_view kOutputs = "outputs";
 constexpr std::string_view kInputs = "inputs";
+constexpr std::string_view kYears = "years";
+constexpr std::uint8_t kYearsVersion = 1;
 constexpr std::uint8_t kOutputsVersion = 2;
 constexpr std::uint8_t kInputsVersion = 4;
 constexpr std::uint8_t kNoOutput = 0xFF;
@@ -217,6 +219,21 @@ RunPosition decode_run(Decoder& from, std::size_t outputs) {
   return run;
 }
 
+std::vector<std::byte> encode_years(const EventClock& clock) {
+  BytesEncoder to;
+  to.u8(kYearsVersion);
+  clock.encode(to);
+  clock.encode_keys(to);
+  return to.take();
+}
+
+EventClock decode_years(Decoder& from) {
+  EventClock clock;
+  clock.decode(from);
+  clock.decode_keys(from);
+  return clock;
+}
+
 template <class Decode>
 auto decode_all(std::span<const std::byte> bytes, std::uint8_t version, Decode decode) {
   BytesDecoder from(bytes);
@@ -259,7 +276,7 @@ void Positions::set_output(OutputPosition output) {
 }
 
 bool is_positions(std::string_view section_name) {
-  return section_name == kOutputs || section_name == kInputs;
+  return section_name == kOutputs || section_name == kInputs || section_name == kYears;
 }
 
 Sections sections_of(const Positions& positions) {
@@ -267,6 +284,9 @@ Sections sections_of(const Positions& positions) {
   if (!positions.outputs.empty()) sections.push_back(encode_outputs(positions.outputs));
   if (positions.run)
     sections.push_back({std::string(kInputs), positions.unfinished(), encode_run(*positions.run)});
+  if (positions.years)
+    sections.push_back(
+        {std::string(kYears), positions.unfinished(), encode_years(*positions.years)});
   return sections;
 }
 
@@ -292,6 +312,8 @@ Positions positions_in(const Sections& sections) {
     positions.run = decode_all(found->bytes, kInputsVersion, [&](Decoder& from) {
       return decode_run(from, positions.outputs.size());
     });
+  if (const auto found = with_name(kYears); found != sections.end())
+    positions.years = decode_all(found->bytes, kYearsVersion, decode_years);
   return positions;
 }
 

@@ -18,6 +18,7 @@
 #include "sluice/hash/hasher.hpp"
 #include "sluice/snapshot/sections.hpp"
 #include "sluice/snapshot/snapshot.hpp"
+#include "sluice/window/clock.hpp"
 
 namespace sluice {
 
@@ -100,6 +101,9 @@ struct Positions {
   // files. So if that was killed just before it ended, or is run again, nothing is delivered again.
   std::optional<RunPosition> run;
 
+  // What tells the years of its records, if they have none and it was given the first: Dedup::years().
+  std::optional<EventClock> years = {};
+
   bool unfinished() const { return run && !run->finished(); }
   // Replaces the position in that file, or adds it, as the last one. Forgets the oldest if there
   // are too many.
@@ -107,7 +111,7 @@ struct Positions {
   friend bool operator==(const Positions&, const Positions&) = default;
 };
 
-// Names of the sections: "outputs" and "inputs". A reader may skip them, but not the inputs of an
+// Names of the sections: "outputs", "inputs" and "years". A reader may skip them, but not the inputs of an
 // unfinished run, which must not be taken for a finished one.
 bool is_positions(std::string_view section_name);
 Sections sections_of(const Positions& positions);

@@ -38,7 +38,7 @@ UnpackedInput::~UnpackedInput() {
 
 void UnpackedInput::start() {
   if (std::exchange(started_, true)) return;
-  unpacker_ = Unpacker::make(packing_, options_.most_window);
+  unpacker_ = Unpacker::make(packing_, most_window());
   packed_ = std::make_unique_for_overwrite<char[]>(kPackedBytes);
   offset_ = from_.offset;
   input_ = {};
@@ -322,8 +322,14 @@ std::string UnpackedInput::at() const {
                      format_count(from_.offset + used_));
 }
 
+std::uint64_t UnpackedInput::most_window() const noexcept {
+  return options_.budget ? options_.budget->most_window : kMostWindow;
+}
+
 std::exception_ptr UnpackedInput::failure(const PackingFault& fault) const {
   const std::string file = quoted(from_.name);
+  // A window that no budget has room for is refused with the limit of all.
+  const bool within_budget = options_.budget && fault.window <= kMostWindow;
   const auto bad = [](const std::string& what) { return std::make_exception_ptr(BadPacked(what)); };
   switch (fault.kind) {
     case PackingFault::Kind::damaged:
@@ -345,16 +351,13 @@ std::exception_ptr UnpackedInput::failure(const PackingFault& fault) const {
           file, at(), file_or(from_.name)));
     case PackingFault::Kind::window:
       return bad(fmt::format(
-          "{} needs a zstd window{}, more than {} ({}): {}unpack it on the way, as in zstd -dc "
+          "{} needs a zstd window{} ({}), more than {}: {}unpack it on the way, as in zstd -dc "
           "-M2048MB {} | sluice ...",
-          file, fault.window > 0 ? " of " + format_size(fault.window) : "",
-          options_.within_memory
-              ? "the " + format_size(options_.most_window) + " that `memory` has room for"
-              : format_size(options_.most_window),
-          at(),
-          options_.within_memory && !from_.regular
-              ? "give it as a file (FILE, or < FILE), for which room is made, or "
-              : "",
+          file, fault.window > 0 ? " of " + format_size(fault.window) : "", at(),
+          within_budget ? "the " + format_size(most_window()) + " that `memory` has room for"
+                        : format_size(kMostWindow),
+          within_budget && options_.budget->advice ? options_.budget->advice(fault.window) + ", or "
+                                                   : "",
           file_or(from_.name)));
   }
   return bad(

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -32,10 +33,17 @@ class BadPacked : public IoError {
   bool cut_off_;
 };
 
+// What the windows of zstd may take of a budget for the whole process.
+struct WindowBudget {
+  std::uint64_t most_window = kMostWindow;
+  // What to do if a frame needs this window, which is larger: "give ... or more". Any thread may ask.
+  std::function<std::string(std::uint64_t window)> advice = {};
+};
+
 struct UnpackOptions {
   bool own_thread = true;
-  std::uint64_t most_window = kMostWindow;          // of zstd
-  bool within_memory = false;                       // that limit is what `memory` leaves
+  // None: any window up to kMostWindow. It is read when unpacking starts, and may change before.
+  std::shared_ptr<WindowBudget> budget = {};
   std::size_t buffer_bytes = std::size_t{1} << 18;  // of each of the buffers: what is read at once
 };
 
@@ -94,6 +102,7 @@ class UnpackedInput {
   std::exception_ptr failure(const PackingFault& fault) const;
   std::exception_ptr cut_off() const;
   std::string at() const;
+  std::uint64_t most_window() const noexcept;
 
   const PackedBytes from_;
   const Packing packing_;

@@ -351,17 +351,50 @@ dedup=(dedup --filter exact --state s)
     peak_below 64MiB "$file" -o out.gz
     peak_below 64MiB "$file" -o out.zst --duplicates twice.zst
   done
-  # A pipe cannot be looked at before.
+  # A pipe cannot be looked at before: an eighth of the budget is kept free.
   run -1 --separate-stderr sluice dedup --stats none --memory 40MiB <(cat wide.zst)
-  says "--memory" "give it as a file"
-  # One that leaves nothing for the filter.
-  run -2 --separate-stderr sluice dedup --memory 20MiB wider.zst
-  says "--memory"
+  says "needs a zstd window of 8 MiB (frame 1, " "than the 2 MiB that --memory has room for: give --memory 77MiB or more"
+  peak_below 77MiB <(cat wide.zst)
+  # Frames after the first, of a file and of a pipe.
+  cat narrow.zst wide.zst >later.zst
+  cat narrow.zst wider.zst >latest.zst
+  peak_below 40MiB later.zst
+  peak_below 77MiB <(cat later.zst)
+  run -1 --separate-stderr sluice dedup --stats none --memory 64MiB <(cat later.zst)
+  says "(frame 2, near compressed byte" "give --memory 77MiB or more"
+  for file in wider.zst latest.zst; do
+    sluice dedup --stats none --filter exact "$file" | cmp - plain
+    sluice dedup --stats none --filter exact <(cat "$file") | cmp - plain
+    # Under this seed no line is lost.
+    sluice dedup --stats none --seed 1 --memory 200MiB "$file" | cmp - plain
+  done
+  # One that leaves nothing for the filter: with the least that does.
+  run -2 --separate-stderr sluice dedup --memory 20MiB latest.zst
+  says "--memory 20MiB is too little for 'latest.zst': frame 2 of it needs a zstd window of 128 MiB" "Give 142.75MiB or more"
+  sluice dedup --stats none --memory 142.75MiB --window 10 latest.zst >/dev/null
+  # A filter of a given size leaves the rest.
+  given=(--expect 300k --fpr 1e-6 --seed 1)
+  run -1 --separate-stderr sluice dedup --stats none --memory 77MiB "${given[@]}" <(cat latest.zst)
+  least=$(sed -nE 's/.*give --memory ([^ ]+) or more.*/\1/p' <<<"$stderr")
+  [ "$least" = 143MiB ]
+  sluice dedup --stats none --memory "$least" "${given[@]}" <(cat latest.zst) | cmp - plain
+  # So it is with count.
+  run -2 --separate-stderr sluice count --memory 21MiB later.zst
+  says "frame 2 of it needs a zstd window of 8 MiB"
+  sluice count --memory 30MiB later.zst >/dev/null
+  run -1 --separate-stderr sluice count --memory 30MiB <(cat later.zst)
+  says "give --memory 77MiB or more"
+  sluice count latest.zst >/dev/null
   # A state keeps the memory that it was planned with, whatever is compressed.
-  sluice dedup --stats none --memory 40MiB --state a wide.zst -o a.out
+  sluice dedup --stats none --memory 40MiB --seed 1 --state a wide.zst -o a.out
   sluice dedup --stats none --memory 40MiB --state a plain -o a.out
-  sluice dedup --stats none --memory 40MiB --state b plain -o b.out
+  sluice dedup --stats none --memory 40MiB --seed 1 --state b plain -o b.out
   refused 2 dedup --stats none --memory 40MiB --state b wide.zst -o b.out
   says "without room" "--memory 40MiB" zstdcat
+  # A pipe may be plain.
+  sluice dedup --stats none --memory 40MiB --state b <(cat plain) -o b.out
+  run -1 --separate-stderr sluice dedup --stats none --memory 40MiB --state b <(cat wide.zst) -o b.out
+  says "512 KiB" "start another state with --memory 77MiB or more"
+  sluice dedup --stats none --memory 40MiB --state a <(cat wide.zst) -o a.out
   cmp a.out b.out
 }
