@@ -31,8 +31,8 @@ std::vector<std::string> record_arguments(const DedupFlags& flags) {
        {std::pair(flags.nul, "--null"), std::pair(flags.csv, "--csv"),
         std::pair(flags.tsv, "--tsv"), std::pair(flags.json, "--json"),
         std::pair(flags.no_header, "--no-header"), std::pair(flags.ignore_case, "--ignore-case"),
-        std::pair(flags.trim, "--trim"), std::pair(flags.strict, "--strict"),
-        std::pair(flags.binary, "--binary")})
+        std::pair(flags.trim, "--trim"), std::pair(flags.empty_keys, "--empty-keys"),
+        std::pair(flags.strict, "--strict"), std::pair(flags.binary, "--binary")})
     if (given) arguments.push_back(flag);
   for (const std::string& key : flags.keys) arguments.insert(arguments.end(), {"--key", key});
   for (const auto& [value, flag] :

@@ -35,28 +35,62 @@ std::optional<Found> found_at(const std::string& name) {
                static_cast<std::uint64_t>(status.st_size)};
 }
 
-// It may be shorter than what was read of it.
-std::uint64_t present_size(const FileSource& file) {
+struct Present {
+  std::uint64_t size = 0;  // it may be shorter than what was read of it
+  std::chrono::nanoseconds modified = {};
+};
+
+Present present(const FileSource& file) {
   struct stat status;
   if (::fstat(file.descriptor(), &status) != 0)
     throw IoError("cannot read input '" + file.name() + "'", errno);
-  return static_cast<std::uint64_t>(status.st_size);
+#ifdef __APPLE__
+  const timespec& modified = status.st_mtimespec;
+#else
+  const timespec& modified = status.st_mtim;
+#endif
+  return {static_cast<std::uint64_t>(status.st_size),
+          std::chrono::seconds(modified.tv_sec) + std::chrono::nanoseconds(modified.tv_nsec)};
+}
+
+std::uint64_t present_size(const FileSource& file) {
+  return present(file).size;
+}
+
+// Whether a file that is written to now gets another time: a clock of files ticks every few milliseconds, or
+// every second or two.
+bool has_ticked(std::chrono::nanoseconds modified) {
+  constexpr std::chrono::seconds kTick(2);
+  return std::chrono::system_clock::now().time_since_epoch() - modified > kTick;
 }
 
 // A file up to its present end.
 class Pausing final : public ByteSource {
  public:
-  explicit Pausing(FileSource& file) : file_(file) {}
+  Pausing(FileSource& file, const Hasher& hasher) : file_(file), hasher_(hasher) {}
   std::size_t read(std::span<char> into) override {
+    const std::uint64_t from = file_.offset();
     const std::size_t got = file_.read(into);
     if (got == 0) at_end_ = true;
+    const std::uint64_t count = std::min<std::uint64_t>(got, FileEnd::kMostChecked);
+    const auto end_of = [&](std::string_view bytes, std::uint64_t offset) {
+      return FileEnd{offset, bytes.size(), hasher_.digest(bytes)};
+    };
+    if (got > 0 && first_.checked == 0) first_ = end_of({into.data(), count}, from + count);
+    if (got > 0) last_ = end_of({into.data() + got - count, count}, from + got);
     return got;
   }
   const std::string& name() const override { return file_.name(); }
   bool at_end() const noexcept { return at_end_; }
+  // The first and the last bytes that were read, as they were then.
+  const FileEnd& first() const noexcept { return first_; }
+  const FileEnd& last() const noexcept { return last_; }
 
  private:
   FileSource& file_;
+  const Hasher& hasher_;
+  FileEnd first_ = {};
+  FileEnd last_ = {};
   std::atomic<bool> at_end_ = false;
 };
 
@@ -109,30 +143,36 @@ std::string found_again(const InputPosition& old, const Hasher& hasher,
   return path.empty() && may_be_copied(old) ? found_beside(old.name, old, hasher, outputs) : path;
 }
 
-bool is_among(const InputPosition& old, const DedupRequest& request,
-              const std::vector<FileSource>& inputs, const Hasher& hasher) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (old.end.checked == 0 ? inputs[i].identity().inode == old.inode
-                             : holds({request.files[i], inputs[i], 0}, old, hasher))
-      return true;
-  return false;
+// The input that is this file, or their number if none is.
+std::size_t place_among(const InputPosition& old, const DedupRequest& request,
+                        const std::vector<FileSource>& inputs, const Hasher& hasher) {
+  std::size_t i = 0;
+  while (i < inputs.size() &&
+         !(old.end.checked == 0 ? inputs[i].identity().inode == old.inode
+                                : holds({request.files[i], inputs[i], 0}, old, hasher)))
+    ++i;
+  return i;
 }
 
-// After one rotation the old file is `path`. After more than one, the files in between are not known to the
-// state.
-void warn_of_others(const std::string& name, const std::string& path, const RunPosition& run) {
+// Files beside `name`, named like it, that were written to since then and that the state does not know; quoted,
+// and empty if there are none. `path`: one that is known.
+std::string unknown_beside(const std::string& name, const std::string& path,
+                           std::filesystem::file_time_type since, const RunPosition& run,
+                           const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(name).parent_path();
   std::error_code error;
-  const auto since = fs::last_write_time(path, error);
   std::string others;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string other = (folder / entry->path().filename()).string();
     const std::optional<Found> found = found_at(other);
     std::error_code ignored;
-    if (!other.starts_with(name) || other == name || other == path || !found ||
-        !found->identity.regular || fs::last_write_time(other, ignored) < since)
+    if (!other.starts_with(name) || other == name || other == path ||
+        other.starts_with(request.state) || std::ranges::count(request.files, other) > 0 ||
+        !found || !found->identity.regular || found->size == 0 ||
+        std::ranges::count(outputs, found->identity) > 0 ||
+        fs::last_write_time(other, ignored) < since)
       continue;
     const auto is_known = [&](const InputPosition& input) {
       return input.inode == found->identity.inode;
@@ -141,12 +181,64 @@ void warn_of_others(const std::string& name, const std::string& path, const RunP
       continue;
     others += fmt::format("{}'{}'", others.empty() ? "" : ", ", other);
   }
+  return others;
+}
+
+constexpr const char* kGiveThem =
+    "may hold records that were not read, and is not read now; if so, stop this run, and give it "
+    "as an input before";
+
+// After one rotation the old file is `path`. After more than one, the files in between are not known to the
+// state.
+void warn_of_others(const std::string& name, const std::string& path, const RunPosition& run,
+                    const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
+  std::error_code error;
+  const std::string others = unknown_beside(
+      name, path, std::filesystem::last_write_time(path, error), run, request, outputs);
   if (!others.empty())
     warn("dedup",
          fmt::format("'{}' seems to have been rotated more than once while nothing followed it: {} "
-                     "may hold records that were not read, and is not read now; if so, stop this "
-                     "run, and give it as an input before '{}'",
-                     name, others, name));
+                     "{} '{}'",
+                     name, others, kGiveThem, name));
+}
+
+// A file of which nothing was read has no bytes by which a copy of it could be known.
+void warn_of_copies(const std::string& name, const RunPosition& run, const DedupRequest& request,
+                    const std::vector<FileIdentity>& outputs) {
+  std::error_code error;
+  const auto saved = std::filesystem::last_write_time(request.state, error);
+  if (error) return;
+  const std::string others = unknown_beside(name, {}, saved, run, request, outputs);
+  if (!others.empty())
+    warn("dedup", fmt::format("nothing was read of '{}' before, and it may have been copied and "
+                              "truncated while nothing followed it: {} {} '{}'",
+                              name, others, kGiveThem, name));
+}
+
+// A run that goes on adds files at its end: those that have got a name. In the order of the command, a file that
+// has lost its name comes before the one that has it now.
+void sort_as_given(RunPosition& run, const DedupRequest& request,
+                   const std::vector<FileSource>& inputs, const Hasher& hasher) {
+  std::vector<std::pair<std::size_t, std::size_t>> order(run.inputs.size());
+  for (std::size_t k = run.inputs.size(); k-- > 0;) {
+    const InputPosition& old = run.inputs[k];
+    std::size_t place = place_among(old, request, inputs, hasher);
+    if (place == inputs.size())
+      place = static_cast<std::size_t>(std::ranges::find(request.files, old.name) -
+                                       request.files.begin());
+    // Under a name that is not given, it is read before the next one.
+    if (place == request.files.size() && k + 1 < run.inputs.size()) place = order[k + 1].first;
+    order[k] = {place, k};
+  }
+  std::ranges::sort(order);
+  std::vector<InputPosition> sorted;
+  std::size_t current = run.inputs.size();
+  for (const auto& [place, k] : order) {
+    if (k == run.current) current = sorted.size();
+    sorted.push_back(std::move(run.inputs[k]));
+  }
+  run.inputs = std::move(sorted);
+  run.current = current;
 }
 
 }  // namespace
@@ -171,29 +263,41 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
   for (const OutputPosition& output : known.outputs)
     if (const std::optional<Found> found = found_at(output.path))
       outputs.push_back(found->identity);
+  sort_as_given(run, request, inputs, hasher);
+  std::size_t next = 0;
   for (std::size_t k = 0; k < run.inputs.size();) {
     InputPosition& old = run.inputs[k];
-    if (!old.regular || is_among(old, request, inputs, hasher)) {
+    const std::size_t known_place = place_among(old, request, inputs, hasher);
+    if (!old.regular || known_place < inputs.size()) {
+      if (known_place < inputs.size()) next = known_place + 1;
+      if (old.regular && old.end.checked == 0) warn_of_copies(old.name, run, request, outputs);
       ++k;
       continue;
     }
-    const auto place = std::ranges::find(request.files, old.name);
+    // Under a name that is not given, it was already rotated when the state was saved.
+    const auto named = std::ranges::find(request.files, old.name);
+    const bool given = named != request.files.end();
+    const auto place = given ? named : request.files.begin() + static_cast<std::ptrdiff_t>(next);
     const std::string path = found_again(old, hasher, outputs);
     const std::string name = path.empty() ? old.name : std::exchange(old.name, path);
     std::optional<FileSource> source;
     if (!path.empty()) source = open_followed(path, wake, request);
-    if (source && (place != request.files.end() || std::ranges::count(missing, name) > 0))
-      warn_of_others(name, path, run);
+    // A copy has another inode, and the old one may be that of a file that is not known.
+    if (source) old.inode = source->identity().inode;
+    if (source && (given || std::ranges::count(missing, name) > 0))
+      warn_of_others(name, path, run, request, outputs);
     if (source && present_size(*source) > old.end.offset) {
-      note("dedup",
-           fmt::format("'{}' was rotated while nothing followed it: '{}' is read on first, "
-                       "from byte {}",
-                       name, path, format_count(old.end.offset)));
+      note("dedup", name == path
+                        ? fmt::format("'{}', which was rotated, is read on from byte {}", path,
+                                      format_count(old.end.offset))
+                        : fmt::format("'{}' was rotated while nothing followed it: '{}' is read on "
+                                      "first, from byte {}",
+                                      name, path, format_count(old.end.offset)));
       const auto at = place - request.files.begin();
-      old.inode = source->identity().inode;
       inputs.insert(inputs.begin() + at, std::move(*source));
       request.files.insert(place, path);
       added.insert(added.begin() + at, true);
+      next = static_cast<std::size_t>(at) + 1;
       ++k;
       continue;
     }
@@ -226,6 +330,7 @@ Follow::Follow(const Parts& parts, std::vector<std::string> missing, const std::
       parts.dedup.read_header(parts.inputs[i]);
     }
   }
+  changed_ = parts.resume.continues() ? parts.resume.has_further() : !files_.empty();
   for (const std::string& name : missing_)
     tell(fmt::format("'{}' does not exist: waiting for it to appear", name));
 }
@@ -346,6 +451,9 @@ void Follow::add(std::string name, FileSource source, Followed followed) {
 
 void Follow::retire(std::size_t input) {
   const auto at = static_cast<std::ptrdiff_t>(input);
+  // A file that is made later may get the same inode.
+  for (Followed& file : files_)
+    if (file.after == parts_.inputs[input].identity()) file.after.reset();
   parts_.resume.retire(input);
   parts_.request.files.erase(parts_.request.files.begin() + at);
   parts_.inputs.erase(parts_.inputs.begin() + at);
@@ -367,22 +475,53 @@ std::optional<FileSource> Follow::open(const std::string& name) const {
   }
 }
 
-bool Follow::is_rewritten(std::size_t input) const {
-  const Followed& file = files_[input];
+// A file may be rewritten to the length that it had: so whenever it was written to, its bytes are compared.
+bool Follow::is_rewritten(std::size_t input) {
+  Followed& file = files_[input];
   const FileSource& source = parts_.inputs[input];
-  const std::uint64_t size = present_size(source);
-  if (size == file.seen && size >= file.position.offset) return false;
-  return !file.end.matches(source.descriptor(), parts_.hasher);
+  const Present now = present(source);
+  if (now.size == file.seen && now.size >= file.position.offset && now.modified == file.modified)
+    return false;
+  if (!file.end.matches(source.descriptor(), parts_.hasher)) return true;
+  file.modified = has_ticked(now.modified) ? now.modified : std::chrono::nanoseconds(-1);
+  return false;
+}
+
+// Files that a run without a state would have to be given: those that have lost their name, and those that have
+// got it and were to be read next.
+std::vector<std::string> Follow::unread() const {
+  std::vector<std::string> files;
+  const auto add = [&](const std::string& path, std::uint64_t bytes) {
+    if (bytes > 0) files.push_back(fmt::format("'{}' ({})", path, format_size(bytes)));
+  };
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const std::string& name = parts_.request.files[i];
+    const FileIdentity identity = parts_.inputs[i].identity();
+    const std::uint64_t size = present_size(parts_.inputs[i]);
+    const std::uint64_t left = size - std::min(size, files_[i].position.offset);
+    const std::optional<Found> found = found_at(name);
+    const bool at_name = found && found->identity == identity;
+    if (at_name && !files_[i].after) continue;
+    const std::string path = at_name ? name : renamed_beside(name, identity.inode);
+    add(path.empty() ? name + ", which has no name any more" : path, left);
+    const auto is_input = [&](const FileSource& input) {
+      return input.identity() == found->identity;
+    };
+    if (found && found->identity.regular && std::ranges::none_of(parts_.inputs, is_input))
+      add(name, found->size);
+  }
+  return files;
 }
 
 // A file that was copied and then truncated (logrotate's `copytruncate`): what the copy has more is read first.
-void Follow::restart(std::size_t input, const std::function<bool()>& between) {
+void Follow::restart(std::size_t input, const std::function<bool()>& between,
+                     const Interrupted* interrupted) {
   const std::string name = parts_.request.files[input];
-  const SourcePosition position = files_[input].position;
+  SourcePosition position = files_[input].position;
   const InputPosition old{.name = name,
                           .regular = true,
                           .end = files_[input].end,
-                          .records = position.records,
+                          .records = position.records + (interrupted != nullptr ? 1 : 0),
                           .inode = 0};
   std::vector<FileIdentity> outputs = parts_.resume.output_files();
   outputs.insert(outputs.end(), parts_.outputs.begin(), parts_.outputs.end());
@@ -390,23 +529,29 @@ void Follow::restart(std::size_t input, const std::function<bool()>& between) {
       may_be_copied(old) ? found_beside(name, old, parts_.hasher, outputs) : std::string();
   std::optional<FileSource> copy;
   if (!path.empty()) copy = open(path);
-  warn("dedup",
-       fmt::format("'{}' was truncated or rewritten after {} of it were read: {}, and it is read "
-                   "from its beginning",
-                   name, counted(position.offset, "byte"),
-                   copy ? fmt::format("'{}' is a copy of it, whose rest is read", path)
-                        : std::string("what was not read yet is lost")));
-  if (copy) {
-    add(path, std::move(*copy), {.position = position, .end = old.end, .once = true});
-    if (!parts_.request.state.empty()) parts_.resume.done_with(files_.size() - 1, position);
-    advance(files_.size() - 1, between);
-    if (stopped_) return;
-  }
+  warn(
+      "dedup",
+      fmt::format("'{}' was truncated or rewritten {}: {}, and it is read from its beginning", name,
+                  interrupted != nullptr
+                      ? std::string("while it was read")
+                      : fmt::format("after {} of it were read", counted(position.offset, "byte")),
+                  copy ? fmt::format("'{}' is a copy of it, whose rest is read", path)
+                       : std::string("what was not read yet is lost")));
+  // Before the copy is read: a state that is saved meanwhile holds what was read of the file only once.
   parts_.resume.restart(input);
   files_[input].position = {};
   files_[input].end = {};
   files_[input].seen = 0;
   changed_ = true;
+  if (!copy) return;
+  // A copy that has all that was read is read on; another one from where that read began. Records that were
+  // judged are then duplicates.
+  if (interrupted != nullptr && interrupted->last.checked > 0 &&
+      interrupted->last.matches(copy->descriptor(), parts_.hasher))
+    position = interrupted->judged;
+  add(path, std::move(*copy), {.position = position, .end = old.end, .once = true});
+  if (!parts_.request.state.empty()) parts_.resume.done_with(files_.size() - 1, position);
+  advance(files_.size() - 1, between);
 }
 
 // Reads what is new, and if nothing follows, also a record without a terminator. Returns whether anything was.
@@ -414,10 +559,18 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
   Followed& file = files_[input];
   FileSource& source = parts_.inputs[input];
   if (present_size(source) == (last ? file.position.offset : file.seen)) return false;
+  // The state knows the files before anything of them is written: they may have other names when the run is
+  // continued. At the first record, the run itself sees to it.
+  if (changed_ && parts_.dedup.counts().records > 0 && !between()) {
+    stopped_ = true;
+    return true;
+  }
   source.seek(file.position.offset);
   current_ = input;
   reading_ = true;
-  Pausing pausing(source);
+  Pausing pausing(source, parts_.hasher);
+  const SourcePosition begin = file.position;
+  const FileEnd before = file.end;
   const Clock::time_point start = Clock::now();
   const bool others = files_.size() + missing_.size() > 1;
   parts_.dedup.run(
@@ -432,6 +585,19 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
   reading_ = false;
   file.seen = pausing.at_end() ? source.offset() : file.position.offset;
   file.end = FileEnd::at(source.descriptor(), file.position.offset, parts_.hasher);
+  file.modified = std::chrono::nanoseconds(-1);
+  // If it was copied and truncated meanwhile, that end is of other bytes.
+  const FileEnd& first = pausing.first();
+  if (!last && !stopped_ &&
+      !(before.matches(source.descriptor(), parts_.hasher) &&
+        first.matches(source.descriptor(), parts_.hasher))) {
+    const Interrupted interrupted{file.position, pausing.last()};
+    file.position = begin;
+    // The bytes by which a copy is known: the more, the better.
+    file.end = before.checked >= first.checked ? before : first;
+    restart(input, between, &interrupted);
+    return true;
+  }
   if (!parts_.request.state.empty()) parts_.resume.done_with(input, file.position);
   return true;
 }

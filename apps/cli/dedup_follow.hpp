@@ -64,6 +64,8 @@ class Follow {
   // before they are rotated again.
   bool has_changed() const noexcept { return changed_; }
   void saved() noexcept { changed_ = false; }
+  // Files that were rotated, or have come since, and were not read to their ends: names and bytes.
+  std::vector<std::string> unread() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -77,6 +79,8 @@ class Follow {
     bool gone = false;                       // its name leads to no file, which was said
     std::optional<FileIdentity> after = {};  // to be read when that input is done
     Clock::time_point quiet_since = {};
+    // When it was last written to, if what is judged was there after that, and a later change would show.
+    std::chrono::nanoseconds modified{-1};
   };
 
   bool advance(std::size_t input, const std::function<bool()>& between);
@@ -86,8 +90,14 @@ class Follow {
   bool is_over(std::size_t input) const;
   void add(std::string name, FileSource source, Followed followed);
   void retire(std::size_t input);
-  bool is_rewritten(std::size_t input) const;
-  void restart(std::size_t input, const std::function<bool()>& between);
+  bool is_rewritten(std::size_t input);
+  // A read during which the file was truncated.
+  struct Interrupted {
+    SourcePosition judged;  // before anybody noticed
+    FileEnd last;           // the last bytes that were read
+  };
+  void restart(std::size_t input, const std::function<bool()>& between,
+               const Interrupted* interrupted = nullptr);
   bool open_missing();
   std::optional<FileSource> open(const std::string& name) const;
   void tell(const std::string& text) const;

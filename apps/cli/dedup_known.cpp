@@ -12,6 +12,7 @@
 #include <thread>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "sluice/stream/splitter.hpp"
 
@@ -254,17 +255,29 @@ std::string found_beside(const std::string& beside, const InputPosition& known,
   if (known.end.checked == 0 || beside == "-") return {};
   const fs::path folder = fs::path(beside).parent_path();
   std::error_code error;
+  const std::string wanted = file_name(beside);
   std::size_t looked = 0;
+  std::string best;
+  std::pair<std::size_t, std::uint64_t> rank_of_best;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
        !error && entry != end && looked < kMostFilesBeside; entry.increment(error), ++looked) {
-    const std::string path = (folder / entry->path().filename()).string();
+    const std::string name = entry->path().filename().string();
+    const std::string path = (folder / name).string();
     std::error_code ignored;
-    if (!entry->is_regular_file(ignored) || entry->file_size(ignored) < known.end.offset) continue;
+    if (!entry->is_regular_file(ignored)) continue;
+    const std::uint64_t size = entry->file_size(ignored);
+    if (ignored || size < known.end.offset) continue;
+    const auto alike =
+        static_cast<std::size_t>(std::ranges::mismatch(wanted, name).in1 - wanted.begin());
+    const std::pair rank(alike, size);
+    if (!best.empty() && rank <= rank_of_best) continue;
     const auto is_output = [&](const FileIdentity& output) { return leads_to(path, output); };
     if (std::ranges::any_of(outputs, is_output)) continue;
-    if (matches(path, known, hasher, renamed)) return path;
+    if (!matches(path, known, hasher, renamed)) continue;
+    best = path;
+    rank_of_best = rank;
   }
-  return {};
+  return best;
 }
 
 ReadOn read_on(const GivenInput& input, const InputPosition& known, const Format& format) {

@@ -76,7 +76,8 @@ const InputPosition* read_before_packing(const FileSource& input,
 bool may_be_copied(const InputPosition& known);
 
 // A file in the folder of `beside` that holds what was read of the known one, and is none of the outputs;
-// empty if none does. `renamed`: only if it is the same file, not a copy.
+// empty if none does. Of several, the one whose name is most like that of `beside`, and then the longest: the
+// others may be copies of what was delivered. `renamed`: only if it is the same file, not a copy.
 std::string found_beside(const std::string& beside, const InputPosition& known,
                          const Hasher& hasher, const std::vector<FileIdentity>& outputs,
                          bool renamed = false);

@@ -196,6 +196,10 @@ void understand_plan(const DedupFlags& flags, std::optional<std::uint64_t> room,
     if (request.memory) request.window->memory = *request.memory - planning.request.beside;
   }
   if (!request.memory) return;
+  share_room(request.window ? request.room
+                            : *request.memory - (planning.request.beside - request.room) -
+                                  std::min(choice.bytes, *request.memory - planning.request.beside),
+             request);
   request.filter_given = request.filter_named = true;
   request.filter_asked = request.filter;
   request.plan = std::move(planning);
@@ -298,6 +302,8 @@ Labels labels_of(const DedupOptions& options) {
   for (const std::string& key : options.keys) labels.emplace_back(key_label, key);
   if (options.key_style.ignore_case) labels.emplace_back("ignore-case", "yes");
   if (options.key_style.trim) labels.emplace_back("trim", "yes");
+  if (!options.key_style.unless_empty && !options.keys.empty())
+    labels.emplace_back("empty-keys", "yes");
   // An expression with a group `time` says all.
   if (options.event_time && options.time_by != KeyStyle::By::time_group)
     labels.emplace_back(options.time_by == KeyStyle::By::bytes ? "time-bytes" : "event-time",

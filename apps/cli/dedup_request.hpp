@@ -71,7 +71,8 @@ struct DedupRequest {
   bool arrival_time = false;            // is meant for files, too
   std::optional<std::uint64_t> memory;  // --memory: of the whole process
   std::optional<Planning> plan;         // how it is spent, and why
-  std::uint64_t room = 0;               // of it, for compressed files
+  // Of it, for compressed files: what is planned, what they are known to need, and of that for outputs.
+  std::uint64_t room = 0, room_needed = 0, packer_bytes = 0;
   // The same request with another `room`.
   std::function<DedupRequest(std::uint64_t)> with_room = {};
   std::optional<double> rate;         // keys per second

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <unordered_set>
 #include <utility>
 
@@ -219,15 +220,23 @@ void Resume::warn_if_rotated(const std::vector<const InputPosition*>& found, std
   const std::string& name = request_.files[input];
   if (!inputs_[input].regular() || name == "-") return;
   const InputPosition* old = nullptr;
+  bool was_left = false;  // read to its end, and followed no more
   for (const auto* list : {&known_.run->others, &known_.run->inputs})
     for (const InputPosition& each : *list)
-      if (each.name == name && each.regular && each.end.offset > 0) old = &each;
+      if (each.name == name && each.regular && each.end.offset > 0) {
+        old = &each;
+        was_left = request_.follow && list == &known_.run->others;
+      }
   if (old == nullptr) return say_copied(input);
   if (std::ranges::count(found, old) > 0) return;
   const std::vector<FileIdentity> outputs = output_files();
   std::string beside = found_beside(name, *old, hasher_, outputs, true);
   const bool renamed = !beside.empty();
   if (!renamed && may_be_copied(*old)) beside = found_beside(name, *old, hasher_, outputs);
+  std::error_code error;
+  if (was_left &&
+      (beside.empty() || std::filesystem::file_size(beside, error) <= old->end.offset || error))
+    return;
   std::string hint;
   if (!beside.empty() && std::ranges::count(request_.files, beside) == 0)
     hint = renamed ? fmt::format(

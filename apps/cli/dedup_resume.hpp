@@ -3,6 +3,7 @@
 // docs/resuming.md has the rules.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,8 @@ class Resume {
   // Whether the keys of --forget were taken back before: by the run that this one continues, or by the last
   // one, if FILE is the same since and there is nothing new to read.
   bool has_forgotten() const;
+  // Whether it reads files that the unfinished run did not.
+  bool has_further() const { return std::ranges::count(further_, true) > 0; }
   std::optional<ContinuedReport> continued() const;
   // What else a user should know of the inputs: which are read on, and from where.
   const std::vector<std::string>& notes() const noexcept { return notes_; }

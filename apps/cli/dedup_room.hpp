@@ -1,19 +1,30 @@
 // What compressed inputs and outputs take of --memory. The filter cannot have it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
+#include "connectors/files/packing.hpp"
 #include "dedup_request.hpp"
 
 namespace sluice::cli {
 
-// Zero, and these powers of two.
-inline constexpr std::uint64_t kLeastRoom = std::uint64_t{2} << 20;
-inline constexpr std::uint64_t kMostRoom = std::uint64_t{256} << 20;
+// The sizes of the room: none, or what it takes to unpack with a window of 1 MiB, 2 MiB, ... A state works
+// only with the same plan, so they are few. The few KiB beside differ, so that no two of them differ by whole
+// MiB or MB: otherwise a state planned for one budget would also serve another one with another room.
+inline constexpr std::array<std::uint64_t, 10> kRooms = [] {
+  std::array<std::uint64_t, 10> rooms{};
+  for (std::uint64_t i = 1; i < rooms.size(); ++i)
+    rooms[i] = (std::uint64_t{1} << (19 + i)) + kUnpackerBytes + i * 4096;
+  return rooms;
+}();
 
-// Sets `room`, what the files need of it if it is not given, and how inputs are unpacked. A state works
-// only with the same plan: so rooms are few.
+// Before the plan: sets `room`, unless it is given, and `room_needed`. Throws BadParameters if --memory is too
+// small for a frame of an input.
 void make_room(const DedupFlags& flags, std::optional<std::uint64_t> room, DedupRequest& request);
+
+// After the plan, which leaves `spare` bytes of --memory: sets what inputs may take to unpack.
+void share_room(std::uint64_t spare, DedupRequest& request);
 
 }  // namespace sluice::cli

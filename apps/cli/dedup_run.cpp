@@ -227,8 +227,12 @@ Run::Run(const DedupRequest& request)
   if (late_) options.late_before = resume_.join(OutputRole::late, *late_);
   resume_.check_joined();
   // It was that of a record which is already judged.
+  if (resume_.continues() || options.time_format.year()) options.years_from = known_.years;
   if (resume_.continues()) options.time_format.forget_year();
-  options.before_first = [this] { begin(); };
+  options.before_first = [this] {
+    begin();
+    if (state_file_ && follow_ && follow_->has_changed()) save_state();
+  };
   if (resume_.has_ended()) input_ = inputs_.size();
   continued_ = resume_.continued();
   const std::uint64_t all = bytes_in_all(inputs_);
@@ -304,6 +308,14 @@ void Run::say_stopped() const {
   if (signals_.received() == 0) return;
   if (state_file_ && request_.stats != DedupRequest::Stats::none)
     note("dedup", fmt::format("stopped by {}; {}", signals_.name(), after_stop()));
+  if (const auto unread = follow_ && !state_file_ ? follow_->unread() : std::vector<std::string>();
+      !unread.empty()) {
+    std::string files;
+    for (const std::string& file : unread) files += (files.empty() ? "" : ", ") + file;
+    warn("dedup", fmt::format("stopped before what is left of these files was read: {}; without "
+                              "--state the next run does not know of them: give them as inputs",
+                              files));
+  }
   // A file is read again from the first record that was not judged. A pipe is not.
   const std::uint64_t unfinished = dedup_->counts().unfinished_bytes;
   if (unfinished > 0 && input_ < inputs_.size() && !inputs_[input_].regular())
@@ -375,7 +387,10 @@ void Run::follow() {
 void Run::begin() {
   if (std::exchange(begun_, true) || !state_file_) return;
   resume_.keep_tails();
-  if (resume_.continues() && !forgotten_) return;
+  // A file that is followed may have another name when the run is continued: the state must know it before
+  // anything of it is written.
+  const bool has_more = request_.follow && resume_.has_further();
+  if (resume_.continues() && !forgotten_ && !has_more) return;
   save_state();
   only_begun_ = true;
 }
@@ -422,13 +437,15 @@ bool Run::is_over() const {
 }
 
 void Run::save_state() {
+  if (follow_) input_ = follow_->current();
   const bool over = !running_ && is_over();
-  const Positions now = resume_.at(over ? inputs_.size() : input_,
-                                   follow_                   ? follow_->position()
-                                   : reading_                ? dedup_->position()
-                                   : input_ < inputs_.size() ? resume_.position_in(input_)
-                                                             : SourcePosition{},
-                                   forgotten_.has_value() || resume_.has_forgotten());
+  Positions now = resume_.at(over ? inputs_.size() : input_,
+                             follow_                   ? follow_->position()
+                             : reading_                ? dedup_->position()
+                             : input_ < inputs_.size() ? resume_.position_in(input_)
+                                                       : SourcePosition{},
+                             forgotten_.has_value() || resume_.has_forgotten());
+  now.years = dedup_->years();
   const auto write = [&](Encoder& to) {
     write_snapshot(judge_.hasher(), judge_.filter(), labels_of(request_.options), to,
                    sections_of(now));
@@ -438,12 +455,16 @@ void Run::save_state() {
     state_file_->replace(write);
   else
     state_file_->save(write);
+  if (follow_) follow_->saved();
 }
 
 bool Run::between() {
   if (!warned_ && judge_.meter().was_over()) look_at_error();
   if (!warned_early_ && dedup_->counts().forgotten_early > 0) look_at_memory();
-  if (state_file_ && has_news()) checkpoint();
+  if (state_file_ && has_news()) {
+    begin();
+    if (has_news()) checkpoint();
+  }
   if (judge_.audit() != nullptr) ask_ghosts_when_idle();
   if (signals_.asked()) tell();
   progress_.update(dedup_->counts(), judge_.audit());
@@ -576,7 +597,6 @@ void Run::checkpoint() {
   if (held_) held_->sync();
   if (late_) late_->sync();
   save_state();
-  if (follow_) follow_->saved();
   last_checkpoint_ = Clock::now();
   last_checkpoint_records_ = dedup_->counts().records;
 }

@@ -102,18 +102,24 @@ void check_memory(const DedupRequest& request, const AnyFilter& filter) {
 // Whether the state was planned with the same --memory when its files were compressed, and these are not,
 // or the other way round. Throws BadParameters if it has no room for these.
 bool agrees_with_other_room(const DedupRequest& request, const AnyFilter& filter) {
-  for (std::uint64_t room = 0; room <= kMostRoom; room = std::max(kLeastRoom, 2 * room)) {
+  for (const std::uint64_t room : kRooms) {
+    std::shared_ptr<WindowBudget> budget;
     try {
-      check_memory(request.with_room(room), filter);
+      const DedupRequest other = request.with_room(room);
+      check_memory(other, filter);
+      budget = other.unpack.budget;
     } catch (const BadParameters&) {
       continue;
     }
-    if (room >= request.room) return true;
+    if (room >= request.room_needed) {
+      *request.unpack.budget = *budget;  // the inputs that are open have it, too
+      return true;
+    }
     throw BadParameters(fmt::format(
         "--state '{}' was made without room for the compressed files of this run, which need {} of "
         "--memory {}: unpack inputs on the way (zstdcat FILE | sluice ...), write outputs that are "
         "not compressed, or start another state file",
-        request.state, exact_size(request.room), exact_size(*request.memory)));
+        request.state, exact_size(request.room_needed), exact_size(*request.memory)));
   }
   return false;
 }

@@ -62,7 +62,8 @@ void set_keys(const RecordFlags& flags, DedupOptions& options) {
   if (!flags.keys.empty() + !flags.key_regex.empty() + !flags.key_bytes.empty() > 1)
     throw BadParameters("--key, --key-regex and --key-bytes exclude each other: give one of them");
   options.keys = flags.keys;
-  options.key_style = {.ignore_case = flags.ignore_case, .trim = flags.trim};
+  options.key_style = {
+      .ignore_case = flags.ignore_case, .trim = flags.trim, .unless_empty = !flags.empty_keys};
   if (!flags.key_regex.empty()) {
     options.keys = {flags.key_regex};
     options.key_style.by = KeyStyle::By::regex;
@@ -122,6 +123,10 @@ void add_record_flags(Command& command, RecordFlags& flags) {
                  "CHAR");
   command.flag("--ignore-case", flags.ignore_case, "Compare keys without case");
   command.flag("--trim", flags.trim, "Compare keys without the blanks around each part");
+  command.flag(
+      "--empty-keys", flags.empty_keys,
+      "A key whose fields are all empty (JSON: null or \"\") is a key like others, so that "
+      "such records are duplicates of each other [they have no key]");
   command.flag("--binary", flags.binary,
                "Read the bytes of compressed files, archives and binary tables as records, instead "
                "of unpacking or refusing them");
@@ -174,7 +179,7 @@ bool any_given(const RecordFlags& flags) {
   return flags.nul || flags.csv || flags.tsv || flags.json || flags.no_header || flags.binary ||
          !flags.keys.empty() || !flags.key_regex.empty() || !flags.key_bytes.empty() ||
          !flags.delimiter.empty() || !flags.log.empty() || flags.ignore_case || flags.trim ||
-         !flags.event_time.empty() || !flags.time_bytes.empty();
+         flags.empty_keys || !flags.event_time.empty() || !flags.time_bytes.empty();
 }
 
 }  // namespace sluice::cli

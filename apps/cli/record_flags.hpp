@@ -15,7 +15,7 @@ struct RecordFlags {
   bool nul = false, csv = false, tsv = false, json = false, no_header = false, binary = false;
   std::vector<std::string> keys;
   std::string key_regex, key_bytes, delimiter;
-  bool ignore_case = false, trim = false;
+  bool ignore_case = false, trim = false, empty_keys = false;
   std::string log;  // see log_flags.hpp
   std::string event_time, time_bytes;
   TimeFlags times;

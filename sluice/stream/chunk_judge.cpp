@@ -17,15 +17,31 @@ std::string reason_of(const Chunk& chunk, std::size_t record, const std::string&
   return found == chunk.faults.end() ? otherwise : found->reason;
 }
 
-constexpr const char* kTooCoarse =
-    "`window` is shorter than a day: if the time is in another field, name both, as in "
-    "`event_time` "
-    "2,3; otherwise give `window` day";
+// How a date and a time of day in two places are named, as this run names its dates.
+std::string both_fields(const DedupOptions& options) {
+  const std::string& date = *options.event_time;
+  const Format& format = options.format;
+  if (options.time_by == KeyStyle::By::time_group)
+    return "if the time of day is beside it, let the group 'time' match both";
+  if (options.time_by == KeyStyle::By::bytes)
+    return "if the time of day is beside it, name both, as in `time_bytes` 1-19";
+  const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
+  std::string time = format.kind == Format::Kind::json ? "/time" : table ? "time" : "3";
+  if (const auto field = parse_field_number(date); field && time != "/time")
+    time = fmt::format("{}", *field + 2);
+  return fmt::format("if the time is in another field, name both, as in `event_time` {},{}", date,
+                     time);
+}
+
+std::string too_coarse(const DedupOptions& options) {
+  return fmt::format("`window` is shorter than a day: {}; otherwise give `window` day",
+                     both_fields(options));
+}
 
 // Dates are whole days apart. In a window of 7d every repeat after a week is in its slack, and so would be
 // lost. A window of 6 days and an hour remembers the same dates, and forgets them before the next one.
 // Returns what is wrong and what to do, or nothing.
-std::string what_dates_lose(const Judge& judge) {
+std::string what_dates_lose(const DedupOptions& options, const Judge& judge) {
   constexpr std::uint64_t kHour = 3'600'000'000'000, kHoursPerDay = 24, kDay = kHoursPerDay * kHour;
   const Window* const window = judge.window();
   if (window == nullptr || window->params().spec.kind != WindowSpec::Kind::time) return "";
@@ -37,10 +53,9 @@ std::string what_dates_lose(const Judge& judge) {
   if (forgotten_before(days, size)) return "";
   const std::uint64_t hours = (days - 1) * kHoursPerDay + 1;
   std::string text = fmt::format(
-      "with this `window`, repeats after exactly {} would be held back in its slack: if the time "
-      "is in "
-      "another field, name both, as in `event_time` 2,3; otherwise give `window` ",
-      days == 1 ? "1 day" : fmt::format("{} days", days));
+      "with this `window`, repeats after exactly {} would be held back in its slack: {}; otherwise "
+      "give `window` ",
+      days == 1 ? "1 day" : fmt::format("{} days", days), both_fields(options));
   if (days == 1) return text + "day";
   text += fmt::format("{}h, which remembers the same {} dates", hours, days);
   // 5 % less than what would do, so that rounding does not make it too much.
@@ -60,7 +75,11 @@ ChunkJudge::ChunkJudge(const DedupOptions& options, Judge& judge)
   if (!options.event_time || !options.time_format.may_lack_year()) return;
   const Window* const window = judge.window();
   years_.emplace(options.time_format, options.today, window ? window->clock() : EventClock(),
-                 window ? window->limits() : ClockLimits(1, std::nullopt));
+                 window ? window->limits() : ClockLimits(1, std::nullopt), options.years_from);
+}
+
+std::optional<EventClock> ChunkJudge::years() const {
+  return years_ ? years_->own_clock() : std::nullopt;
 }
 
 ChunkJudge::Act ChunkJudge::act_for() {
@@ -130,7 +149,8 @@ void ChunkJudge::look_for_time(const Chunk& chunk, const Chunk::Part& part) {
     refuse_at(static_cast<std::uint64_t>(first - status.begin()), why);
   };
   if (chunk.unclear) refuse(chunk.unclear->reason);
-  const std::string wrong = options_.days ? what_dates_lose(judge_) : kTooCoarse;
+  const std::string wrong =
+      options_.days ? what_dates_lose(options_, judge_) : too_coarse(options_);
   if (!wrong.empty()) refuse(fmt::format("{}, and {}", chunk.date->reason, wrong));
 }
 

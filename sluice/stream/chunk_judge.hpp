@@ -37,6 +37,8 @@ class ChunkJudge {
   const std::vector<RecordFault>& faults() const noexcept { return faults_; }
   // Where in the source the last judged chunk ends.
   const SourcePosition& position() const noexcept { return position_; }
+  // See Dedup::years().
+  std::optional<EventClock> years() const;
   // Null without options.infer.
   RecordInference* inference() noexcept { return infer_ ? &*infer_ : nullptr; }
 

@@ -338,6 +338,10 @@ void Dedup::flush_sinks() {
   parts_->writer.flush_sinks();
 }
 
+std::optional<EventClock> Dedup::years() const {
+  return parts_->judge.years();
+}
+
 const DedupCounts& Dedup::counts() const noexcept {
   return parts_->judge.counts();
 }

@@ -50,7 +50,7 @@ struct SourcePosition {
 struct DedupOptions {
   Format format;
   std::vector<std::string> keys;  // as for make_key_extractor
-  KeyStyle key_style = {};
+  KeyStyle key_style = {.unless_empty = true};
   bool strict = false;  // a record without its key is an error
   bool invert = false;  // duplicates are passed on, the rest is held back
   std::uint64_t most_record_bytes = std::uint64_t{1} << 30;
@@ -59,6 +59,8 @@ struct DedupOptions {
   TimeReader time_format = {};
   // When this is, for times that do not say their year.
   Nanoseconds today = 0;
+  // Of the run that is continued, if a year was given there: see Dedup::years().
+  std::optional<EventClock> years_from = {};
   // A date without a time of day is a time. Not so in a window shorter than a day: there, such a
   // record has no key, and if it is the first with a time, the run is refused.
   bool days = true;

@@ -26,6 +26,8 @@ std::unique_ptr<KeyExtractor> make_byte_keys(std::span<const std::string> ranges
 enum class KeyFormKind : std::uint8_t { plain, parts, json };
 std::unique_ptr<KeyExtractor> make_folded_keys(std::unique_ptr<KeyExtractor> inner,
                                                KeyFormKind form, const KeyStyle& style);
+std::unique_ptr<KeyExtractor> make_unless_empty_keys(std::unique_ptr<KeyExtractor> inner,
+                                                     KeyFormKind form);
 
 // A field number as people write it, counted from 1, turned into an index from 0; empty if it is
 // not a number. It is limited, since fields up to the highest one are kept for each record.

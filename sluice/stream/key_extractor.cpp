@@ -59,11 +59,12 @@ std::unique_ptr<KeyExtractor> make_key_extractor(const Format& format,
       extractor = make_field_keys(format, keys, changes);
       break;
   }
-  if (!changes) return extractor;
-  const KeyFormKind form = format.kind == Format::Kind::json  ? KeyFormKind::json
-                           : is_table(format) && keys.empty() ? KeyFormKind::parts
-                                                              : KeyFormKind::plain;
-  return make_folded_keys(std::move(extractor), form, style);
+  const KeyFormKind form = format.kind == Format::Kind::json             ? KeyFormKind::json
+                           : is_table(format) && keys.empty() && changes ? KeyFormKind::parts
+                                                                         : KeyFormKind::plain;
+  if (changes) extractor = make_folded_keys(std::move(extractor), form, style);
+  if (!style.unless_empty || keys.empty()) return extractor;
+  return make_unless_empty_keys(std::move(extractor), form);
 }
 
 std::string part_of_key(std::string_view key, std::string_view part) {

@@ -64,6 +64,8 @@ struct KeyStyle {
   By by = By::fields;
   bool ignore_case = false;  // see folded_keys.cpp
   bool trim = false;
+  // A key of fields, groups or bytes that are all empty is none. A whole record may be empty.
+  bool unless_empty = false;
 };
 
 // `keys` are as a person writes them, in their order; none means the whole record. Throws BadKey

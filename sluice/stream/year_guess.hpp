@@ -20,18 +20,29 @@ namespace sluice {
 
 class YearGuess {
  public:
-  // Goes on from the clock of the window, which has these limits; or, if a year was given, begins there.
+  // Goes on from the clock of the window, which has these limits; or, if a year was given, begins there. `before`:
+  // own_clock() of a run that had begun with a year, and is continued.
   YearGuess(const TimeReader& reader, Nanoseconds today, const EventClock& clock,
-            const ClockLimits& limits)
-      : reader_(reader), year_(reader.year()), today_(today), limits_(limits) {
-    if (!year_) clock_ = clock;
+            const ClockLimits& limits, const std::optional<EventClock>& before = {})
+      : reader_(reader),
+        year_(reader.year()),
+        today_(today),
+        before_(before),
+        own_(year_ || before),
+        limits_(limits) {
+    if (!year_) clock_ = before.value_or(clock);
   }
 
   // A source is continued in its middle: the year that was given was that of an earlier record.
   void go_on(const EventClock& clock) {
     if (!year_) return;
     year_.reset();
-    clock_ = clock;
+    clock_ = before_.value_or(clock);
+  }
+
+  // If it began with a year that was given, and has read a time.
+  std::optional<EventClock> own_clock() const {
+    return own_ && clock_.started() ? std::optional(clock_) : std::nullopt;
   }
 
   // Reads the time of the next record, and completes it if it has no year. False if there is no such
@@ -46,6 +57,8 @@ class YearGuess {
   std::optional<int> year_;
   Nanoseconds today_;
   EventClock clock_;
+  std::optional<EventClock> before_;
+  bool own_;
   ClockLimits limits_;
 };
 

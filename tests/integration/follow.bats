@@ -2,7 +2,8 @@
 # sluice dedup --follow: files that grow, are rotated, truncated or not there yet.
 load helper
 
-follow=(dedup --follow --stats none)
+# Exact: by its own statistics, the default filter loses a line in one of 250 runs over 90,000 lines.
+follow=(dedup --follow --stats none --filter exact)
 
 # has FILE COUNT: so many lines.
 has() { [[ -e $1 && $(wc -l <"$1") -eq $2 ]]; }
@@ -96,6 +97,57 @@ noisy=(dedup --follow)
   seq 500 | cmp - out
 }
 
+@test "a file that was rewritten to the length that it had is read again" {
+  seq 1000 1999 >log
+  start "${follow[@]}" log
+  eventually has out 1000
+  # Nothing looks at the file while it is short.
+  kill -STOP "$pid"
+  seq 2000 2999 >log
+  kill -CONT "$pid"
+  eventually has out 2000
+  told "'log' was truncated or rewritten after 5,000 bytes of it were read"
+  # Not so one that was only touched, or written to with what it held.
+  touch log
+  seq 2000 2999 | dd of=log conv=notrunc status=none
+  seq 3000 3001 >>log
+  eventually has out 2002
+  stop
+  [ "$(grep -c warning err)" -eq 1 ]
+  seq 1000 3001 | cmp - out
+}
+
+@test "without a state, what was not read of rotated files is told at the end" {
+  seq 1 3 >log
+  start "${follow[@]}" log
+  eventually has out 3
+  # Nothing looks at the files while these are done.
+  kill -STOP "$pid"
+  mv log log.1
+  printf 'rest' >>log.1
+  seq 4 9 >log
+  kill -INT "$pid"
+  kill -CONT "$pid"
+  ends_with 130
+  told "warning: stopped before what is left of these files was read: 'log.1' (4 bytes), 'log' (12 bytes); without --state"
+  # Not of a file that is still there, and not with a state.
+  start "${follow[@]}" --state s log
+  eventually has out 9
+  kill -STOP "$pid"
+  mv log log.2
+  seq 4 9 >log
+  kill -INT "$pid"
+  kill -CONT "$pid"
+  ends_with 130
+  run ! told warning
+  rm out
+  start "${follow[@]}" log
+  eventually has out 6
+  printf 'rest' >>log
+  stop
+  run ! told warning
+}
+
 @test "copytruncate: what only the copy has is read, too" {
   seq 1 20000 >log
   start "${follow[@]}" log
@@ -110,6 +162,199 @@ noisy=(dedup --follow)
   told "'log.1' is a copy of it, whose rest is read"
   stop
   seq 20200 | cmp - out
+}
+
+@test "copytruncate: a copy of the log is not taken for what was delivered" {
+  seq 1 20000 >log
+  start "${follow[@]}" --state s -o passed log
+  eventually has passed 20000
+  # Files with the same bytes, in any order of the folder.
+  cp passed a.backup
+  cp passed z.backup
+  kill -STOP "$pid"
+  seq 20001 20100 >>log
+  cp log log.1
+  seq 20101 20200 >log
+  kill -CONT "$pid"
+  eventually has passed 20200
+  stop
+  seq 20200 | cmp - passed
+  # The same while nothing follows it.
+  cp passed a.backup
+  cp passed z.backup
+  seq 20201 20300 >>log
+  cp log log.1
+  seq 20301 20310 >log
+  start "${follow[@]}" --state s -o passed log
+  eventually has passed 20310
+  stop
+  seq 20310 | cmp - passed
+}
+
+@test "copytruncate while what was read is being written" {
+  mkfifo drain
+  local first
+  for first in 0 300; do
+    rm -f log* rest
+    seq "$first" >log
+    "$SLUICE" "${follow[@]}" log >drain 2>err 3>&- &
+    pid=$!
+    started+=("$pid")
+    exec 8<drain
+    if ((first > 0)); then head -c 1092 <&8 >rest; fi
+    # More than buffers and a pipe take: the run waits for its reader in the middle of the file.
+    kill -STOP "$pid"
+    seq $((first + 1)) 900000 >>log
+    kill -CONT "$pid"
+    eventually waits_within log
+    seq 900001 900100 >>log
+    cp log log.1
+    seq 900101 900200 >log
+    cat <&8 >>rest &
+    started+=("$!")
+    exec 8<&-
+    eventually has rest 900200
+    told "'log.1' is a copy of it, whose rest is read"
+    stop
+    seq 900200 | cmp - rest
+  done
+}
+
+# waits_within FILE: the run has read a part of it, and sleeps.
+waits_within() {
+  local number read
+  number=$(find "/proc/$pid/fd" -lname "$PWD/$1" -printf %f)
+  [[ -n $number ]] || return 1
+  read=$(sed -n 's/^pos:[^0-9]*//p' "/proc/$pid/fdinfo/$number")
+  [[ $read -gt 2000 && $read -lt $(stat -c %s "$1") ]] && grep -q '^State:.*sleeping' "/proc/$pid/status"
+}
+
+@test "copytruncate at any moment after a write" {
+  seeded
+  : >log
+  start "${follow[@]}" -o passed log
+  timeout "$limit_s" python3 - "$RANDOM" "$(count 40 400)" <<'PYTHON'
+import os, random, shutil, sys, time
+
+chance = random.Random(int(sys.argv[1]))
+log = os.open("log", os.O_WRONLY | os.O_APPEND)
+written = size = 0
+
+
+def write(count):
+    global written, size
+    lines = "".join(f"{written + i + 1}\n" for i in range(count)).encode()
+    os.write(log, lines)
+    written += count
+    size += len(lines)
+
+
+def wait():
+    while not os.path.exists("passed") or os.path.getsize("passed") < size:
+        time.sleep(0.001)
+
+
+for rotation in range(int(sys.argv[2])):
+    # A file of which nothing was read has no bytes by which a copy could be known.
+    write(5)
+    wait()
+    write(2000)
+    time.sleep(chance.choice([0, 0.0002, 0.0005, 0.001, 0.002, 0.005]))
+    write(10)
+    time.sleep(chance.choice([0, 0, 0.0002, 0.0005, 0.001, 0.002]))
+    shutil.copy2("log", f"log.{rotation}")
+    os.ftruncate(log, 0)
+    wait()
+PYTHON
+  stop
+  seq $((2015 * $(count 40 400))) | cmp - passed
+  run ! told 'is lost'
+}
+
+@test "rotations that delete old logs: a new one may get the inode of one that was read" {
+  local i
+  echo start >log
+  start "${follow[@]}" log
+  eventually has out 1
+  for i in 1 2 3 4 5 6; do
+    echo "a$i" >>log
+    if [[ -e log.1 ]]; then mv log.1 log.2; fi
+    mv log log.1
+    echo "b$i" >>log
+    # A run that does not look between two rotations cannot know the file between them. Not faster: inodes of
+    # files are free again when the run has closed them, a second after they were replaced.
+    eventually opened log
+    sleep 0.3
+  done
+  eventually has out 13
+  stop
+  { echo start && for i in 1 2 3 4 5 6; do printf 'a%s\nb%s\n' $i $i; done; } | cmp - out
+}
+
+@test "state: one of several logs is rotated, and the same command goes on" {
+  local how signal run=("${follow[@]}" --state s -o passed a b)
+  for how in while_running while_down; do
+    for signal in INT KILL; do
+      rm -f a* b* s s.* passed
+      echo a1 >a
+      echo b1 >b
+      start "${run[@]}"
+      eventually has passed 2
+      if [[ $how == while_running ]]; then
+        mv a a.1
+        echo a2 >a
+        eventually has passed 3
+        eventually knows_new a
+      fi
+      kill "-$signal" "$pid"
+      wait "$pid" || true
+      if [[ $how == while_down ]]; then
+        mv a a.1
+        echo a2 >a
+      fi
+      echo b2 >>b
+      start "${run[@]}"
+      eventually has passed 4
+      stop
+      printf 'a1\na2\nb1\nb2\n' | cmp - <(sort passed)
+    done
+  done
+}
+
+# knows_new FILE: the state knows the file that has the name, and not the one before.
+knows_new() { sluice inspect s | grep -q "input 2 of 2, '$1'"; }
+
+@test "state: a log of which nothing was read, copied and truncated while the run is down, is told" {
+  local run=("${follow[@]}" --state s -o passed log)
+  : >log
+  start "${run[@]}"
+  eventually test -e s
+  stop
+  printf '%s\n' one two >>log
+  cp -p log log.1
+  echo three >log
+  start "${run[@]}"
+  eventually has passed 1
+  told "'log.1' may hold records that were not read"
+  stop
+}
+
+@test "state: copied and truncated, then moved while the run is down: the file between them is told" {
+  local run=("${follow[@]}" --state s -o passed log)
+  seq 1000 >log
+  start "${run[@]}"
+  eventually has passed 1000
+  stop
+  cp log log.1
+  # It has the inode of the file that was read.
+  seq 1001 1010 >log
+  mv log.1 log.2
+  mv log log.1
+  seq 1011 1020 >log
+  start "${run[@]}"
+  eventually has passed 1010
+  told "'log.1' may hold records that were not read"
+  stop
 }
 
 @test "files that do not exist yet, and several at once" {
@@ -198,13 +443,32 @@ noisy=(dedup --follow)
   stop
   seq 32300 | cmp - passed
   [ "$(grep -c warning err)" -eq 0 ]
+  # Nor of empty ones, and of those that were read to their ends by a run before, after two rotations.
+  mv log log.4
+  : >log
+  mv log log.5
+  : >log
+  start "${run[@]}"
+  eventually test -e s
+  mv log log.6
+  seq 32301 32302 >log
+  eventually has passed 32302
+  stop
+  mv log log.7
+  : >log
+  mv log log.8
+  seq 32303 32304 >log
+  start "${run[@]}"
+  eventually has passed 32304
+  stop
+  [ "$(grep -c warning err)" -eq 0 ]
   # One that is nowhere is told.
   seq 32301 32400 >>log
   eventually test -e s
   rm log
   seq 32401 32500 >log
   start "${run[@]}"
-  eventually has passed 32400
+  eventually has passed 32404
   told "'log' was read up to byte"
   told 'what was written to it after that is not read'
   stop
@@ -230,6 +494,7 @@ noisy=(dedup --follow)
         mv log "log.$rotations"
         : >log
         # A run that does not look between two rotations cannot know the file between them.
+        eventually opened log
         eventually settled
       fi
     done
@@ -258,6 +523,111 @@ opened() { find "/proc/$pid/fd" -lname "$PWD/$1" 2>/dev/null | grep -q .; }
 
 # settled: the run has read all that was written.
 settled() { [[ -s passed && $(tail -n 1 passed) == "$written" ]]; }
+
+@test "state: a file that came while the run was down is known before anything of it is written" {
+  local run=("${follow[@]}" --state s -o passed log)
+  seq 1 1000 >log
+  start "${run[@]}"
+  eventually has passed 1000
+  stop
+  seq 1001 1100 >>log
+  mv log log.1
+  seq 1101 1200 >log
+  # Killed long before the state would be saved by itself.
+  start "${run[@]}"
+  eventually has passed 1200
+  kill -KILL "$pid"
+  wait "$pid" || true
+  seq 1201 1300 >>log
+  mv log log.2
+  seq 1301 1400 >log
+  start "${run[@]}"
+  eventually has passed 1400
+  stop
+  seq 1400 | cmp - passed
+  run ! told 'rotated more than once'
+  # An empty one, too: it may be written to while nothing follows it.
+  mv log log.3
+  : >log
+  start "${run[@]}"
+  eventually knows log
+  kill -KILL "$pid"
+  wait "$pid" || true
+  seq 1401 1500 >>log
+  mv log log.4
+  seq 1501 1600 >log
+  start "${run[@]}"
+  eventually has passed 1600
+  stop
+  seq 1600 | cmp - passed
+  run ! told 'rotated more than once'
+}
+
+# knows FILE: the state, as it is now.
+knows() { [[ s -nt $1 ]]; }
+
+# ended_or_has COUNT: the run is dead, or has written so much.
+ended_or_has() { ! kill -0 "$pid" 2>/dev/null || has passed "$1"; }
+
+# rotate_grown HOW: what was not read is rotated away.
+rotate_grown() {
+  seq 1001 89000 >>log
+  if [[ $1 == moved ]]; then mv log log.1; else cp log log.1; fi
+  seq 89001 89100 >log
+}
+
+@test "state: killed at any call while the rest of a rotated file is read, it goes on" {
+  : "${SLUICE_SHIM:?set it to the library that ends a process at a call, see syscall_shim.cpp}"
+  local run=("${follow[@]}" --state "$PWD/s" --checkpoint-every 1000 -o "$PWD/passed" log)
+  local how call step alive
+  step=$(count 24 1)
+  for how in moved copied; do
+    for ((call = 1, alive = 0; !alive; call += step)); do
+      rm -f log* s s.* passed*
+      seq 1 1000 >log
+      start "${run[@]}"
+      eventually has passed 1000
+      stop
+      rotate_grown "$how"
+      LD_PRELOAD=$SLUICE_SHIM SLUICE_SHIM_DIRECTORY=$PWD SLUICE_SHIM_EXIT_AT=$call start "${run[@]}"
+      eventually ended_or_has 89100
+      if kill -0 "$pid" 2>/dev/null; then alive=1; fi
+      kill -KILL "$pid" 2>/dev/null || true
+      wait "$pid" || true
+      # One more: what was written before may have been complete.
+      echo 89101 >>log
+      start "${run[@]}"
+      eventually ended_or_has 89101
+      stop || fail "$how: killed at call $call"
+      seq 89101 | cmp - passed || fail "$how: killed at call $call"
+    done
+    echo "$how: $call calls"
+    [[ $call -gt 30 ]]
+  done
+}
+
+@test "state: killed while it reads what only a copy has, it goes on" {
+  local run=("${follow[@]}" --state s --checkpoint-every 10k -o passed log)
+  seq 1 1000 >log
+  start "${run[@]}"
+  # Before the first checkpoint, it writes when nothing is left to read.
+  eventually has passed 1000
+  kill -STOP "$pid"
+  seq 1001 500000 >>log
+  cp log log.1
+  seq 500001 500100 >log
+  kill -CONT "$pid"
+  eventually has_more passed 20000
+  kill -KILL "$pid"
+  wait "$pid" || true
+  start "${run[@]}"
+  eventually ended_or_has 500100
+  stop
+  seq 500100 | cmp - <(sort -n passed)
+}
+
+# has_more FILE COUNT: than so many lines.
+has_more() { [[ $(wc -l <"$1") -gt $2 ]]; }
 
 @test "state: saved while idle, soon after something came, and not again" {
   echo a >log

@@ -8,7 +8,7 @@ load helper
 }
 
 @test "lines: --delimiter" {
-  printf 'a,1\nb,1\n,1,\nc,2\nd,\ne,\n' | gives 'a,1\nc,2\nd,\n' --key 2 --delimiter ,
+  printf 'a,1\nb,1\n,1,\nc,2\nd,\ne,\n' | gives 'a,1\nc,2\nd,\ne,\n' --key 2 --delimiter ,
   printf 'a\t1 x\nb\t1 x\nc\t1 y\n' | gives 'a\t1 x\nc\t1 y\n' -k 2 -d '\t'
   printf 'a,1\0b,1\0' | gives 'a,1\0' -0 -k 2 -d ,
 }
@@ -89,9 +89,56 @@ load helper
   printf '{"a":1,"b":2}\n{"b":2, "a":1}\n' | gives '{"a":1,"b":2}\n' --json
 }
 
-@test "json: null is a key, a missing member is none" {
-  printf '{"k":null}\n{"x":1}\n{"k":null}\n{"x":1}\n{"k":""}\n{"k":""}\n' |
-    gives '{"k":null}\n{"x":1}\n{"x":1}\n{"k":""}\n' --json --key /k
+@test "records with an empty key are passed through, unless --empty-keys says that it is one" {
+  printf 'id,n\n1,a\n,b\n,c\n1,d\n"",e\n,\n' >table.csv
+  gives 'id,n\n1,a\n,b\n,c\n"",e\n,\n' --csv --key id table.csv
+  gives 'id,n\n1,a\n,b\n' --csv --key id --empty-keys table.csv
+  sluice dedup --stats json --csv --key id table.csv 2>err >out
+  stat_of '.unkeyed == 4 and .malformed == 0 and .duplicates == 1 and (.faults | length) == 3' | grep -qx true
+  [ "$(stat_of '.faults[0].reason')" = "the key (column 'id') is empty in ',b'" ]
+  sluice count --csv --key id table.csv --stats json >out
+  jq -e '.records == 6 and .unkeyed == 4 and .distinct.value == 1 and .duplicates.value == 1' out
+  sluice count --csv --key id --empty-keys table.csv --stats json >out
+  jq -e '.unkeyed == 0 and .distinct.value == 2 and .duplicates.value == 4' out
+  refused 1 dedup --csv --key id --strict --stats none table.csv -o strict
+  says "table.csv: record 2: the key (column 'id') is empty in ',b'"
+  # Of several fields, all of them.
+  printf 'a,b\n,\n,\n,x\n,x\n"",\n' | gives 'a,b\n,\n,\n,x\n"",\n' --csv --key a,b
+  printf 'a\tb\n\t1\n\t2\n' | gives 'a\tb\n\t1\n\t2\n' --tsv --key a
+  printf 'a,b\n ,1\n\t,2\n' >blank.csv
+  gives 'a,b\n ,1\n\t,2\n' --csv --key a --trim blank.csv
+  gives 'a,b\n ,1\n' --csv --key a --trim --empty-keys blank.csv
+  # Fields, groups and bytes of lines.
+  printf 'x,\ny,\n' | gives 'x,\ny,\n' --key 2 -d ,
+  printf 'x,\ny,\n' | gives 'x,\n' --key 2 -d , --empty-keys
+  printf 'id= a\nid= b\nid=1 c\nid=1 d\n' | gives 'id= a\nid= b\nid=1 c\n' --key-regex 'id=(\d*)'
+  printf 'id=;u= a\nid=;u= b\nid=;u=1 c\nid=;u=1\n' |
+    gives 'id=;u= a\nid=;u= b\nid=;u=1 c\n' --key-regex 'id=(\d*);(?:u=(\d+))?(?:u=(\d*))?'
+  printf 'ab\ncd\n' | gives 'ab\ncd\n' --key-bytes 3-
+  printf 'ab\ncd\n' | gives 'ab\n' --key-bytes 3- --empty-keys
+  printf 'a  \nb  \n' | gives 'a  \nb  \n' --key-bytes 2-3 --trim
+  # A whole record may be empty.
+  printf '\na\n\n\n' | gives '\na\n'
+  printf 'a,b\n,\n,\n' | gives 'a,b\n,\n' --csv
+}
+
+@test "--empty-keys changes keys: a state works only with the same" {
+  printf 'id\n1\n' >table.csv
+  sluice dedup --stats none --csv --key id --state s table.csv >out
+  refused 2 dedup --stats none --csv --key id --state s --empty-keys table.csv
+  says "empty-keys=yes"
+  # It says nothing of whole records.
+  sluice dedup --stats none --state t table.csv >out
+  sluice dedup --stats none --state t --empty-keys table.csv >out
+}
+
+@test "json: a missing member is no key, and null and \"\" only with --empty-keys" {
+  printf '{"k":null}\n{"x":1}\n{"k":null}\n{"x":1}\n{"k":""}\n{"k":""}\n' >in
+  gives '{"k":null}\n{"x":1}\n{"k":null}\n{"x":1}\n{"k":""}\n{"k":""}\n' --json --key /k in
+  gives '{"k":null}\n{"x":1}\n{"x":1}\n{"k":""}\n' --json --key /k --empty-keys in
+  printf '{"k":null,"l":""}\n{"k":null,"l":""}\n{"k":null,"l":0}\n{"k":null,"l":0}\n' |
+    gives '{"k":null,"l":""}\n{"k":null,"l":""}\n{"k":null,"l":0}\n' --json --key /k,/l
+  printf '{"k":[]}\n{"k":[]}\n{"k":false}\n{"k":false}\n' | gives '{"k":[]}\n{"k":false}\n' --json --key /k
 }
 
 @test "json: pointers reach into objects and arrays, and may hold commas" {

@@ -43,7 +43,10 @@ load helper
 @test "a filter that is named has room for chance, as if the planner had chosen it" {
   awk 'BEGIN {
     srand(7)
-    for (t = 1700000000; i < 60000; printf "%d %.6f\n", ++i, t) t -= log(1 - rand()) / 200
+    for (t = 1700000000; i < 60000;) {
+      t -= log(1 - rand()) / 200
+      printf "%d %.6f\n", ++i, t
+    }
   }' >input
   for filter in apbf apbbf apbbf,layout=line apbbf,layout=column cohort; do
     sluice dedup --key 1 --window 10s --event-time 2 --rate 200/s --fpr 0.01 --filter "$filter" \

@@ -122,7 +122,7 @@ the same command again continues with what comes next" err
 @test "SIGINT in the middle of a large file keeps output and state in step" {
   lines_of 400k >input
   mkfifo drain
-  "$SLUICE" dedup --stats json --expect 1M --state s input >drain 2>err 3>&- &
+  "$SLUICE" dedup --stats json --expect 1M --seed 1 --state s input >drain 2>err 3>&- &
   pid=$!
   started+=("$pid")
   # The pipe is full and the run waits for its reader when the signal comes.
@@ -157,7 +157,7 @@ the same command again continues with what comes next" err
     exec 8<&-
     ends_with 143
   }
-  run=("$SLUICE" dedup --stats json --expect 1M --state s --duplicates drain input)
+  run=("$SLUICE" dedup --stats json --expect 1M --seed 1 --state s --duplicates drain input)
   to_file() { exec "${run[@]}" -o out 2>err; }
   stopped to_file
   grep -qx 'sluice dedup: stopped by SIGTERM; nothing is lost: the state is saved, and the same command again continues from here' err

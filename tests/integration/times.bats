@@ -54,7 +54,18 @@ minutes=(--stats none --key 1 --window 10m)
   done
   printf '{"k":1,"t":"2026-01-01"}\n' >events
   refused 2 dedup --stats none --json --key /k --window 1m --event-time /t events
-  says "/t, '2026-01-01', is a date"
+  says "/t, '2026-01-01', is a date" "name both, as in --event-time /t,/time;"
+  refused 2 dedup --stats none --json --key /k --window 24h --event-time /t events
+  says "name both, as in --event-time /t,/time;"
+  printf 'k,t\n1,2026-01-01\n' >events.csv
+  refused 2 dedup --stats none --csv --key k --window 1m --event-time t events.csv
+  says "name both, as in --event-time t,time;"
+  refused 2 dedup --stats none --csv --key k --window 1m --event-time 2 events.csv
+  says "name both, as in --event-time 2,3;"
+  refused 2 dedup --stats none --window 1m --key-regex '^(k) (?P<time>\S+)' input
+  says "let the group 'time' match both"
+  refused 2 dedup --stats none --window 1m --key 1 --time-bytes 3-12 input
+  says "name both, as in --time-bytes 1-19"
   refused 2 compare --key 1 --window 10m --event-time 2 --filter exact input
   says "'2026-01-01', is a date"
 }

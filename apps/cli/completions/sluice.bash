@@ -70,8 +70,8 @@ _sluice() {
     case $command in
       dedup)
         _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key --key-regex
-          --key-bytes --log -d --delimiter --ignore-case --trim --strict --binary --max-record
-          --follow -w --window --refresh --event-time --time-bytes --arrival-time
+          --key-bytes --log -d --delimiter --ignore-case --trim --empty-keys --strict --binary
+          --max-record --follow -w --window --refresh --event-time --time-bytes --arrival-time
           --time-format --time-zone --year --max-ahead --late
           --late-output --rate --slack --npws --growth
           -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
@@ -82,12 +82,12 @@ _sluice() {
       compare)
         _sluice_complete "-f --filter -m --memory -w --window --expect --fpr --stream --records
           --distinct --seed -0 --null --csv --tsv --json --ndjson --no-header -k --key
-          --key-regex --key-bytes --log -d --delimiter --ignore-case --trim --binary --event-time
+          --key-regex --key-bytes --log -d --delimiter --ignore-case --trim --empty-keys --binary --event-time
           --time-bytes --time-format --time-zone --year --rate --stats --plot $common" ;;
       count)
         _sluice_complete "-0 --null --csv --tsv --json --ndjson --no-header -k --key --key-regex
-          --key-bytes --log -d --delimiter --ignore-case --trim --strict --binary --max-record
-          --event-time --time-bytes --time-format --time-zone --year -m --memory --top --plot
+          --key-bytes --log -d --delimiter --ignore-case --trim --empty-keys --strict --binary
+          --max-record --event-time --time-bytes --time-format --time-zone --year -m --memory --top --plot
           --stats $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
