@@ -26,6 +26,10 @@ for file in "$scratch"/unpacked/sluice.libs/*; do
   grep -q "^${name%%-*} " "$scratch"/unpacked/*.dist-info/licenses/bindings/python/THIRD_PARTY_NOTICES.txt ||
     complain "$name is in the wheel, and THIRD_PARTY_NOTICES.txt does not name it"
 done
+while read -r name; do
+  compgen -G "$scratch/unpacked/sluice.libs/$name-*" >/dev/null ||
+    complain "THIRD_PARTY_NOTICES.txt names $name, and it is not in the wheel"
+done < <(sed -nE 's/^(lib[a-z]+) \(.*/\1/p' "$package/THIRD_PARTY_NOTICES.txt")
 [[ -f $(echo "$scratch"/unpacked/*.dist-info/licenses/LICENSE) ]] || complain "the wheel has no licence"
 [[ -f $scratch/unpacked/sluice/py.typed ]] || complain "the wheel has no py.typed"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,10 +14,12 @@ class Error(Exception):
 
     If :meth:`Seen.observe` raised it, ``judged`` is the number of keys that were judged before, and
     ``first`` has their answers. These keys are remembered; the others are as if they had not come.
+    ``rest`` has the keys that were taken from an iterator and not judged.
     """
 
     judged: int = 0
     first: npt.NDArray[np.bool_] | None = None
+    rest: list[Any] | None = None
 
 
 class BadParameters(Error, ValueError):
@@ -61,6 +63,23 @@ class NotPermitted(IoError, PermissionError):
 
 class IsDirectory(IoError, IsADirectoryError):
     """There is a directory of that name."""
+
+
+def tell(error: BaseException, first: npt.NDArray[np.bool_], rest: list[Any]) -> None:
+    """Says in an exception what was judged before it. It may be that of a caller's iterator."""
+    judged = len(first)
+    told: Any = error
+    try:
+        told.judged, told.first, told.rest = judged, first, rest
+    except Exception:  # a class whose objects do not change
+        other = Error(f"the keys ended with {error!r}: {judged:,} were judged before")
+        other.judged, other.first, other.rest = judged, first, rest
+        raise other from error
+    if judged > 0 and not isinstance(error, Error):
+        error.add_note(
+            f"sluice: {judged:,} keys were judged before this, and are remembered. This exception"
+            " has their answers as its attribute first."
+        )
 
 
 def io_error(number: int, message: str) -> IoError:

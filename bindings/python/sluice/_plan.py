@@ -102,14 +102,14 @@ def plan(
     answer = planning_of(
         _core.plan(
             _quantities.window_text(window),
-            refresh,
+            _quantities.flag("refresh=", refresh),
             _quantities.rate(rate),
             _quantities.count("keys=", keys),
             _quantities.probability("fpr=", fpr),
             _quantities.probability("fnr=", fnr),
-            slack,
-            npws,
-            lines,
+            _quantities.number("slack=", slack, "a share of the window, such as 0.1"),
+            _quantities.number("npws=", npws, "a share, such as 0.1"),
+            _quantities.number("lines=", lines, "a number of cache lines"),
             _quantities.size("memory=", memory),
         )
     )

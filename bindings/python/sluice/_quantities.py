@@ -32,8 +32,10 @@ def _nanoseconds(name: str, value: dt.timedelta | np.timedelta64) -> int:
 
 def window(value: Any) -> str | int | tuple[int] | None:
     """A text, a number of keys, or (nanoseconds,)."""
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return text("window=", value)
     if isinstance(value, (dt.timedelta, np.timedelta64)):
         return (_nanoseconds("window=", value),)
     whole = _whole("window=", value, "a duration such as '10m', a timedelta, or a number of keys")
@@ -53,10 +55,35 @@ def duration(name: str, value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _core.parse_duration(name, value)
+        return _core.parse_duration(name, text(name, value))
     if isinstance(value, (dt.timedelta, np.timedelta64)):
         return _nanoseconds(name, value)
     raise BadParameters(f"{name} is of type {type(value).__name__}: give '5m' or a timedelta")
+
+
+def text(name: str, value: Any) -> str:
+    """A text that the extension can read."""
+    if not isinstance(value, str):
+        raise BadParameters(f"{name} is of type {type(value).__name__}: give a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadParameters(
+            f"{name} {value!r} has a lone surrogate: give text of whole characters"
+        ) from error
+    return str(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False; nothing else, because "no" would be true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise BadParameters(f"{name} is {value!r}: give True or False")
+    return bool(value)
+
+
+def number(name: str, value: Any, wanted: str) -> float | None:
+    """A number, not its text."""
+    return None if value is None else _number(name, value, wanted)
 
 
 def _whole(name: str, value: Any, wanted: str) -> int:
@@ -79,7 +106,7 @@ def count(name: str, value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _core.parse_count(name, value)
+        return _core.parse_count(name, text(name, value))
     return _unsigned(name, value, "a whole number, such as 1_000_000 or '1M'")
 
 
@@ -88,7 +115,7 @@ def size(name: str, value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _core.parse_size(name, value)
+        return _core.parse_size(name, text(name, value))
     return _unsigned(name, value, "a number of bytes, or a text such as '64MiB'")
 
 
@@ -107,7 +134,7 @@ def rate(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _core.parse_rate("rate=", value)
+        return _core.parse_rate("rate=", text("rate=", value))
     return _number("rate=", value, "distinct keys per second, such as 50_000 or '50k/s'")
 
 
@@ -116,7 +143,7 @@ def probability(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _core.parse_probability(name, value)
+        return _core.parse_probability(name, text(name, value))
     return _number(name, value, "a probability, such as 1e-6 or '1%'")
 
 

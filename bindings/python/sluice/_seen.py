@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, _keys, _plan, _quantities, _times
-from ._errors import BadKeyValue, BadParameters, Error
+from ._errors import BadKeyValue, BadParameters, Error, tell
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -108,14 +108,14 @@ class Seen(_core.Seen):
         super().__init__(
             _core.make(
                 _quantities.window(window),
-                refresh,
+                _quantities.flag("refresh=", refresh),
                 _quantities.duration("max_ahead=", max_ahead),
                 _quantities.count("keys=", keys),
                 _quantities.rate(rate),
                 _quantities.probability("fpr=", fpr),
                 _quantities.size("memory=", memory),
-                filter or "",
-                untrusted_keys,
+                _quantities.text("filter=", filter or ""),
+                _quantities.flag("untrusted_keys=", untrusted_keys),
                 _quantities.seed(seed),
             )
         )
@@ -166,8 +166,10 @@ class Seen(_core.Seen):
                    does not remember them.
 
         If a key cannot be read, nothing has been judged: the keys are checked first. Only an
-        iterator is checked piece by piece. Then, and when memory runs out, the exception has
-        ``judged``, the number of keys that were judged, and ``first``, their answers.
+        iterator is checked piece by piece. If it gives a bad key or fails itself, if memory runs
+        out, and at Ctrl-C, the exception has ``judged``, the number of keys that were judged,
+        ``first``, their answers, and ``rest``, the keys that were taken from an iterator and not
+        judged. What was judged is remembered: without ``first`` its events are lost.
         """
         if missing not in ("error", "pass"):
             raise BadParameters(f"missing={missing!r} is unknown: give 'error' or 'pass'")
@@ -183,15 +185,19 @@ class Seen(_core.Seen):
                 part.check()
             return self._judge(parts, whens)
         answers: list[npt.NDArray[np.bool_]] = []
+        total = judged = 0
         try:
             for part in found:
                 part.check()
-                answers.append(self._judge([part], None))
-        except Error as error:
-            if error.first is not None:
-                answers.append(error.first)
-            error.first = _joined(answers)
-            error.judged = len(error.first)
+                answers.append(np.empty(len(part), dtype=np.bool_))
+                judged, error = self._observe(part, None, answers[-1])
+                if error is not None:
+                    raise _of_keys(error, total + judged)
+                total, judged = total + judged, 0
+        except BaseException as error:
+            total += judged
+            rest = found.taken[total - found.start :] if isinstance(found, _keys.Slices) else []
+            tell(error, _joined(answers)[:total], rest)
             raise
         return _joined(answers)
 
@@ -209,11 +215,8 @@ class Seen(_core.Seen):
                 part, None if whens is None else whens[begin:end], first[begin:end]
             )
             if error is not None:
-                if not isinstance(error, Error):
-                    cause, error = error, BadKeyValue(f"a key after keys[{begin + judged}] failed")
-                    error.__cause__ = cause
-                error.judged = begin + judged
-                error.first = first[: begin + judged].copy()
+                error = _of_keys(error, begin + judged)
+                tell(error, first[: begin + judged].copy(), [])
                 raise error
             begin = end
         return first
@@ -312,25 +315,42 @@ class Seen(_core.Seen):
         )
 
 
+def _of_keys(error: BaseException, judged: int) -> BaseException:
+    """What a key raised when it was read, as an error of keys; others as they are."""
+    if isinstance(error, Error) or not isinstance(error, Exception):
+        return error
+    bad = BadKeyValue(f"keys[{judged}] or one of the next {_keys.SLICE:,} keys raised {error!r}")
+    bad.__cause__ = error
+    return bad
+
+
 def _joined(answers: list[npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
     return np.concatenate(answers) if answers else np.empty(0, dtype=np.bool_)
 
 
 def _pairs(labels: Labels) -> list[tuple[bytes, bytes]]:
     pairs: list[tuple[str, str]] = []
-    if isinstance(labels, Mapping):
-        for name, values in labels.items():
-            pairs.extend((name, one) for one in ([values] if isinstance(values, str) else values))
-    else:
-        pairs.extend(labels)
-    return [
-        (name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape"))
-        for name, value in pairs
-    ]
+    try:
+        if isinstance(labels, Mapping):
+            for name, values in labels.items():
+                pairs.extend((name, one) for one in ([values] if isinstance(values, str) else values))
+        else:
+            pairs.extend(labels)
+        return [
+            (name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape"))
+            for name, value in pairs
+        ]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BadParameters(
+            "labels= are not names and texts: give a dict such as {'records': 'csv', 'key': 'user'}"
+        ) from error
 
 
 def _path(file: str | os.PathLike[str]) -> bytes:
-    path = os.fsencode(file)
+    try:
+        path = os.fsencode(file)
+    except UnicodeError as error:
+        raise BadParameters(f"file {file!r} has a lone surrogate, which no name has") from error
     if b"\0" in path:
         raise BadParameters(f"file {file!r} has a NUL character, which no name has")
     return path

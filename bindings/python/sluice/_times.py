@@ -144,6 +144,8 @@ def nanoseconds(times: Any, unit: object = None) -> npt.NDArray[np.int64]:
         array = times.to_numpy(dtype="datetime64[ns]")
     elif hasattr(times, "__array__"):
         array = np.asarray(times)
+        if isinstance(times, np.ma.MaskedArray) and (mask := np.ma.getmaskarray(times)).any():
+            raise BadTime(f"times[{_first(mask.ravel())}] is masked, and no time")
     elif hasattr(times, "__arrow_c_stream__") or hasattr(times, "__arrow_c_array__"):
         array = np.asarray(list(times))
     else:

@@ -195,6 +195,7 @@ struct Making {
   const Owner& owner;
   std::string name;
   bool pass_missing;
+  std::size_t start = 0;  // rows of the arrays before
 
   template <class Source>
   std::shared_ptr<Column> column(const Rows& rows, const Source& source) const {
@@ -232,7 +233,11 @@ struct Making {
     // It has no buffers: that all rows are null is its type.
     const Rows rows = rows_of(array, 0);
     if (rows.size > 0 && !pass_missing)
-      throw BadKey("keys[0] is null, and so are all the others: the Arrow type is null", true);
+      throw BadKey(
+          "keys[" + std::to_string(start) +
+              "] is null, and so are all the others: the Arrow type is null; drop such rows, "
+              "or give missing='pass' to let them through",
+          true);
     return column(rows, Nulls{});
   }
   std::shared_ptr<Column> make() const;
@@ -290,7 +295,7 @@ std::shared_ptr<Column> Making::dictionary() const {
       refuse("the codes of its dictionary are of type " + std::string(schema.format));
   }
   // A dictionary may hold a null that no row uses.
-  const Making values{*schema.dictionary, *array.dictionary, owner, name, true};
+  const Making values{*schema.dictionary, *array.dictionary, owner, name, true, 0};
   return make_coded(std::move(codes), values.make(), name, pass_missing);
 }
 
@@ -303,7 +308,8 @@ std::shared_ptr<Column> Making::fields() const {
   if (rows.valid != nullptr || rows.offset != 0)
     for (std::size_t row = 0; row < rows.size; ++row)
       if (!rows.is_valid(row))
-        throw BadKey("keys[" + std::to_string(row) + "] is null, and no key: drop such rows", true);
+        throw BadKey(
+            "keys[" + std::to_string(start + row) + "] is null, and no key: drop such rows", true);
   Columns columns;
   for (std::int64_t i = 0; i < schema.n_children; ++i) {
     const ArrowSchema* const child_schema = schema.children[i];
@@ -315,8 +321,9 @@ std::shared_ptr<Column> Making::fields() const {
     child->offset += array.offset;
     child->length = array.length;
     if (child->null_count > 0) child->null_count = -1;
-    const Making making{*child_schema, *child, owner,
-                        child_schema->name == nullptr ? "" : child_schema->name, pass_missing};
+    const Making making{*child_schema, *child,
+                        owner,         child_schema->name == nullptr ? "" : child_schema->name,
+                        pass_missing,  start};
     columns.push_back(making.make());
   }
   return make_fields(std::move(columns));
@@ -355,9 +362,12 @@ Struct& from_capsule(PyObject* capsule, const char* name) {
 }
 
 std::shared_ptr<Column> make_owned_column(const ArrowSchema& schema, ArrowArray& array,
-                                          std::string name, bool pass_missing) {
+                                          std::string name, bool pass_missing,
+                                          std::size_t start = 0) {
   const auto owner = std::make_shared<Held>(array);
-  return Making{schema, **owner->array, owner, std::move(name), pass_missing}.make();
+  auto column = Making{schema, **owner->array, owner, std::move(name), pass_missing, start}.make();
+  column->count_from(start);
+  return column;
 }
 
 }  // namespace
@@ -380,7 +390,9 @@ std::shared_ptr<Column> ArrowStream::next() {
   ArrowArray array{};
   if (const int error = stream_->get_next(&*stream_, &array); error != 0) fail("array", error);
   if (array.release == nullptr) return nullptr;
-  return make_owned_column(**schema_, array, "", pass_missing_);
+  auto column = make_owned_column(**schema_, array, "", pass_missing_, rows_);
+  rows_ += column->size();
+  return column;
 }
 
 void ArrowStream::fail(const char* step, int error) {

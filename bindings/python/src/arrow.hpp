@@ -52,6 +52,7 @@ class ArrowStream {
   Released<ArrowArrayStream> stream_;
   std::shared_ptr<Released<ArrowSchema>> schema_ = std::make_shared<Released<ArrowSchema>>();
   bool pass_missing_;
+  std::size_t rows_ = 0;  // of the arrays so far
 };
 
 }  // namespace sluice::python

@@ -23,6 +23,9 @@ class Fields final : public Column {
   void check() override {
     for (const auto& column : columns_) column->check();
   }
+  void count_from(std::size_t start) noexcept override {
+    for (const auto& column : columns_) column->count_from(start);
+  }
   std::size_t gather(std::size_t begin, std::size_t most, Slice& to) override {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       slices_[i].clear();
@@ -123,7 +126,7 @@ class Coded final : public Column {
 }  // namespace
 
 std::string Column::place(std::size_t row) const {
-  return (name_.empty() ? "keys[" : "keys['" + name_ + "'][") + std::to_string(row) + "]";
+  return (name_.empty() ? "keys[" : "keys['" + name_ + "'][") + std::to_string(start_ + row) + "]";
 }
 
 void Column::refuse_missing(std::size_t row, const char* what) const {

@@ -38,6 +38,8 @@ class Column {
   Column& operator=(const Column&) = delete;
 
   std::size_t size() const noexcept { return size_; }
+  // The keys before this column, where the keys come in several: messages count from the first.
+  virtual void count_from(std::size_t start) noexcept { start_ = start; }
   bool passes_missing() const noexcept { return pass_missing_; }
   // Whether rows are Python objects: then check() and gather() need the GIL.
   virtual bool needs_gil() const noexcept { return false; }
@@ -56,6 +58,7 @@ class Column {
 
  private:
   std::size_t size_;
+  std::size_t start_ = 0;
   std::string name_;
   bool pass_missing_;
 };

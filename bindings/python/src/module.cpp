@@ -86,10 +86,36 @@ class Bytes {
   Py_buffer view_;
 };
 
+// A whole number with its unit, as sluice._times.instant() reads it; nothing if that must see it.
+std::optional<std::int64_t> whole_time(nb::handle when, nb::handle unit) {
+  using namespace std::string_view_literals;
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  if (!PyLong_CheckExact(when.ptr()) || !PyUnicode_CheckExact(unit.ptr())) return std::nullopt;
+  int overflow = 0;
+  const long long count = PyLong_AsLongLongAndOverflow(when.ptr(), &overflow);
+  if (overflow != 0 || !PyUnicode_IS_COMPACT_ASCII(unit.ptr())) return std::nullopt;
+  const std::string_view name(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(unit.ptr())),
+                              static_cast<std::size_t>(PyUnicode_GET_LENGTH(unit.ptr())));
+  const std::int64_t each = name == "s"sv    ? 1'000'000'000
+                            : name == "ms"sv ? 1'000'000
+                            : name == "us"sv ? 1'000
+                            : name == "ns"sv ? 1
+                                             : 0;
+  if (each == 0 || count > kMost / each || count < -(kMost / each)) return std::nullopt;
+  return count * each;
+}
+
 std::optional<Seen::Time> time_of(nb::handle when, nb::handle unit) {
   if (when.is_none() && unit.is_none()) return std::nullopt;
-  const nb::object instant = nb::module_::import_("sluice._times").attr("instant")(when, unit);
-  return Seen::Time(std::chrono::nanoseconds(nb::cast<std::int64_t>(instant)));
+  if (const auto whole = whole_time(when, unit))
+    return Seen::Time(std::chrono::nanoseconds(*whole));
+  // Never released: there is one interpreter. The GIL protects it, and not the lock of a static
+  // object: importing may give the GIL to a thread that would wait for that lock.
+  static PyObject* instant = nullptr;
+  if (instant == nullptr)
+    instant = nb::object(nb::module_::import_("sluice._times").attr("instant")).release().ptr();
+  const nb::object found = nb::handle(instant)(when, unit);
+  return Seen::Time(std::chrono::nanoseconds(nb::cast<std::int64_t>(found)));
 }
 
 // For one key at a time: its slice has room for thousands.
@@ -302,9 +328,12 @@ void bind_columns(nb::module_& m) {
              new (self) ArrowStream(stream.ptr(), pass_missing);
            })
       .def("next", &ArrowStream::next);
-  m.def("list_column", [](nb::handle list, const std::string& name, bool pass_missing) {
-    return make_list(list.ptr(), name, pass_missing);
-  });
+  m.def("list_column",
+        [](nb::handle list, const std::string& name, bool pass_missing, std::size_t start) {
+          auto column = make_list(list.ptr(), name, pass_missing);
+          column->count_from(start);
+          return column;
+        });
   m.def("array_column",
         [](nb::handle array, const std::string& kind, const std::string& name, bool pass_missing) {
           return make_array(array.ptr(), kind.empty() ? ' ' : kind[0], name, pass_missing);
@@ -346,7 +375,7 @@ void bind_quantities(nb::module_& m) {
 }  // namespace
 }  // namespace sluice::python
 
-NB_MODULE(_core, m) {
+NB_MODULE(_core_of_main, m) {
   using namespace sluice::python;
   translate_errors();
   bind_seen(m);
@@ -354,4 +383,15 @@ NB_MODULE(_core, m) {
   bind_quantities(m);
   bind_plan(m);
   m.attr("version") = SLUICE_VERSION;
+}
+
+// What nanobind and the scratch of this module hold is for one interpreter: in a second one, calls
+// would wait for a GIL that nobody gives back. Refused before nanobind does anything.
+extern "C" NB_EXPORT PyObject* PyInit__core() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main();
+  PyErr_SetString(
+      PyExc_ImportError,
+      "sluice does not work in subinterpreters: import it in the main interpreter, or use "
+      "threads or processes");
+  return nullptr;
 }

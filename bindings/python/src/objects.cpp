@@ -30,6 +30,7 @@ const char* missing_name(PyObject* item) {
   const std::string name = type_name(item);
   if (name == "NAType" || name.ends_with(".NAType")) return "NA";
   if (name == "NaTType" || name.ends_with(".NaTType")) return "NaT";
+  if (name == "MaskedConstant") return "masked";  // NumPy's np.ma.masked
   return nullptr;
 }
 

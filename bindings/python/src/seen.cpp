@@ -10,6 +10,19 @@ namespace nb = nanobind;
 
 namespace sluice::python {
 
+namespace {
+
+// Slices between looks at signals where that needs the GIL: about a million keys, a few tenths of a
+// second.
+constexpr unsigned kSlicesTogether = 64;
+
+// Ctrl-C. With the GIL, without the lock.
+void heed_signals() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+}  // namespace
+
 // A slice of rows with room for what is asked and answered about them.
 class Batch {
  public:
@@ -103,14 +116,25 @@ Observed SharedSeen::observe(Column& column, const Times& times, std::span<std::
     if (column.needs_gil()) {
       while (!batch.done(observed) && !observed.error) {
         batch.gather(observed.judged);
-        const nb::gil_scoped_release free;
-        judge(batch, observed);
+        {
+          const nb::gil_scoped_release free;
+          judge(batch, observed);
+        }
+        if (!observed.error) heed_signals();
       }
     } else {
-      const nb::gil_scoped_release free;
       while (!batch.done(observed) && !observed.error) {
-        batch.gather(observed.judged);
-        judge(batch, observed);
+        {
+          const nb::gil_scoped_release free;
+          for (unsigned i = 0; i < kSlicesTogether && !batch.done(observed) && !observed.error;
+               ++i) {
+            batch.gather(observed.judged);
+            judge(batch, observed);
+          }
+        }
+        // Also after the last slice: the caller would not learn the answers of a call that returned
+        // when the signal was handled.
+        if (!observed.error) heed_signals();
       }
     }
   } catch (...) {

@@ -252,12 +252,19 @@ def missing_rows() -> Iterator[tuple[str, Any]]:
     yield "table", pd.DataFrame({"u": ["a", None, "b"], "v": [1, 2, 3]})
     yield "arrow table", pa.table({"u": ["a", "c", "b"], "v": [1, None, 3]})
     yield "iterator", iter(["a", None, "b"])
+    # What lies under a mask is no value; under this one it would be no key, either.
+    yield "masked objects", np.ma.array(["a", 1.5, "b"], mask=[False, True, False], dtype=object)
+    yield "masked text", np.ma.array(["a", "a", "b"], mask=[False, True, False])
+    yield "masked bytes", np.ma.array([b"a", b"a", b"b"], mask=[False, True, False])
+    yield "masked integers", np.ma.array([1, 1, 2], mask=[False, True, False])
+    yield "a list of a masked array", list(np.ma.array([1, 1, 2], mask=[False, True, False]))
+    yield "masked column", {"u": np.ma.array([1, 1, 2], mask=[False, True, False]), "v": [1, 2, 3]}
 
 
 @pytest.mark.parametrize("keys", [pytest.param(keys, id=name) for name, keys in missing_rows()])
 def test_missing_keys_are_refused_by_position(keys: Any) -> None:
     seen = Seen()
-    is_table = hasattr(keys, "columns") and not isinstance(keys, pl.Series)
+    is_table = isinstance(keys, (dict, pd.DataFrame, pa.Table))
     place = r"keys\['[uv]'\]\[1\]" if is_table else r"keys\[[01]\]"
     with pytest.raises(sluice.BadKey, match=place + ".*missing='pass'") as caught:
         seen.observe(keys)
@@ -280,6 +287,52 @@ def test_missing_keys_pass_every_time_and_with_times() -> None:
             ["a", None, None, "a"], times=[1, 2, 3, 4], unit="s", missing="pass"
         )
         assert answers.tolist() == expected
+
+
+def test_a_mask_that_hides_nothing() -> None:
+    for keys in (np.ma.array([1, 2, 1]), np.ma.array([1, 2, 1], mask=[False] * 3)):
+        assert Seen().observe(keys).tolist() == [True, True, False]
+    with pytest.raises(sluice.BadKey, match="array of float64"):
+        Seen().observe(np.ma.array([1.5, 2.5], mask=[False, True]))
+    with pytest.raises(sluice.BadKey, match="key is masked"):
+        Seen().first(np.ma.masked)  # type: ignore[arg-type]
+
+
+def test_integers_with_gaps_get_advice_that_keeps_the_gaps_apart() -> None:
+    """pandas makes floats of them, and .astype(str) one key, 'nan', of all gaps."""
+    users = pd.Series([17, None, None])
+    with pytest.raises(sluice.BadKey, match=r"\.astype\('Int64'\)"):
+        Seen().observe(users)
+    seen = Seen()
+    assert seen.observe(users.astype("Int64"), missing="pass").tolist() == [True, True, True]
+    assert not seen.first("17")
+
+
+def test_a_column_with_nothing_in_it() -> None:
+    """pandas makes floats of it; chunks of a file have such columns."""
+    for nothing in ([], [None, None]):
+        floats = pd.Series(nothing, dtype="float64")
+        assert Seen().observe(floats, missing="pass").tolist() == [True] * len(nothing)
+        table = pd.DataFrame({"u": floats, "v": ["a"] * len(nothing)})
+        assert Seen().observe(table, missing="pass").tolist() == [True] * len(nothing)
+    with pytest.raises(sluice.BadKey, match=r"keys\['u'\]\[0\] is NaN"):
+        Seen().observe(table)
+    with pytest.raises(sluice.BadKey, match=r"keys\['u'\] is an array of float64"):
+        Seen().observe(pd.DataFrame({"u": [1.5], "v": [1]}))
+
+
+def test_sparse_columns() -> None:
+    assert Seen().observe(pd.Series([0, 0, 2], dtype="Sparse[int]")).tolist() == [True, False, True]
+    with pytest.raises(sluice.BadKey):
+        Seen().observe(pd.Series([0.5, 0.0], dtype="Sparse[float]"))
+
+
+def test_empty_text_is_a_key() -> None:
+    seen = Seen()
+    assert seen.observe(["", "", "a"], missing="pass").tolist() == [True, False, True]
+    assert seen.observe(pd.Series(["", None]), missing="pass").tolist() == [False, True]
+    assert key_bytes("") == b""
+    assert seen.observe({"a": ["", ""], "b": ["", ""]}).tolist() == [True, False]
 
 
 def test_all_missing() -> None:

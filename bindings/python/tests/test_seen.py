@@ -93,6 +93,16 @@ def test_lets_each_key_through_once(options: dict[str, Any]) -> None:
         ({"filter": "exact", "memory": "64MiB"}, "memory="),
         ({"seed": -1}, "seed= is -1"),
         ({"seed": 2**64}, "seed= is"),
+        ({"window": "\ud800"}, "window= .*lone surrogate"),
+        ({"keys": "1\udfffM"}, "keys= .*lone surrogate"),
+        ({"memory": "\ud800"}, "memory= .*lone surrogate"),
+        ({"rate": "\ud800", "window": "10m"}, "rate= .*lone surrogate"),
+        ({"fpr": "\ud800"}, "fpr= .*lone surrogate"),
+        ({"max_ahead": "\ud800", "window": "10m"}, "max_ahead= .*lone surrogate"),
+        ({"filter": "\ud800"}, "filter= .*lone surrogate"),
+        ({"filter": 5}, "filter= is of type int"),
+        ({"refresh": "no", "window": "10m"}, "refresh= is 'no'"),
+        ({"untrusted_keys": None}, "untrusted_keys= is None"),
     ],
     ids=repr,
 )
@@ -102,6 +112,24 @@ def test_impossible_options_are_refused(options: dict[str, Any], message: str) -
     assert isinstance(caught.value, ValueError)
     # Keywords, not the fields or flags of others.
     assert "`" not in str(caught.value) and "--" not in str(caught.value)
+
+
+def test_lone_surrogates_elsewhere() -> None:
+    with pytest.raises(sluice.BadParameters, match="lone surrogate"):
+        sluice.plan(window="\ud800")
+    with pytest.raises(sluice.BadParameters, match="slack= is"):
+        sluice.plan(window="10m", slack="\ud800")  # type: ignore[arg-type]
+    for call in (Seen().save, Seen.load):
+        with pytest.raises(sluice.BadParameters, match="lone surrogate"):
+            call("\ud800")
+    for labels in ({"key": "\ud800"}, {"\ud800": "a"}, {"key": 5}, 5, [("a",)]):
+        with pytest.raises(sluice.BadParameters, match="labels="):
+            Seen().save("never", labels=labels)  # type: ignore[arg-type]
+    # The name of a column is only for messages.
+    with pytest.raises(sluice.BadKey, match=r"keys\['\\ud800'\]\[1\] is None"):
+        Seen().observe({"\ud800": ["a", None]})
+    with pytest.raises(sluice.BadKeyValue, match=r"keys\[1\] has a lone surrogate"):
+        Seen().observe(iter(["a", "\ud800"]))
 
 
 def test_unknown_options_are_refused_by_python() -> None:

@@ -166,13 +166,13 @@ def test_json_keys_are_those_of_the_command(tmp_path: Path, command: Command) ->
     file = str(tmp_path / "json.state")
     values = ["ann", 3, -0.5, 1e300, 10**30, True, None, [1, "ä"], {"b": 1, "a": {"c": []}}, "🙂\n"]
     lines = "".join(json.dumps({"u": value, "n": 1}) + "\n" for value in values)
-    run = command("dedup", "--json", "--key", "/u", "--state", file, stdin=lines)
+    run = command("dedup", "--json", "--key", "/u", "--empty-keys", "--state", file, stdin=lines)
     assert run.returncode == 0, run.stderr
     seen = Seen.load(file)
     assert not any(seen.first(sluice.json_key(value)) for value in values)
     assert seen.first(sluice.json_key("bob"))
     seen.save(file)
-    run = command("dedup", "--json", "--key", "/u", "--state", file, stdin='{"u":"bob"}\n{"u":1}\n')
+    run = command("dedup", "--json", "--key", "/u", "--empty-keys", "--state", file, stdin='{"u":"bob"}\n{"u":1}\n')
     assert run.stdout == '{"u":1}\n', run.stderr
     # Two pointers.
     two = str(tmp_path / "two.state")

@@ -153,6 +153,8 @@ def test_every_unit_of_datetime64(unit: str) -> None:
         (np.array([[1, 2]]), "s", "2 dimensions"),
         ([START], None, "2 keys and 1 times"),
         (None, "s", "unit= needs times="),
+        (np.ma.array([1, 2], mask=[False, True]), "s", r"times\[1\] is masked"),
+        (np.ma.array([1, 2], mask=[False, True]).astype("datetime64[s]"), None, r"times\[1\] is masked"),
     ],
 )
 def test_bad_times_are_refused(times: Any, unit: Any, message: str) -> None:
@@ -183,6 +185,19 @@ def test_one_bad_time(when: Any, unit: Any, message: str) -> None:
     for call in calls:
         with pytest.raises(sluice.BadTime, match=message):
             call("a", when, unit=unit)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_whole_numbers_of_first_are_read_as_those_of_observe(unit: Any) -> None:
+    """first() reads them without Python's help, within what the clock knows."""
+    each = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
+    for exact in (0, -each, EXACT[0], 2**62 // each * each, -(2**62 // each * each)):
+        seen = Seen(window="10m")
+        assert seen.first("a", exact // each, unit=unit)
+        assert seen.observe(["a"], [exact // each], unit=unit).tolist() == [False]
+    for far in (2**62 // each + 1, -(2**62 // each) - 1, 2**70):
+        with pytest.raises(sluice.BadTime, match="between the years"):
+            Seen(window="10m").first("a", far, unit=unit)
 
 
 def test_late_events_and_times_far_ahead() -> None:
