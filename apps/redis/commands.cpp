@@ -1,0 +1,229 @@
+#include "apps/redis/commands.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "apps/redis/effects.hpp"
+#include "apps/redis/making.hpp"
+#include "apps/redis/words.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
+
+namespace sluice::server {
+namespace {
+
+#define SLUICE_OPTIONS                                                                      \
+  "[WINDOW count|duration|FOREVER] [FPR probability] [EXPECT items | RATE items/s] "        \
+  "[MEMORY bytes] [SLACK share] [FILTER name [parameter value ...]] [REFRESH] [SEED seed] " \
+  "[AUDIT 1/n]"
+
+constexpr std::array kCommands = {
+    Command{"SLUICE.RESERVE", reserve, "write deny-oom fast", -2, 1, 1, 1, "key " SLUICE_OPTIONS,
+            "Makes a filter or a window. The planner decides what is left open.",
+            "O(1); the time to clear its table if it has one from the start", false, false,
+            KeyUse::made},
+    Command{"SLUICE.PLAN", plan_only, "readonly fast", -1, 0, 0, 0, SLUICE_OPTIONS,
+            "Says what RESERVE would make from the same words, and why. Makes nothing.", "O(1)"},
+    Command{
+        "SLUICE.ADD", add, "write deny-oom fast", -3, 1, 1, 1, "key item [AT ms]",
+        "Judges an item: 1 if it is distinct, and remembered from now on; 0 if it is a duplicate; "
+        "2 if somebody has claimed it.",
+        "O(1)"},
+    Command{"SLUICE.MADD", madd, "write deny-oom", -3, 1, 1, 1, "key item [item ...]",
+            "Judges several items in their order, as ADD does.", "O(n) for n items"},
+    Command{
+        "SLUICE.INSERT", insert, "write deny-oom", -4, 1, 1, 1,
+        "key " SLUICE_OPTIONS " [NOCREATE] [AT ms] ITEMS item [item ...]",
+        "Makes the key as RESERVE does if it does not exist, then judges the items as MADD does.",
+        "O(n) for n items"},
+    Command{"SLUICE.EXISTS", exists, "readonly fast", -3, 1, 1, 1, "key item [AT ms]",
+            "Asks whether an item is remembered, and changes nothing: 1 or 0; 2 if it is pending.",
+            "O(1)"},
+    Command{"SLUICE.MEXISTS", mexists, "readonly", -3, 1, 1, 1, "key item [item ...]",
+            "Asks for several items, as EXISTS does.", "O(n) for n items"},
+    Command{"SLUICE.AGE", age, "readonly fast", 3, 1, 1, 1, "key item",
+            "Says how long ago an item was remembered: in ms, or in items if the window is one of "
+            "items; "
+            "null if it is not remembered. A large window gives the least age of the item's "
+            "generation.",
+            "O(log n) for n generations"},
+    Command{"SLUICE.FORGET", forget, "write fast", 3, 1, 1, 1, "key item",
+            "Takes an item back: 1 if there was a trace of it, 0 if not.", "O(1)"},
+    Command{"SLUICE.MFORGET", mforget, "write", -3, 1, 1, 1, "key item [item ...]",
+            "Takes several items back, as FORGET does.", "O(n) for n items"},
+    Command{
+        "SLUICE.CLAIM", claim, "write deny-oom fast", -7, 1, 1, 1,
+        "key item TTL ms TOKEN token [AT ms]",
+        "Claims an item for delivery: 1 if it is yours to deliver, 0 if it was delivered before, 2 "
+        "if somebody else is delivering it.",
+        "O(log n) for n pending items"},
+    Command{"SLUICE.MCLAIM", mclaim, "write deny-oom", -8, 1, 1, 1,
+            "key TTL ms TOKEN token [AT ms] ITEMS item [item ...]",
+            "Claims several items, as CLAIM does.", "O(m log n) for m items"},
+    Command{
+        "SLUICE.CONFIRM", confirm, "write fast", -5, 1, 1, 1, "key item TOKEN token [AT ms]",
+        "Says that an item was delivered: 1 if it is remembered from now on, 2 if it was already, "
+        "0 if it is not yours or its lease has ended.",
+        "O(log n) for n pending items"},
+    Command{"SLUICE.MCONFIRM", mconfirm, "write", -6, 1, 1, 1,
+            "key TOKEN token [AT ms] ITEMS item [item ...]",
+            "Confirms several items, as CONFIRM does.", "O(m log n) for m items"},
+    Command{"SLUICE.RELEASE", release, "write fast", 5, 1, 1, 1, "key item TOKEN token",
+            "Gives a claim back: the item was not delivered. 1 if the claim was yours, 0 if not.",
+            "O(log n) for n pending items"},
+    Command{"SLUICE.MRELEASE", mrelease, "write", -6, 1, 1, 1,
+            "key TOKEN token ITEMS item [item ...]", "Gives several claims back, as RELEASE does.",
+            "O(m log n) for m items"},
+    Command{"SLUICE.MERGE", merge_keys, "write deny-oom", -3, 1, -1, 1,
+            "destination source [source ...]",
+            "Takes in what other keys of the same filter, parameters and secret remember.",
+            "O(bytes of all keys)", false, false, KeyUse::merged},
+    Command{"SLUICE.INFO", info, "readonly fast", -2, 1, 1, 1, "key [field]",
+            "Shows parameters, size, fill and errors of a key, or one of these fields.",
+            "O(generations)"},
+    Command{
+        "SLUICE.SCANDUMP", scandump, "readonly", 3, 1, 1, 1, "key cursor",
+        "Dumps a key in chunks: the next cursor, and a chunk for LOADCHUNK. Cursor 0 begins, and 0 "
+        "comes with an empty chunk at the end. The chunks hold the key's secret: whoever has it "
+        "can "
+        "choose items that collide.",
+        "O(bytes of the chunk); O(bytes of the key) if the key was not dumped in the last minute",
+        false, true},
+    Command{"SLUICE.LOADCHUNK", loadchunk, "write deny-oom", 4, 1, 1, 1, "key cursor chunk",
+            "Loads a chunk of SCANDUMP, with the cursor that came with it, in order. The last one "
+            "makes "
+            "the key. The chunks hold the key's secret.",
+            "O(bytes of the chunk); O(bytes of the key) for the last chunk"},
+    Command{"SLUICE.EFFECT", effect, "write", -3, 1, 1, 1, "key effect [source ...]",
+            "What a primary tells its replicas and its append-only file. Not for clients.",
+            "O(n) for n items", true},
+};
+
+[[noreturn]] void refuse_words(const Command& command, const std::string& why) {
+  throw BadParameters(fmt::format("{}; usage: {} {}", why, command.name, command.usage));
+}
+
+std::string code_and(std::string_view code, std::string_view sentence) {
+  constexpr std::size_t kMost = 900;  // a FILTER of 4096 characters is not repeated
+  std::string text = fmt::format("{} {}", code, in_command_words(sentence));
+  if (text.size() > kMost) text.replace(kMost, text.size() - kMost, "...");
+  return text;
+}
+
+void run_checked(const Command& command, const Call& call) {
+  const auto words = static_cast<int>(std::min<std::size_t>(call.words.size(), 1 << 30));
+  if (command.arity > 0 ? words != command.arity : words < -command.arity)
+    refuse_words(command, fmt::format("wrong number of arguments for '{}'", command.name));
+  if (command.internal && !call.host.replayed())
+    throw BadParameters(
+        fmt::format("{} is what a primary tells its replicas, and not for clients", command.name));
+  command.run(call);
+}
+
+}  // namespace
+
+std::span<const Command> commands() {
+  return kCommands;
+}
+
+const Command* command_named(std::string_view name) {
+  for (const auto all : {commands(), bf_commands()})
+    for (const Command& command : all)
+      if (same_word(command.name, name)) return &command;
+  return nullptr;
+}
+
+std::string error_text(const std::exception& error) {
+  if (dynamic_cast<const WrongType*>(&error) != nullptr) return error.what();
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return "OOM the server has no memory for this command";
+  return code_and(dynamic_cast<const NoMemory*>(&error) != nullptr ? "OOM" : "ERR", error.what());
+}
+
+void run(const Command& command, const Call& call) noexcept {
+  try {
+    try {
+      run_checked(command, call);
+    } catch (const std::exception& error) {
+      call.reply.error(error_text(error));
+    }
+  } catch (...) {
+    call.reply.error("OOM the server has no memory for this command");
+  }
+}
+
+Entry& existing(Place& place) {
+  Entry* const entry = place.entry();
+  if (entry == nullptr)
+    throw BadParameters(
+        "there is no such key: make it with SLUICE.RESERVE, or add with SLUICE.INSERT, which makes "
+        "it if it is missing (a time window expires when nothing was written for its length; "
+        "PERSIST "
+        "keeps it)");
+  return *entry;
+}
+
+void redact_seeds(const Call& call, std::size_t first) {
+  for (std::size_t i = first; i + 1 < call.words.size() && !same_word(call.words[i], "ITEMS"); ++i)
+    if (same_word(call.words[i], "SEED")) call.host.redact(i + 1);
+}
+
+std::int64_t read_at(std::string_view word, const std::optional<WindowSpec>& window,
+                     std::int64_t now_ms) {
+  const std::int64_t at = whole_number("AT, in ms since 1970,", word, -kFarthestMs, kFarthestMs);
+  if (!window || !window->by_time())
+    throw BadParameters("AT is for a WINDOW of time: this key has none, so leave it out");
+  const auto window_ms = static_cast<std::int64_t>(window->size / 1'000'000);
+  // A window or more behind, the server's own clock would count as set back.
+  if (at > now_ms && at - now_ms >= window_ms)
+    throw BadParameters(
+        fmt::format("AT {} is a window or more ahead of the server's clock, {}: it would expire "
+                    "all items (AT is "
+                    "in ms since 1970)",
+                    at, now_ms));
+  return at;
+}
+
+std::optional<WindowSpec> window_of(const Entry& entry) {
+  if (entry.window() == nullptr) return std::nullopt;
+  return entry.window()->params().spec;
+}
+
+void check_room(Host& host, std::uint64_t bytes) {
+  const std::uint64_t most = host.config().key_memory;
+  if (most != 0 && bytes > most)
+    throw NoMemory(fmt::format("this takes {}, and a key may take {} (sluice.key-memory-limit)",
+                               format_size(bytes), format_size(most)));
+  // To ask takes longer than to make a small one, for which the server's own check has to do.
+  constexpr std::uint64_t kSmall = 64 << 10;
+  if (bytes < kSmall) return;
+  if (const auto room = host.room(); room && bytes > *room)
+    throw NoMemory(fmt::format(
+        "this takes {}, and the server has {} left below its maxmemory, or the machine's "
+        "memory if that is not set: a larger FPR, fewer items or more memory would help",
+        format_size(bytes), format_size(*room)));
+}
+
+void check_memory(const Host& host, const Entry& entry) {
+  if (over_limit(host.config(), entry)) throw NoMemory(why_over_limit(host, entry));
+}
+
+std::string why_over_limit(const Host& host, const Entry& entry) {
+  return fmt::format("this key takes {}, and may take {} (sluice.key-memory-limit)",
+                     format_size(entry.bytes()), format_size(host.config().key_memory));
+}
+
+void effect(const Call& call) {
+  const std::string_view bytes = call.words[2];
+  std::vector<std::size_t> sources;
+  for (std::size_t word = 3; word < call.words.size(); ++word) sources.push_back(word);
+  apply(call.host, 1, std::as_bytes(std::span(bytes)), sources);
+  call.reply.status("OK");
+}
+
+}  // namespace sluice::server

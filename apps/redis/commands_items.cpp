@@ -1,0 +1,179 @@
+// Commands about items: add, ask, take back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "apps/redis/commands.hpp"
+#include "apps/redis/effects.hpp"
+#include "apps/redis/items.hpp"
+#include "apps/redis/making.hpp"
+#include "apps/redis/words.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/filters/catalogue.hpp"
+
+namespace sluice::server {
+namespace {
+
+// 1: distinct, deliver it. 0: duplicate. 2: pending.
+std::int64_t added(Verdict verdict) noexcept {
+  return verdict == Verdict::distinct ? 1 : verdict == Verdict::duplicate ? 0 : 2;
+}
+
+std::int64_t found(Verdict verdict) noexcept {
+  return static_cast<std::int64_t>(verdict);
+}
+
+std::string why_refused(const Host& host, const Entry& entry) {
+  if (over_limit(host.config(), entry)) return "OOM " + why_over_limit(host, entry);
+  const Window* const window = entry.window();
+  return fmt::format(
+      "OOM {}", in_command_words(window != nullptr ? window->why_full() : Window::kNoMemoryForKey));
+}
+
+// Judges the items, and answers for each. `many`: with an array.
+void add_items(const Call& call, Place& place, std::span<const std::string_view> items,
+               const Entry::When& when, bool many) {
+  Entry& entry = *place.entry();
+  check_memory(call.host, entry);
+  Items<Verdict> asked(entry, items);
+  const std::size_t judged = judge(call.host, place, 1, asked.digests(), when, asked.answers());
+  const std::string why = judged < items.size() ? why_refused(call.host, entry) : std::string();
+  if (many) call.reply.array(items.size());
+  for (const Verdict verdict : asked.answers().first(judged)) call.reply.integer(added(verdict));
+  for (std::size_t i = judged; i < items.size(); ++i) call.reply.error(why);
+}
+
+void ask_items(const Call& call, std::span<const std::string_view> items, Entry::When when,
+               std::optional<std::string_view> at, bool many) {
+  const Entry* const entry = call.host.open(1, Host::Access::read).entry();
+  if (entry != nullptr && at) when.at_ms = read_at(*at, window_of(*entry), when.now_ms);
+  if (entry == nullptr) {
+    if (many) call.reply.array(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) call.reply.integer(0);
+    return;
+  }
+  Items<Verdict> asked(*entry, items);
+  entry->ask(asked.digests(), when, asked.answers());
+  if (many) call.reply.array(items.size());
+  for (const Verdict verdict : asked.answers()) call.reply.integer(found(verdict));
+}
+
+// After `key item`: [AT ms]. `many` is the command that takes several items.
+std::optional<std::string_view> read_at_option(Words& words, const char* many) {
+  std::optional<std::string_view> at;
+  if (words.take("AT")) at = words.next("the value of AT");
+  if (!words.empty())
+    throw BadParameters(
+        fmt::format("{} is not expected here: {} takes several items", quoted(words.peek()), many));
+  return at;
+}
+
+}  // namespace
+
+void add(const Call& call) {
+  Words words(call.words.subspan(3), 3);
+  const auto at = read_at_option(words, "SLUICE.MADD");
+  Place& place = call.host.open(1, Host::Access::write);
+  const Entry& entry = existing(place);
+  Entry::When when{.now_ms = call.host.now_ms()};
+  if (at) when.at_ms = read_at(*at, window_of(entry), when.now_ms);
+  add_items(call, place, call.words.subspan(2, 1), when, false);
+}
+
+void madd(const Call& call) {
+  Place& place = call.host.open(1, Host::Access::write);
+  existing(place);
+  add_items(call, place, call.words.subspan(2), {.now_ms = call.host.now_ms()}, true);
+}
+
+void insert(const Call& call) {
+  redact_seeds(call, 2);
+  Words words(call.words.subspan(2), 2);
+  Wanted wanted;
+  std::optional<std::string_view> at;
+  bool create = true;
+  while (!words.take("ITEMS")) {
+    if (words.empty()) throw BadParameters("ITEMS is missing, with the items to add after it");
+    if (words.take("NOCREATE")) {
+      create = false;
+    } else if (words.take("AT")) {
+      if (at) throw BadParameters("AT is given twice");
+      at = words.next("the value of AT");
+    } else if (!read_option(words, wanted)) {
+      throw BadParameters(
+          fmt::format("{} is no option of SLUICE.INSERT: its options are {}, NOCREATE, AT, and "
+                      "ITEMS before the items",
+                      quoted(words.peek()), kOptionNames));
+    }
+  }
+  if (words.empty()) throw BadParameters("ITEMS needs at least one item after it");
+  Place& place = call.host.open(1, Host::Access::write);
+  Entry::When when{.now_ms = call.host.now_ms()};
+  if (const Entry* const entry = place.entry(); entry != nullptr || !create) {
+    existing(place);
+    if (at) when.at_ms = read_at(*at, window_of(*entry), when.now_ms);
+  } else {
+    const Decided decided = decide(wanted, call.host.config(), call.host.memory().costs());
+    if (at) when.at_ms = read_at(*at, decided.plan.window, when.now_ms);
+    check_room(call.host, decided.bytes);
+    make_entry(call.host, place, 1, making_of(wanted, decided, when.now_ms));
+  }
+  add_items(call, place, words.rest(), when, true);
+}
+
+void exists(const Call& call) {
+  Words words(call.words.subspan(3), 3);
+  const auto at = read_at_option(words, "SLUICE.MEXISTS");
+  ask_items(call, call.words.subspan(2, 1), {.now_ms = call.host.now_ms()}, at, false);
+}
+
+void mexists(const Call& call) {
+  ask_items(call, call.words.subspan(2), {.now_ms = call.host.now_ms()}, std::nullopt, true);
+}
+
+void age(const Call& call) {
+  const Entry& entry = existing(call.host.open(1, Host::Access::read));
+  if (!entry.knows_ages())
+    throw BadParameters(fmt::format(
+        "{} does not know how old items are: windows of the filters {} do",
+        entry.window() == nullptr ? "a key without a WINDOW"
+                                  : fmt::format("filter '{}'", entry.window()->filter_name()),
+        Window::kFiltersThatKnowAges));
+  const auto age_of = entry.age_of(entry.hasher().digest(call.words[2]), call.host.now_ms());
+  if (age_of)
+    call.reply.integer(static_cast<std::int64_t>(*age_of));
+  else
+    call.reply.null();
+}
+
+namespace {
+
+void forget_items(const Call& call, bool many) {
+  Place& place = call.host.open(1, Host::Access::write);
+  const Entry& entry = existing(place);
+  if (!entry.can_forget())
+    throw BadParameters(fmt::format(
+        "filter '{}' cannot take items back: the planner chooses one that can for a WINDOW, and if "
+        "neither EXPECT nor MEMORY is given",
+        entry.window() != nullptr ? entry.window()->filter_name()
+                                  : name_of(entry.filter().kind())));
+  const auto items = call.words.subspan(2);
+  Items<Verdict> asked(entry, items);
+  forget(call.host, place, 1, asked.digests(), call.host.now_ms(), asked.answers());
+  if (many) call.reply.array(items.size());
+  for (const Verdict verdict : asked.answers()) call.reply.integer(found(verdict));
+}
+
+}  // namespace
+
+void forget(const Call& call) {
+  forget_items(call, false);
+}
+
+void mforget(const Call& call) {
+  forget_items(call, true);
+}
+
+}  // namespace sluice::server

@@ -1,0 +1,272 @@
+// Memory of the commands: what is counted, and what happens when there is none. Then hostile bytes.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "apps/redis/testing_random.hpp"
+#include "sluice/base/error.hpp"
+#include "tests/support/counts.hpp"
+#include "tests/support/snapshot_repair.hpp"
+
+namespace sluice::server {
+namespace {
+
+using testing_support::count_of;
+using Words = std::vector<std::string>;
+
+// What entries say that they take, without the parts of a judge that come from operator new.
+std::uint64_t counted(TestHost& host) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, slot] : host.keys) {
+    const Entry& entry = *slot.entry;
+    bytes += entry.bytes();
+    if (const Judge* const judge = entry.judge())
+      bytes -= judge->bytes() - judge->filter().bytes() -
+               (judge->claims() != nullptr ? judge->claims()->bytes() : 0);
+  }
+  return bytes;
+}
+
+TEST(ServerMemory, EntriesTakeWhatTheySay) {
+  RandomCommands commands(2);
+  TestHost host;
+  for (int i = 0; i < count_of(300, 1'500, 20'000); ++i) {
+    commands.set_clock(host);
+    const Words words = commands.next();
+    host.call(words);
+    ASSERT_EQ(counted(host), host.memory().taken()) << i << ": " << text_of(words);
+  }
+}
+
+bool is_answer(const std::string& reply) {
+  return !reply.starts_with("-") || reply.starts_with("-OOM ");
+}
+
+Words many(Words words, int from, int count) {
+  for (int i = from; i < from + count; ++i) words.push_back("i" + std::to_string(i));
+  return words;
+}
+
+// Each command with what comes before it.
+struct Script {
+  std::vector<Words> before;
+  Words last;
+};
+
+std::vector<Script> scripts() {
+  std::vector<Script> all;
+  const std::vector<Words> kinds{{},
+                                 {"WINDOW", "10s"},
+                                 {"WINDOW", "200"},
+                                 {"WINDOW", "10s", "EXPECT", "500", "REFRESH"},
+                                 {"WINDOW", "10s", "EXPECT", "100", "MEMORY", "16KiB"},
+                                 {"EXPECT", "500"},
+                                 {"WINDOW", "10s", "AUDIT", "1/1"}};
+  for (const Words& kind : kinds) {
+    Words reserve{"SLUICE.RESERVE", "k", "SEED", "1"};
+    reserve.insert(reserve.end(), kind.begin(), kind.end());
+    const bool timed = !kind.empty() && kind.size() > 1 && kind[1] == "10s";
+    const std::string at = timed ? "AT" : "", ms = "1700000002000";
+    const Words claim{"SLUICE.MCLAIM", "k", "TTL", "500", "TOKEN", "t", "ITEMS"};
+    const auto add = [&](std::vector<Words> before, Words last) {
+      before.insert(before.begin(), reserve);
+      all.push_back({std::move(before), std::move(last)});
+    };
+    all.push_back({{}, reserve});
+    Words insert{"SLUICE.INSERT", "k"};
+    insert.insert(insert.end(), kind.begin(), kind.end());
+    insert.push_back("ITEMS");
+    all.push_back({{}, many(insert, 0, 40)});
+    add({}, many({"SLUICE.MADD", "k"}, 0, 700));
+    add({many({"SLUICE.MADD", "k"}, 0, 30)}, {"SLUICE.ADD", "k", "new"});
+    if (timed) add({many({"SLUICE.MADD", "k"}, 0, 200)}, {"SLUICE.ADD", "k", "new", at, ms});
+    add({many({"SLUICE.MADD", "k"}, 0, 200)}, many({"SLUICE.MADD", "k"}, 100, 900));
+    add({}, many(claim, 0, 3));
+    add({many(claim, 0, 130)}, many(claim, 100, 70));
+    // Expired claims are dropped before there is no memory for the new one.
+    add({many(claim, 0, 64), {"later"}}, many(claim, 100, 70));
+    add({many(claim, 0, 20)}, many({"SLUICE.MCONFIRM", "k", "TOKEN", "t", "ITEMS"}, 0, 25));
+    add({many({"SLUICE.MADD", "k"}, 0, 500), many(claim, 600, 20)},
+        many({"SLUICE.MCONFIRM", "k", "TOKEN", "t", "ITEMS"}, 600, 20));
+    add({}, many({"SLUICE.MCONFIRM", "k", "TOKEN", "t", "ITEMS"}, 0, 2));
+    add({many(claim, 0, 2)}, many({"SLUICE.MRELEASE", "k", "TOKEN", "t", "ITEMS"}, 0, 3));
+    add({many({"SLUICE.MADD", "k"}, 0, 50)}, {"SLUICE.MERGE", "copy", "k"});
+    add({many({"SLUICE.MADD", "k"}, 0, 50)}, many({"SLUICE.MFORGET", "k"}, 0, 5));
+    add({}, {"SLUICE.INFO", "k"});
+  }
+  return all;
+}
+
+TEST(ServerMemory, EveryAllocationMayFail) {
+  const std::uint64_t held = FailingMalloc::held;
+  std::uint64_t failures = 0;
+  for (const Script& script : scripts())
+    for (std::uint64_t fail_at = 1;; fail_at += fail_at < 10 ? 1 : fail_at / 2) {
+      Followed servers;
+      for (const Words& words : script.before) {
+        if (words[0] == "later")
+          servers.primary.now += 1'000;
+        else
+          servers.run(words, false);
+      }
+      FailingMalloc::calls = 0;
+      FailingMalloc::fail_at = fail_at;
+      const std::string reply = servers.primary.call(script.last);
+      const bool failed = FailingMalloc::calls >= fail_at;
+      FailingMalloc::fail_at = 0;
+      servers.tell();
+      ASSERT_TRUE(failed || !reply.starts_with("-OOM there is no memory for what")) << reply;
+      ASSERT_TRUE(!failed || is_answer(reply)) << text_of(script.last) << " -> " << reply;
+      ASSERT_EQ(servers.difference(), "")
+          << text_of(script.before.empty() ? Words{} : script.before[0]) << "; "
+          << text_of(script.last) << " at " << fail_at << " -> " << reply.substr(0, 200);
+      // It goes on.
+      for (const Words& more :
+           {many({"SLUICE.MADD", "k"}, 90, 30),
+            many({"SLUICE.MCLAIM", "k", "TTL", "9", "TOKEN", "u", "ITEMS"}, 0, 9)})
+        servers.run(more, true);
+      ASSERT_EQ(servers.difference(), "") << text_of(script.last) << " at " << fail_at;
+      failures += failed;
+      if (!failed) break;
+    }
+  EXPECT_GT(failures, 100u);
+  EXPECT_EQ(FailingMalloc::held, held);
+}
+
+TEST(ServerMemory, RandomFailures) {
+  const std::uint64_t held = FailingMalloc::held;
+  {
+    RandomCommands commands(3);
+    Followed servers;
+    for (int i = 0; i < count_of(300, 1'500, 20'000); ++i) {
+      commands.set_clock(servers.primary);
+      const Words words = commands.next();
+      FailingMalloc::calls = 0;
+      FailingMalloc::fail_at = commands.below(2) == 0 ? 0 : 1 + commands.below(5);
+      const std::string reply = servers.primary.call(words);
+      FailingMalloc::fail_at = 0;
+      servers.tell();
+      if (commands.reloads()) servers.reload_third();
+      ASSERT_EQ(servers.difference(i % 50 == 0 ? "" : words[1]), "")
+          << i << ": " << text_of(words) << " -> " << reply.substr(0, 200);
+    }
+  }
+  EXPECT_EQ(FailingMalloc::held, held);
+}
+
+// --- Hostile bytes
+
+// Entries of all kinds, with claims and an audit.
+std::vector<std::string> snapshots() {
+  std::vector<std::string> all;
+  for (const FilterInfo& filter : catalogue())
+    for (const bool windowed : {false, true}) {
+      TestHost host;
+      Words reserve{"SLUICE.RESERVE", "k", "FILTER", std::string(filter.name), "AUDIT", "1/1"};
+      if (windowed) reserve.insert(reserve.end(), {"WINDOW", "10s"});
+      reserve.insert(reserve.end(), {"EXPECT", "20", "FPR", "0.1"});
+      if (host.call(reserve) != "+OK") continue;
+      host.call(many({"SLUICE.MADD", "k"}, 0, 5));
+      host.call(many({"SLUICE.MCLAIM", "k", "TTL", "500", "TOKEN", "t", "ITEMS"}, 3, 7));
+      all.push_back(bytes_of(*host.entry("k")));
+    }
+  TestHost host;
+  host({"SLUICE.INSERT", "k", "WINDOW", "10s", "ITEMS", "a", "b"});
+  all.push_back(bytes_of(*host.entry("k")));
+  return all;
+}
+
+// Refused, or an entry that works.
+void try_bytes(const std::string& bytes) {
+  TestHost host;
+  const std::uint64_t before = FailingMalloc::held;
+  FailingMalloc::peak = before;
+  Entry::Pointer entry;
+  try {
+    entry = entry_of(bytes, host.memory(), host.now);
+  } catch (const Error& error) {
+    // An exact window makes its table before all of its fields are checked.
+    const bool exact = bytes.find("exact-window") != std::string::npos;
+    const std::uint64_t more = exact ? 256 << 10 : 64 << 10;
+    ASSERT_LE(FailingMalloc::peak - before, bytes.size() + more) << error.what();
+    ASSERT_EQ(FailingMalloc::held, before);
+    return;
+  }
+  host.keys["k"].entry = std::move(entry);
+  const std::string again = bytes_of(*host.entry("k"));
+  ASSERT_EQ(bytes_of(*entry_of(again, host.memory())), again);
+  for (const Words& words : {many({"SLUICE.MADD", "k"}, 0, 9),
+                             many({"SLUICE.MEXISTS", "k"}, 0, 9),
+                             {"SLUICE.INFO", "k"},
+                             many({"SLUICE.MCLAIM", "k", "TTL", "5", "TOKEN", "t", "ITEMS"}, 5, 9),
+                             many({"SLUICE.MCONFIRM", "k", "TOKEN", "t", "ITEMS"}, 5, 9),
+                             many({"SLUICE.MFORGET", "k"}, 0, 9),
+                             {"SLUICE.MERGE", "copy", "k"}}) {
+    host.now += 3'000;
+    ASSERT_FALSE(host.call(words).starts_with("not one reply"));
+  }
+}
+
+TEST(HostileEntry, Truncated) {
+  for (const std::string& bytes : snapshots()) {
+    const std::size_t step = bytes.size() < 2'000 ? 1 : count_of(97, 31, 1);
+    for (std::size_t size = 0; size < bytes.size(); size += step) {
+      std::string part = bytes.substr(0, size);
+      try_bytes(part);
+      testing_support::repair_snapshot(std::as_writable_bytes(std::span(part)));
+      try_bytes(part);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(HostileEntry, Mutated) {
+  std::mt19937_64 random(4);
+  const std::vector<std::string> all = snapshots();
+  for (int i = 0; i < count_of(500, 3'000, 100'000); ++i) {
+    std::string bytes = all[random() % all.size()];
+    // Headers and sections are a small part of the bytes; most of the changes go there.
+    for (auto changes = 1 + random() % 3; changes > 0; --changes) {
+      const std::size_t near = std::min<std::size_t>(bytes.size(), 300);
+      const std::size_t at =
+          random() % 3 == 0 ? random() % bytes.size()
+          : random() % 2 == 0
+              ? random() % near
+              : bytes.size() - 1 - random() % std::min<std::size_t>(bytes.size(), 2'000);
+      static constexpr int kBytes[] = {0, 1, 0x7f, 0x80, 0xff};
+      bytes[at] = static_cast<char>(random() % 2 == 0 ? kBytes[random() % 5]
+                                                      : static_cast<int>(random() % 256));
+    }
+    testing_support::repair_snapshot(std::as_writable_bytes(std::span(bytes)));
+    try_bytes(bytes);
+    if (HasFatalFailure()) FAIL() << "change " << i << " of " << bytes.substr(0, 120);
+  }
+}
+
+// The times of section 'server': the bytes before the checksum that ends the section are known.
+TEST(HostileEntry, ForgedTimes) {
+  TestHost host;
+  host({"SLUICE.INSERT", "k", "WINDOW", "10s", "ITEMS", "a"});
+  const std::string bytes = bytes_of(*host.entry("k"));
+  std::string time(8, '\0');
+  for (int i = 0; i < 8; ++i) time[i] = static_cast<char>(host.entry("k")->last_ms() >> (8 * i));
+  const std::size_t at = bytes.find(time);
+  ASSERT_NE(at, std::string::npos);
+  for (const std::size_t field : {at, at + 8, at + 16})
+    for (const std::string& forged :
+         {std::string(8, '\xff'), std::string("\0\0\0\0\0\0\0\x80", 8), std::string(8, '\0'),
+          std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)}) {
+      std::string changed = bytes;
+      changed.replace(field, 8, forged);
+      testing_support::repair_snapshot(std::as_writable_bytes(std::span(changed)));
+      if (forged != std::string(8, '\0')) {
+        EXPECT_THROW(entry_of(changed, host.memory()), CorruptSnapshot);
+      }
+      try_bytes(changed);
+    }
+}
+
+}  // namespace
+}  // namespace sluice::server

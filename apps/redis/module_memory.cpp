@@ -1,0 +1,80 @@
+#include "apps/redis/module_memory.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+#include "apps/redis/module_api.hpp"
+
+namespace {
+
+std::atomic<std::uint64_t> refusals = 0;
+std::atomic<std::uint64_t> outside =
+    0;  // bytes that are not of server_memory(), as those of audits
+
+void* try_allocate(std::size_t bytes) noexcept {
+  void* const block = RedisModule_TryAlloc == nullptr ? nullptr : RedisModule_TryAlloc(bytes);
+  if (block == nullptr) refusals.fetch_add(1, std::memory_order_relaxed);
+  return block;
+}
+
+}  // namespace
+
+namespace sluice::server {
+
+std::uint64_t server_refusals() noexcept {
+  return refusals.load(std::memory_order_relaxed);
+}
+
+std::uint64_t server_bytes() {
+  return server_memory().taken() + outside.load(std::memory_order_relaxed);
+}
+
+MemoryResource& server_memory() {
+  static auto* const memory =
+      new HostMemory({.allocate = [](std::size_t bytes) { return try_allocate(bytes); },
+                      .free = [](void* block) { RedisModule_Free(block); },
+                      .usable = [](void* block) { return RedisModule_MallocSize(block); }});
+  return *memory;
+}
+
+}  // namespace sluice::server
+
+namespace {
+
+// Every size that the module asks for is aligned to 16 bytes by the servers' allocators; what needs more
+// comes from a MemoryResource.
+void* allocate(std::size_t bytes) {
+  void* const block = try_allocate(bytes == 0 ? 1 : bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  outside.fetch_add(RedisModule_MallocSize(block), std::memory_order_relaxed);
+  return block;
+}
+
+void free_block(void* block) noexcept {
+  if (block == nullptr) return;
+  outside.fetch_sub(RedisModule_MallocSize(block), std::memory_order_relaxed);
+  RedisModule_Free(block);
+}
+
+}  // namespace
+
+// The other forms of the standard library call these.
+void* operator new(std::size_t bytes) {
+  return allocate(bytes);
+}
+void* operator new[](std::size_t bytes) {
+  return allocate(bytes);
+}
+void operator delete(void* block) noexcept {
+  free_block(block);
+}
+void operator delete[](void* block) noexcept {
+  free_block(block);
+}
+void operator delete(void* block, std::size_t) noexcept {
+  operator delete(block);
+}
+void operator delete[](void* block, std::size_t) noexcept {
+  operator delete[](block);
+}
