@@ -10,13 +10,20 @@ version=$("$SLUICE" --version | sed -nE 's/^sluice ([0-9.]+)$/\1/p')
 architecture=$(dpkg --print-architecture)
 cd "$scratch"
 
+# The module is there if it was built.
+debs=(sluice libsluice-dev)
+with_module=''
+if [[ -f $BUILD/apps/redis/sluice.so ]]; then
+  debs+=(redis-sluice)
+  with_module=$'\n'redis-sluice_$version-1_$architecture.deb
+fi
 same "the packages" "SHA256SUMS
-libsluice-dev_$version-1_$architecture.deb
+libsluice-dev_$version-1_$architecture.deb$with_module
 sluice-$version.tar.xz
 sluice_$version-1_$architecture.deb" "$(cd "$packages" && find . -type f ! -name '*-linux-*' -printf '%P\n' | sort)"
 (cd "$packages" && sha256sum --check --strict --quiet SHA256SUMS) || complain "SHA256SUMS is wrong"
 
-for name in sluice libsluice-dev; do
+for name in "${debs[@]}"; do
   dpkg-deb --extract "$packages/${name}_$version-1_$architecture.deb" "$name"
 done
 tar --extract --file "$packages/sluice-$version.tar.xz"
@@ -30,6 +37,8 @@ if [[ -f $packages/sluice-$version-linux-$architecture.tar.xz ]]; then
   binaries+=(static/sluice)
   texts+=(static/THIRD-PARTY)
 fi
+
+if [[ -n $with_module ]]; then binaries+=(redis-sluice/usr/lib/redis/modules/sluice.so); fi
 
 for file in "$packages"/*; do
   grep -qF "\`$(basename "$file")\`" "$SOURCE/docs/installing.md" || complain "docs/installing.md does not name $(basename "$file")"
@@ -64,6 +73,17 @@ for package in $(dpkg-query --search "${files[@]}" | cut -d: -f1 | sort -u) libc
     dpkg-deb --field "$packages/libsluice-dev_$version-1_$architecture.deb" Depends | grep -qF " $package," ||
     complain "libsluice-dev does not depend on $package"
 done
+
+# --- The module: it needs libc alone, and shows only its entry
+if [[ -n $with_module ]]; then
+  same "what the module needs" "libc6" "$(dpkg-deb --field "$packages/redis-sluice_$version-1_$architecture.deb" Depends |
+    tr ',' '\n' | sed -E 's/^ *//; s/ .*//' | sort -u | xargs)"
+  same "what the module shows" "RedisModule_OnLoad" \
+    "$(nm --dynamic --defined-only redis-sluice/usr/lib/redis/modules/sluice.so | awk '{ print $3 }')"
+  [[ -s redis-sluice/usr/share/doc/redis-sluice/copyright ]] || complain "redis-sluice has no copyright"
+  zgrep -q '(libstdc++-[0-9]*-dev)' redis-sluice/usr/share/doc/redis-sluice/THIRD-PARTY.gz ||
+    complain "redis-sluice does not name the licence of libstdc++"
+fi
 
 # --- The static command, in a root that has nothing else: no libc, no /proc, no /dev
 try_static() {
