@@ -27,11 +27,12 @@ Count count_of(Count brief, Count full) {
   return full_counts() ? full : brief;
 }
 
-// And where a sanitizer takes too long for that: it looks for bad accesses and races on a path, so with
-// short counts fewer rounds of the same path are enough for it. It must still be every path.
+// And where a sanitizer takes too long for that: it looks for bad accesses and races on a path, so fewer
+// rounds of the same path are enough for it. It must still be every path. With full counts it does what
+// the optimized build does with short ones.
 template <class Count>
 Count count_of(Count sanitized, Count brief, Count full) {
-  return count_of(kSanitized ? sanitized : brief, full);
+  return kSanitized ? count_of(sanitized, brief) : count_of(brief, full);
 }
 
 }  // namespace sluice::testing_support
