@@ -21,6 +21,7 @@
 #include "dedup_report.hpp"
 #include "dedup_resume.hpp"
 #include "dedup_state.hpp"
+#include "dedup_warnings.hpp"
 #include "dedup_window.hpp"
 #include "printable.hpp"
 #include "signals.hpp"
@@ -63,19 +64,6 @@ void check_distinct_files(std::span<const FileSource> inputs,
   }
 }
 
-// What to check when no record had a time.
-const char* time_flags(const DedupOptions& options) {
-  if (!options.event_time) return "";
-  switch (options.time_by) {
-    case KeyStyle::By::bytes:
-      return ", --time-bytes, --time-format";
-    case KeyStyle::By::time_group:
-      return ", --time-format";
-    default:
-      return ", --event-time, --time-format";
-  }
-}
-
 // What a run cuts off an output goes to a file beside it.
 void check_apart_from_cut(const std::vector<std::pair<const char*, const FileSink*>>& outputs) {
   for (const auto& [flag, sink] : outputs)
@@ -105,11 +93,6 @@ class Run {
   void follow();
   void begin();
   bool between();
-  void look_at_error();
-  void look_at_memory();
-  void look_at_late();
-  void look_at_slack() const;
-  void look_at_peak() const;
   bool checkpoint_due() const;
   bool has_news() const;
   void checkpoint();
@@ -138,6 +121,7 @@ class Run {
   std::optional<Dedup> dedup_;
   std::optional<Follow> follow_;
   Progress progress_;
+  DedupWarnings warnings_{request_, judge_, progress_};
   std::optional<ContinuedReport> continued_;
   std::optional<ForgetReport> forgotten_;
   Clock::time_point start_ = Clock::now();
@@ -145,9 +129,6 @@ class Run {
   bool only_begun_ = false;  // the state holds what it held before, and where the run begins
   std::size_t input_ = 0;    // the one that is being read; past the last one: all are done
   bool reading_ = false;
-  bool warned_ = false;
-  bool warned_early_ = false;
-  bool warned_late_ = false;
   bool running_ = true;
   std::uint64_t seen_records_ = 0;  // at the last turn
   unsigned turns_without_ = 0;      // turns in a row without a new record
@@ -459,8 +440,8 @@ void Run::save_state() {
 }
 
 bool Run::between() {
-  if (!warned_ && judge_.meter().was_over()) look_at_error();
-  if (!warned_early_ && dedup_->counts().forgotten_early > 0) look_at_memory();
+  if (judge_.meter().was_over()) warnings_.look_at_error();
+  warnings_.look_at_memory(dedup_->counts());
   if (state_file_ && has_news()) {
     begin();
     if (has_news()) checkpoint();
@@ -469,110 +450,6 @@ bool Run::between() {
   if (signals_.asked()) tell();
   progress_.update(dedup_->counts(), judge_.audit());
   return signals_.received() == 0;
-}
-
-// One that looks the same when rounded is not printed.
-std::string above_target(double fpr, double target) {
-  const std::string shown = format_probability(fpr), limit = format_probability(target);
-  return shown == limit ? fmt::format("a little above the target of {}", limit)
-                        : fmt::format("{}, above the target of {}", shown, limit);
-}
-
-void Run::look_at_error() {
-  const FilterStats stats = judge_.filter().stats();
-  const std::uint64_t records = judge_.meter().over_target(stats);
-  if (warned_ || records == 0) return;
-  // An error below the default that nobody asked for: it was the lowest that --memory had room for.
-  if (request_.plan && !request_.fpr_given &&
-      judge_.meter().worst_fpr(stats) <= planning::kStandardFpr)
-    return;
-  warned_ = true;
-  progress_.clear();
-  const bool is_over = stats.predicted_fpr > stats.target_fpr;
-  // Those that forget at random hold what their parameters make them hold, give or take chance.
-  if (judge_.window() == nullptr && !judge_.filter().promises().no_false_negatives) {
-    const double fpr = is_over ? stats.predicted_fpr : judge_.meter().worst_fpr(stats);
-    warn("dedup",
-         fmt::format("the filter's predicted false-positive rate {} {}: its parameters are "
-                     "for a higher error, or its table is small, and chance fills it "
-                     "unevenly; leave the parameters to --fpr, or give it more memory",
-                     is_over ? "is now" : "has been", above_target(fpr, stats.target_fpr)));
-    return;
-  }
-  if (!is_over) {
-    warn("dedup",
-         fmt::format("the filter's predicted false-positive rate was {}, for {}: more keys came at "
-                     "once than it was planned for; plan for the highest rate, with --rate or "
-                     "--expect",
-                     above_target(judge_.meter().worst_fpr(stats), stats.target_fpr),
-                     counted(records, "record")));
-    return;
-  }
-  // The error of a series of filters rises with each filter added, though none is overfull.
-  const bool overfull = stats.keys > stats.capacity && stats.capacity > 0;
-  warn("dedup",
-       fmt::format("the filter holds {}{}: its predicted false-positive rate is now {}, and "
-                   "rises; run again with {}",
-                   counted(stats.keys, "key"),
-                   stats.capacity == 0
-                       ? ""
-                       : fmt::format(" and was planned for {}", format_count(stats.capacity)),
-                   above_target(stats.predicted_fpr, stats.target_fpr),
-                   overfull ? "--expect set to the number of distinct keys"
-                   : judge_.window() != nullptr
-                       ? "--rate or --expect set to what comes"
-                       : "the default filter, which holds it at any number of keys"));
-}
-
-void Run::look_at_memory() {
-  if (warned_early_ || dedup_->counts().forgotten_early == 0) return;
-  warned_early_ = true;
-  progress_.clear();
-  warn(
-      "dedup",
-      "more keys came in a window than --memory has room for: the oldest are forgotten before the "
-      "window ends, so duplicates of them pass; give more --memory, a shorter --window or a higher "
-      "--fpr");
-}
-
-void Run::look_at_late() {
-  const DedupCounts& counts = dedup_->counts();
-  if (warned_late_ || !many_are_late(counts)) return;
-  warned_late_ = true;
-  progress_.clear();
-  warn(
-      "dedup",
-      fmt::format("{} of {} are late: a window or more older than the window's latest time, {}; if "
-                  "a wrong clock said that, start {}and lower --max-ahead; if records come newest "
-                  "first, or inputs overlap in time, sort the records by time first, and give "
-                  "rotated files oldest first",
-                  format_count(counts.late), counted(counts.records, "record"),
-                  format_time(judge_.window()->clock().now()),
-                  state_file_ ? "a new state without its records " : "again without its records "));
-}
-
-// Repeats that come after just a window, such as those of daily records in a window of 24h.
-void Run::look_at_slack() const {
-  const SlackMeter* const slack = judge_.slack();
-  const std::uint64_t records = dedup_->counts().records;
-  if (slack == nullptr || slack->unknown() > 0 || !many(slack->counted(), records, 100)) return;
-  warn(
-      "dedup",
-      fmt::format("{}{} of {} were held back a window or more after the one let through, because a "
-                  "key may be remembered for {:.1f} % longer than the window: give a smaller "
-                  "--slack, or a --window that ends well before such repeats",
-                  slack->weight() > 1 ? "about " : "", format_count(slack->counted()),
-                  counted(records, "record"), 100 * judge_.window()->slack()));
-}
-
-// Long records, or a system whose libraries take more than planned for.
-void Run::look_at_peak() const {
-  const std::uint64_t peak = peak_memory_bytes();
-  if (request_.memory && peak > *request_.memory)
-    warn("dedup",
-         fmt::format("the run took {} at its peak, more than --memory {}: give it more, or "
-                     "limit the length of records (--max-record)",
-                     format_size(peak), exact_size(*request_.memory)));
 }
 
 // A file that is followed may be idle for days.
@@ -614,20 +491,15 @@ void Run::finish() {
   passed_.finish();
   if (held_) held_->finish();
   if (late_) late_->finish();
-  look_at_error();
-  look_at_memory();
-  look_at_late();
-  progress_.clear();
-  look_at_slack();
-  say_stopped();
   const DedupCounts& counts = dedup_->counts();
-  if (counts.records > 0 && counts.unkeyed == counts.records)
-    warn("dedup",
-         fmt::format("no record had the key{}, so all were {}: check {}{} and the record format",
-                     request_.options.event_time ? " and the time" : "",
-                     request_.options.invert ? "held back" : "passed through",
-                     key_flag(request_.options.key_style), time_flags(request_.options)));
-  look_at_peak();
+  warnings_.look_at_error();
+  warnings_.look_at_memory(counts);
+  warnings_.look_at_late(counts);
+  progress_.clear();
+  warnings_.look_at_slack(counts);
+  say_stopped();
+  warnings_.look_at_keys(counts);
+  warnings_.look_at_peak();
   tell();
 }
 
@@ -658,8 +530,8 @@ void Run::ask_ghosts() {
 
 void Run::tell() {
   if (request_.stats == DedupRequest::Stats::none) return;
-  look_at_error();
-  look_at_late();
+  warnings_.look_at_error();
+  warnings_.look_at_late(dedup_->counts());
   ask_ghosts();
   progress_.clear();
   if (request_.stats == DedupRequest::Stats::text)
