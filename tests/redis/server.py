@@ -110,10 +110,12 @@ class Server:
         *config: str,
         module: str | os.PathLike[str] | None = None,
         module_args: Sequence[str | int] = (),
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self.port = 0
-        self.folder = Path(tempfile.mkdtemp(prefix=f"sluice-{name}-"))
+        # What is there already is loaded.
+        self.folder = folder or Path(tempfile.mkdtemp(prefix=f"sluice-{name}-"))
         self._config = list(config)
         if module is not None:
             words = [os.fspath(module), *map(str, module_args)]

@@ -7,16 +7,15 @@ import os
 import random
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Callable
 
 import pytest
-import redis
 
 from server import MODULE, Server, both, needs_module, wait_until
 from workload import (
     Workload,
+    Writers,
     assert_quiet,
     count,
     differences,
@@ -199,49 +198,15 @@ def test_matrix(name: str) -> None:
 def test_a_kill_loses_nothing_acknowledged(name: str, making: tuple[str, ...]) -> None:
     with Server(name, "appendonly yes", "appendfsync always", module=MODULE) as server:
         server.command("SLUICE.RESERVE", "k", *making)
-        acknowledged: list[int] = []
-        claimed: list[int] = []
-        confirmed: list[int] = []
+        writers = Writers()
         for cycle in range(count(2, 20)):
-            stop = threading.Event()
-
-            def write(client: redis.Redis, first: int) -> None:
-                at = first
-                try:
-                    while not stop.is_set():
-                        items = list(range(at, at + 7))
-                        client.execute_command("SLUICE.MADD", "k", *items)  # type: ignore[no-untyped-call]
-                        acknowledged.extend(items)
-                        claim = f"c{at}"
-                        lease = ("TTL", 600000, "TOKEN", "t")
-                        client.execute_command("SLUICE.CLAIM", "k", claim, *lease)  # type: ignore[no-untyped-call]
-                        claimed.append(at)
-                        if at % 2:
-                            client.execute_command("SLUICE.CONFIRM", "k", claim, "TOKEN", "t")  # type: ignore[no-untyped-call]
-                            confirmed.append(at)
-                        at += 7
-                except (redis.ConnectionError, redis.TimeoutError):
-                    pass
-
-            writers = [
-                threading.Thread(target=write, args=(server.connect(), (10 * cycle + i) * 1_000_000))
-                for i in range(3)
-            ]
-            for writer in writers:
-                writer.start()
+            writers.start(server)
             time.sleep(0.3)
             # Not kill(), which takes the clients' connections away while they are used.
             os.killpg(server.pid, signal.SIGKILL)
-            stop.set()
-            for writer in writers:
-                writer.join()
+            writers.join()
             server.restart(kill=True)
-            assert len(acknowledged) > 100 * cycle
-            assert set(server.command("SLUICE.MEXISTS", "k", *acknowledged)) == {1}
-            known = set(confirmed)
-            answers = server.command("SLUICE.MEXISTS", "k", *(f"c{at}" for at in claimed))
-            for at, answer in zip(claimed, answers, strict=True):
-                # A confirmation that was not acknowledged may have happened.
-                assert answer == 1 if at in known else answer in (1, 2) if at % 2 else answer == 2
+            assert len(writers.items) > 100 * cycle
+            writers.check(server)
         # Redis warns of a command that the kill cut; the module of nothing.
         assert "sluice:" not in server.log()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -220,3 +221,54 @@ def assert_quiet(*servers: Server) -> None:
 
 def is_error(answer: Any) -> bool:
     return isinstance(answer, redis.RedisError)
+
+
+class Writers:
+    """Three clients that add items to the key `k`, claim, and confirm half of what they claimed, until the server is
+    gone; `check` asks a server whether all that was acknowledged is still known."""
+
+    def __init__(self) -> None:
+        self.items: list[int] = []
+        self.claimed: list[int] = []
+        self.confirmed: list[int] = []
+        self._threads: list[threading.Thread] = []
+
+    def start(self, server: Server) -> None:
+        clients = [server.connect() for _ in range(3)]
+        # Items that nobody has added so far.
+        first = max((*self.items, *self.claimed, 0)) + 1
+        self._threads = [
+            threading.Thread(target=self._write, args=(client, first + i * 1_000_000))
+            for i, client in enumerate(clients)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self) -> None:
+        """Waits until all of them have noticed that the server is gone."""
+        for thread in self._threads:
+            thread.join()
+
+    def check(self, server: Server) -> None:
+        assert set(server.command("SLUICE.MEXISTS", "k", *self.items)) == {1}
+        known = set(self.confirmed)
+        answers = server.command("SLUICE.MEXISTS", "k", *(f"c{at}" for at in self.claimed))
+        for at, answer in zip(self.claimed, answers, strict=True):
+            # A confirmation that was not acknowledged may have happened.
+            assert answer == 1 if at in known else answer in (1, 2) if at % 2 else answer == 2
+
+    def _write(self, client: redis.Redis, at: int) -> None:
+        try:
+            while True:
+                items = list(range(at, at + 7))
+                client.execute_command("SLUICE.MADD", "k", *items)  # type: ignore[no-untyped-call]
+                self.items.extend(items)
+                claim = f"c{at}"
+                client.execute_command("SLUICE.CLAIM", "k", claim, "TTL", 600000, "TOKEN", "t")  # type: ignore[no-untyped-call]
+                self.claimed.append(at)
+                if at % 2:
+                    client.execute_command("SLUICE.CONFIRM", "k", claim, "TOKEN", "t")  # type: ignore[no-untyped-call]
+                    self.confirmed.append(at)
+                at += 7
+        except (redis.ConnectionError, redis.TimeoutError):
+            pass
