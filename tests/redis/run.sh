@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tests/redis/run.sh TOPIC [ARG...]: runs tests/redis/test_TOPIC.py with real servers; ARGs are pytest's.
+# tests/redis/run.sh TOPIC [ARG...]: runs tests/redis/test_TOPIC.py with real servers; ARGs are pytest's. The topic
+# `speed` is no test, but measures: see speed.py.
 # SLUICE_MODULE names the module, if there is one. What it downloads stays in build/. Exits with 77, and one
 # sentence, if that cannot be downloaded.
 set -euo pipefail
@@ -60,5 +61,7 @@ node_modules() {
 }
 case $topic in bf | node*) node_modules ;; esac
 exec 8>&-
+python=build/redis/tests/bin/python
+[[ $topic != speed ]] || exec "$python" tests/redis/speed.py "$@"
 # Itself, not a child: whoever ends this ends the tests, and with them their servers.
-exec build/redis/tests/bin/python -m pytest -q -p no:cacheprovider "tests/redis/test_$topic.py" "$@"
+exec "$python" -m pytest -q -p no:cacheprovider "tests/redis/test_$topic.py" "$@"
