@@ -178,6 +178,12 @@ std::int64_t read_at(std::string_view word, const std::optional<WindowSpec>& win
   const std::int64_t at = whole_number("AT, in ms since 1970,", word, -kFarthestMs, kFarthestMs);
   if (!window || !window->by_time())
     throw BadParameters("AT is for a WINDOW of time: this key has none, so leave it out");
+  // A time in seconds would be of the year 1970, and far behind all others; or, as the first of a key, 2 hours
+  // of such times would be 7 seconds. No events are of these weeks.
+  constexpr std::int64_t kEarliestS = 900'000'000, kLatestS = 4'100'000'000;
+  if (at >= kEarliestS && at <= kLatestS)
+    throw BadParameters(fmt::format(
+        "AT {} seems to be in seconds: give milliseconds since 1970, such as {}", at, now_ms));
   const auto window_ms = static_cast<std::int64_t>(window->size / 1'000'000);
   // A window or more behind, the server's own clock would count as set back.
   if (at > now_ms && at - now_ms >= window_ms)

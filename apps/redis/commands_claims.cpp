@@ -133,6 +133,8 @@ class Repeats {
 void run_claim(const Call& call, bool many) {
   run_claims<ClaimAnswer>(
       call, many, true, true, [&](Place& place, const Claimant& claimant, auto& items) {
+        if (over_limit(call.host.config(), *place.entry()))
+          counters().refused += items.digests().size();
         check_memory(call.host, *place.entry());
         const Repeats repeats(items.digests());
         const Claimed claimed =

@@ -32,17 +32,32 @@ std::string why_refused(const Host& host, const Entry& entry) {
       "OOM {}", in_command_words(window != nullptr ? window->why_full() : Window::kNoMemoryForKey));
 }
 
-// Judges the items, and answers for each. `many`: with an array.
+// Judges the items, and answers for each. `many`: with an array. What there is no memory for is asked about:
+// only new items are refused, so that nobody who handles those handles a repeat.
 void add_items(const Call& call, Place& place, std::span<const std::string_view> items,
                const Entry::When& when, bool many) {
-  Entry& entry = *place.entry();
-  check_memory(call.host, entry);
+  const Entry& entry = *place.entry();
   Items<Verdict> asked(entry, items);
-  const std::size_t judged = judge(call.host, place, 1, asked.digests(), when, asked.answers());
-  const std::string why = judged < items.size() ? why_refused(call.host, entry) : std::string();
+  const std::size_t judged =
+      over_limit(call.host.config(), entry)
+          ? 0
+          : judge(call.host, place, 1, asked.digests(), when, asked.answers());
+  const auto rest = asked.answers().subspan(judged);
+  std::string why;
+  if (!rest.empty()) {
+    why = why_refused(call.host, entry);
+    entry.ask(asked.digests().subspan(judged), when, rest);
+    counters().refused +=
+        static_cast<std::uint64_t>(std::ranges::count(rest, Verdict::distinct));
+  }
   if (many) call.reply.array(items.size());
   for (const Verdict verdict : asked.answers().first(judged)) call.reply.integer(added(verdict));
-  for (std::size_t i = judged; i < items.size(); ++i) call.reply.error(why);
+  for (const Verdict verdict : rest) {
+    if (verdict == Verdict::distinct)
+      call.reply.error(why);
+    else
+      call.reply.integer(added(verdict));
+  }
 }
 
 void ask_items(const Call& call, std::span<const std::string_view> items, Entry::When when,

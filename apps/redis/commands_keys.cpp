@@ -86,7 +86,7 @@ void add_rate(Fields& fields, const Rate& rate, std::string_view name, std::stri
   fields.add(high, rate.high());
 }
 
-Fields fields_of(const Entry& entry) {
+Fields fields_of(const Entry& entry, std::int64_t now_ms) {
   const AnyFilter& filter = entry.filter();
   const FilterStats stats = filter.stats();
   const Window* const window = entry.window();
@@ -105,12 +105,12 @@ Fields fields_of(const Entry& entry) {
     fields.add("generations", std::uint64_t{window->generations()});
     fields.add("slack", window->listed() ? 0.0 : window->slack());
     fields.add("growths", window->growths());
+    fields.add("forgotten", window->forgotten_early());
   }
   fields.add("target_fpr", stats.target_fpr);
   fields.add("predicted_fpr", stats.predicted_fpr);
   fields.add("over_target", std::uint64_t{stats.over_target});
-  fields.add("forgotten", stats.forgotten);
-  fields.add("pending", entry.pending());
+  fields.add("pending", entry.pending(now_ms));
   fields.add("hash", std::string(name_of(entry.hasher().kind())));
   fields.add("made_ms", entry.made_ms());
   fields.add("last_write_ms", entry.last_ms());
@@ -160,7 +160,7 @@ void plan_only(const Call& call) {
 void info(const Call& call) {
   if (call.words.size() > 3) throw BadParameters("INFO takes a key and at most one field");
   Place& place = call.host.open(1, Host::Access::read);
-  const Fields fields = fields_of(existing(place));
+  const Fields fields = fields_of(existing(place), call.host.now_ms());
   if (call.words.size() == 3)
     fields.reply_one(call.words[2], call.reply);
   else

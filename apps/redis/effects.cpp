@@ -177,7 +177,6 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
   } while (judged < digests.size() && !over);
   count.judged += judged;
   count.duplicates += count_duplicates(verdicts.first(judged));
-  count.refused += digests.size() - judged;
   Bytes effect;
   effect.u8(static_cast<std::uint8_t>(EffectKind::judge));
   encode(settled(entry, when), effect);
@@ -264,7 +263,7 @@ void forget(Host& host, Place& place, std::size_t key, std::span<const Digest> d
 
 Claimed claim(Host& host, Place& place, std::size_t key, const Claimant& claimant,
               std::span<const Digest> digests, std::span<ClaimAnswer> answers) {
-  if (place.entry()->pending() + digests.size() > host.config().claims) {
+  if (place.entry()->claimed() + digests.size() > host.config().claims) {
     Fates fates;
     tend(host, place, key, claimant.when.now_ms, fates);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 #include "sluice/base/error.hpp"
@@ -40,7 +41,7 @@ class Told {
 };
 
 JudgeOptions options_of(std::uint64_t audit, bool claims) {
-  JudgeOptions options{.meters = false};
+  JudgeOptions options{.forget_early = true, .meters = false};
   if (audit != 0) options.audit = Audit::Params{.sample = audit};
   // The server's own limit may be lower, and replicas do not judge it again.
   if (claims) options.claims = Claims::kMostClaims;
@@ -57,7 +58,8 @@ Entry::~Entry() = default;
 Entry::Pointer Entry::make(const Making& making, MemoryResource& memory) {
   Pointer entry =
       make_owned<Entry>(memory, Hasher(making.hash, making.secret), making.make(memory));
-  entry->made_ms_ = entry->last_ms_ = making.made_ms;
+  entry->made_ms_ = making.made_ms;
+  entry->set_last(making.made_ms);
   entry->expansion_ = making.expansion;
   if (making.audit != 0) entry->need_judge(options_of(making.audit, false));
   return entry;
@@ -77,9 +79,9 @@ std::uint32_t Entry::next_change() noexcept {
 }
 
 Nanoseconds Entry::advance(std::int64_t now_ms) noexcept {
-  last_ms_ = std::max(last_ms_, now_ms);
+  set_last(std::max(last_ms(), now_ms));
   changes_ = next_change();
-  return nanoseconds(last_ms_);
+  return nanoseconds(last_ms());
 }
 
 // Whether or not there is memory for the items: replicas that are told of none move the same. A window that
@@ -88,6 +90,37 @@ void Entry::pass_time(Nanoseconds time, bool of_events) {
   Window& own = *filter().window();
   const bool ahead = !own.clock().started() || time > own.clock().now();
   if (!of_events || (ahead && own.limits().believe_all())) own.arrive(time);
+}
+
+// Rounded up: what is asked later is asked at an earlier time rather than at a later one, and expires later.
+void Entry::note_lag(bool of_events) noexcept {
+  if (!of_events || !by_time()) {
+    set_lag(0);
+    return;
+  }
+  constexpr std::int64_t kMs = 1'000'000;
+  const EventClock& clock = window()->clock();
+  const std::int64_t behind = clock.started() ? last_ms() - clock.now() / kMs : 0;
+  const auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(behind, 0)) + 1;
+  const auto width = static_cast<unsigned>(std::bit_width(value));
+  unsigned shift = width > kMantissaBits ? width - kMantissaBits : 0;
+  std::uint64_t mantissa = value >> shift;
+  if (mantissa << shift != value) ++mantissa;
+  if (mantissa >> kMantissaBits != 0) {
+    mantissa >>= 1;
+    ++shift;
+  }
+  set_lag((std::uint64_t{shift} << kMantissaBits | mantissa) & kLagMask);
+}
+
+std::int64_t Entry::lag_ms() const noexcept {
+  if (!by_events()) return 0;
+  const std::uint64_t mantissa = lag() & ((1u << kMantissaBits) - 1);
+  return static_cast<std::int64_t>((mantissa << (lag() >> kMantissaBits)) - 1);
+}
+
+Nanoseconds Entry::present(std::int64_t now_ms) const noexcept {
+  return nanoseconds(std::max(std::max(now_ms, last_ms()) - lag_ms(), -kFarthestMs));
 }
 
 std::size_t Entry::judge(std::span<const Digest> digests, const When& when,
@@ -99,6 +132,7 @@ std::size_t Entry::judge(std::span<const Digest> digests, const When& when,
   if (when.at_ms) times.fill(nanoseconds(*when.at_ms));
   const bool timed = when.at_ms && by_time();
   if (by_time()) pass_time(timed ? times[0] : now, timed);
+  note_lag(timed);
   std::size_t judged = 0;
   while (judged < digests.size()) {
     const std::size_t count = std::min(digests.size() - judged, kTogether);
@@ -117,32 +151,46 @@ std::size_t Entry::judge(std::span<const Digest> digests, const When& when,
       done = filter().observe(part, answers);
     }
     judged += done;
-    if (done < count) break;
+    if (done < count && !make_room()) break;
   }
   return judged;
 }
 
+// A judge has done that itself.
+bool Entry::make_room() {
+  return !judge_ && window() != nullptr && window()->used_up() &&
+         filter().window()->forget_oldest();
+}
+
 void Entry::ask(std::span<const Digest> digests, const When& when,
                 std::span<Verdict> verdicts) const {
-  const Nanoseconds now = nanoseconds(std::max(when.now_ms, last_ms_));
+  const Nanoseconds now = nanoseconds(std::max(when.now_ms, last_ms()));
   if (when.at_ms && by_time())
     std::ranges::transform(digests, verdicts.begin(), [&](const Digest& digest) {
       return window()->peek(digest, nanoseconds(*when.at_ms));
     });
   else if (by_time())
-    window()->may_contain(digests, verdicts, now);
+    window()->may_contain(digests, verdicts, present(when.now_ms));
   else
     filter().may_contain(digests, verdicts);
-  if (pending() == 0) return;
+  if (claimed() == 0) return;
+  const Claims& claims = *judge_->claims();
+  const Nanoseconds then = when.at_ms ? nanoseconds(*when.at_ms) : present(when.now_ms);
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    const Claims::State state = judge_->claims()->state_of(digests[i], now);
-    if (state == Claims::State::pending) verdicts[i] = Verdict::pending;
-    if (state == Claims::State::delivered) verdicts[i] = Verdict::duplicate;
+    if (claims.state_of(digests[i], now) == Claims::State::pending) verdicts[i] = Verdict::pending;
+    // It waits for memory, and leaves the window all the same.
+    if (const auto delivered = claims.delivered(digests[i]); delivered && !has_left(*delivered, then))
+      verdicts[i] = Verdict::duplicate;
   }
 }
 
+bool Entry::has_left(const KeyMemory::When& delivered, Nanoseconds now) const {
+  return by_time() && now > delivered.time &&
+         static_cast<std::uint64_t>(now - delivered.time) >= window()->params().spec.size;
+}
+
 std::optional<std::uint64_t> Entry::age_of(const Digest& digest, std::int64_t now_ms) const {
-  const auto age = window()->age_of(digest, nanoseconds(std::max(now_ms, last_ms_)));
+  const auto age = window()->age_of(digest, present(now_ms));
   if (!age || !by_time()) return age;
   return *age / static_cast<std::uint64_t>(nanoseconds(1));
 }
@@ -150,7 +198,7 @@ std::optional<std::uint64_t> Entry::age_of(const Digest& digest, std::int64_t no
 void Entry::forget(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    std::int64_t now_ms) {
   const Nanoseconds now = advance(now_ms);
-  if (by_time()) filter().window()->arrive(now);
+  if (by_time() && !by_events()) filter().window()->arrive(now);
   if (judge_) return judge_->forget(digests, verdicts);
   std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
     return filter().forget(digest) ? Verdict::duplicate : Verdict::distinct;
@@ -181,11 +229,14 @@ Judge& Entry::claiming() {
 ClaimAnswer Entry::claim(const Claim& claim, std::uint64_t most, Fates& fates) {
   Judge& judge = claiming();
   const Told told(&judge, fates);
-  if (pending() >= most) check_room_for(claim);
+  if (claimed() >= most) check_room_for(claim);
   const Nanoseconds now = advance(claim.when.now_ms);
   Claims::Request request{
       .key = claim.item, .token = claim.token, .now = now, .lease = nanoseconds(claim.lease_ms)};
-  if (claim.when.at_ms && by_time()) request.event_time = nanoseconds(*claim.when.at_ms);
+  const bool timed = claim.when.at_ms && by_time();
+  if (timed) request.event_time = nanoseconds(*claim.when.at_ms);
+  // The first item of a key tells what its times are; claims do not move the window.
+  if (timed && !window()->clock().started()) note_lag(true);
   return judge.claim(request);
 }
 
@@ -197,38 +248,45 @@ void Entry::check_room_for(const Claim& claim) const {
     throw ClaimsFull(fmt::format(
         "{} items of this key are pending, and no more may be (sluice.claims-limit): confirm or "
         "release some, or wait until their leases end",
-        format_count(pending())));
+        format_count(claimed())));
 }
 
 ConfirmAnswer Entry::confirm(const Claim& claim, Fates& fates) {
   const Nanoseconds now = advance(claim.when.now_ms);
   const bool timed = claim.when.at_ms && by_time();
-  if (pending() == 0) {
+  if (claimed() == 0) {
     // Nothing is to be confirmed, and no memory is taken for that.
-    if (by_time() && !timed) filter().window()->arrive(now);
+    if (by_time() && !timed && !by_events()) filter().window()->arrive(now);
     Verdict verdict{};
     ask({&claim.item, 1}, claim.when, {&verdict, 1});
     return verdict == Verdict::duplicate ? ConfirmAnswer::already : ConfirmAnswer::refused;
   }
   const Told told(judge_.get(), fates);
   Claims::Request request{.key = claim.item, .token = claim.token, .now = now};
-  if (timed) request.event_time = nanoseconds(*claim.when.at_ms);
-  return judge_->confirm(request);
+  if (timed || by_events())
+    request.event_time = timed ? nanoseconds(*claim.when.at_ms) : present(claim.when.now_ms);
+  const ConfirmAnswer answer = judge_->confirm(request);
+  if (timed || by_events()) note_lag(true);
+  return answer;
 }
 
 bool Entry::release(const Claim& claim) {
   const Nanoseconds now = advance(claim.when.now_ms);
-  return pending() > 0 && judge_->release({.key = claim.item, .token = claim.token, .now = now});
+  return claimed() > 0 && judge_->release({.key = claim.item, .token = claim.token, .now = now});
 }
 
 void Entry::tend(std::int64_t now_ms, std::size_t most, Fates& fates) {
   const Nanoseconds now = advance(now_ms);
   const Told told(judge_.get(), fates);
-  if (pending() > 0) judge_->tend(now, most);
+  if (claimed() > 0) judge_->tend(now, most);
 }
 
-std::uint64_t Entry::pending() const noexcept {
+std::uint64_t Entry::claimed() const noexcept {
   return judge_ && judge_->claims() != nullptr ? judge_->claims()->size() : 0;
+}
+
+std::uint64_t Entry::pending(std::int64_t now_ms) const noexcept {
+  return claimed() == 0 ? 0 : judge_->claims()->pending(nanoseconds(std::max(now_ms, last_ms())));
 }
 
 std::uint64_t Entry::bytes() const noexcept {
@@ -251,16 +309,18 @@ std::optional<std::int64_t> Entry::due_ms(std::int64_t lease_ms) const {
       std::max<std::int64_t>(1, static_cast<std::int64_t>(own.generation_size()) / kMs);
   const auto kept = static_cast<std::int64_t>(length * (1 + own.slack())) + 1;
   // Events may be ahead of us.
-  const std::int64_t last = std::max(last_ms_, own.clock().started() ? own.clock().now() / kMs : 0);
-  const std::int64_t due = (last / step + 1) * step + kept;
-  return pending() == 0 ? due : std::max({due, expires_ms_, last_ms_ + lease_ms});
+  const std::int64_t last = std::max(last_ms(), own.clock().started() ? own.clock().now() / kMs : 0);
+  // Whole generations: it would move with each event otherwise.
+  const std::int64_t lag = lag_ms() / step * step;
+  const std::int64_t due = std::min((last / step + 1) * step + kept + lag, kFarthestMs);
+  return claimed() == 0 ? due : std::max({due, expires_ms_, last_ms() + lease_ms});
 }
 
 Entry::Pointer Entry::clone(MemoryResource& memory) const {
   if (!judge_) {
     Pointer copy = make_owned<Entry>(memory, hasher_, sluice::clone(filter(), memory));
     copy->made_ms_ = made_ms_;
-    copy->last_ms_ = last_ms_;
+    copy->last_and_lag_ = last_and_lag_;
     copy->expires_ms_ = expires_ms_;
     copy->expansion_ = expansion_;
     return copy;
@@ -276,8 +336,9 @@ Section Entry::section() const {
   BytesEncoder to;
   to.u8(kSectionVersion);
   to.u64(static_cast<std::uint64_t>(made_ms_));
-  to.u64(static_cast<std::uint64_t>(last_ms_));
+  to.u64(static_cast<std::uint64_t>(last_ms()));
   to.u64(static_cast<std::uint64_t>(expires_ms_));
+  to.varint(lag());
   if (expansion_ != 0) to.u16(expansion_);
   return {std::string(kSection), false, to.take()};
 }
@@ -286,11 +347,22 @@ void Entry::read(const Section& section) {
   BytesDecoder from(section.bytes);
   if (from.u8() != kSectionVersion)
     throw CorruptSnapshot("its section 'server' was written by a newer sluice");
-  for (std::int64_t* const field : {&made_ms_, &last_ms_, &expires_ms_}) {
+  const auto time = [&] {
     const std::uint64_t ms = from.u64();
     if (ms > kFarthestMs) throw CorruptSnapshot("its section 'server' has an impossible time");
-    *field = static_cast<std::int64_t>(ms);
-  }
+    return static_cast<std::int64_t>(ms);
+  };
+  made_ms_ = time();
+  set_last(time());
+  expires_ms_ = time();
+  const std::uint64_t lag = from.varint();
+  // A lag is of the mantissa and the shift that note_lag() makes, and no longer than two times are apart.
+  constexpr std::uint64_t kMostShift = 30;
+  const std::uint64_t mantissa = lag & ((1u << kMantissaBits) - 1);
+  if (lag > kLagMask || (lag != 0 && !by_time()) || (lag != 0 && mantissa == 0) ||
+      lag >> kMantissaBits > kMostShift)
+    throw CorruptSnapshot("its section 'server' has an impossible lag of events");
+  set_lag(lag);
   if (from.remaining() == 0) return;
   expansion_ = from.u16();
   if (expansion_ == 0) throw CorruptSnapshot("its section 'server' has an EXPANSION of 0");
@@ -302,7 +374,8 @@ Entry::Pointer Entry::load(Decoder& from, MemoryResource& memory, std::int64_t n
     return name == kSection || Judge::understands(name);
   });
   Pointer entry = make_owned<Entry>(memory, snapshot.hasher, std::move(snapshot.filter));
-  entry->made_ms_ = entry->last_ms_ = now_ms;
+  entry->made_ms_ = now_ms;
+  entry->set_last(now_ms);
   for (const Section& section : snapshot.sections)
     if (section.name == kSection) entry->read(section);
   JudgeOptions options = Judge::options_for(snapshot.sections);

@@ -43,7 +43,9 @@ class Entry {
   Entry& operator=(const Entry&) = delete;
   ~Entry();
 
-  // When a batch comes, and the time of its events if they bring one.
+  // When a batch comes, and the time of its events if they bring one. Of a key that goes by the times of its
+  // events, what comes without one is asked about, or taken back, as of the latest event plus the time since
+  // that was written: the stream may lag behind the clock of the server, which would expire all of it.
   struct When {
     std::int64_t now_ms = 0;
     std::optional<std::int64_t> at_ms = {};
@@ -81,7 +83,10 @@ class Entry {
   bool release(const Claim& claim);
   // Drops up to `most` claims whose leases have ended.
   void tend(std::int64_t now_ms, std::size_t most, Fates& fates);
-  std::uint64_t pending() const noexcept;
+  // How many items are claimed, leases that have ended and deliveries that wait for memory included; and how
+  // many are pending, for which it looks at all of these.
+  std::uint64_t claimed() const noexcept;
+  std::uint64_t pending(std::int64_t now_ms) const noexcept;
 
   const Hasher& hasher() const noexcept { return hasher_; }
   const AnyFilter& filter() const noexcept { return judge_ ? judge_->filter() : filter_; }
@@ -90,7 +95,10 @@ class Entry {
   const Window* window() const noexcept { return filter().window(); }
   bool by_time() const noexcept { return window() != nullptr && window()->params().spec.by_time(); }
   std::int64_t made_ms() const noexcept { return made_ms_; }
-  std::int64_t last_ms() const noexcept { return last_ms_; }  // of the last change
+  // Of the last change.
+  std::int64_t last_ms() const noexcept {
+    return static_cast<std::int64_t>(last_and_lag_ >> kLagBits);
+  }
   // All memory that it takes, itself included. Takes a time that does not depend on its size.
   std::uint64_t bytes() const noexcept;
   // How many blocks it has, roughly: whether it is worth freeing on another thread.
@@ -105,7 +113,7 @@ class Entry {
   std::uint16_t expansion() const noexcept { return expansion_; }
 
   // When a time window expires if nothing more is written: its length and slack after the last change or
-  // the latest event, rounded up to a generation. While items are pending, not before it was to expire
+  // the latest event, rounded up to a generation, and as much later as the events lag behind. While items are pending, not before it was to expire
   // until now, and if one was just claimed, not before its lease ends. None: it does not expire.
   std::optional<std::int64_t> due_ms(std::int64_t lease_ms = 0) const;
   // The expiry that was set the last time: another one was set by a person, and counts. 0: none was set so
@@ -126,7 +134,13 @@ class Entry {
   static std::uint32_t next_change() noexcept;
   Nanoseconds advance(std::int64_t now_ms) noexcept;
   void pass_time(Nanoseconds time, bool of_events);
+  void note_lag(bool of_events) noexcept;
+  bool by_events() const noexcept { return lag() != 0; }
+  std::int64_t lag_ms() const noexcept;
+  Nanoseconds present(std::int64_t now_ms) const noexcept;
   void need_judge(const JudgeOptions& options);
+  bool make_room();
+  bool has_left(const KeyMemory::When& delivered, Nanoseconds now) const;
   Judge& claiming();
   void check_room_for(const Claim& claim) const;
   Section section() const;
@@ -136,7 +150,18 @@ class Entry {
   std::uint16_t expansion_ = 0;
   std::uint32_t changes_ = next_change();
   std::int64_t made_ms_ = 0;
-  std::int64_t last_ms_ = 0;
+  // Two fields in one, because there are millions of entries: the time of the last change, in ms, above
+  // kLagBits of the lag. That is 0 if the last items came without times of their own. Otherwise it is how far
+  // the latest event was behind the server's clock then, plus 1: a number of kMantissaBits, shifted left by the
+  // bits above them.
+  static constexpr unsigned kLagBits = 20, kMantissaBits = 14;
+  static constexpr std::uint64_t kLagMask = (1u << kLagBits) - 1;
+  std::uint64_t last_and_lag_ = 0;
+  std::uint64_t lag() const noexcept { return last_and_lag_ & kLagMask; }
+  void set_lag(std::uint64_t lag) noexcept { last_and_lag_ = (last_and_lag_ & ~kLagMask) | lag; }
+  void set_last(std::int64_t ms) noexcept {
+    last_and_lag_ = static_cast<std::uint64_t>(ms) << kLagBits | lag();
+  }
   std::int64_t expires_ms_ = 0;
   AnyFilter filter_;  // unless the judge has it
   std::unique_ptr<Judge, DeleteJudge> judge_;

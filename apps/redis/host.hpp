@@ -77,7 +77,7 @@ struct Counters {
   std::uint64_t judged = 0;
   std::uint64_t duplicates = 0;
   std::uint64_t late = 0;     // events that came a window or more behind; let through unjudged
-  std::uint64_t refused = 0;  // items that there was no memory for
+  std::uint64_t refused = 0;  // new items that there was no memory for
 };
 Counters& counters() noexcept;
 

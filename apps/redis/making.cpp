@@ -77,10 +77,32 @@ double read_rate(std::string_view word) {
   return parse_rate("RATE", word);
 }
 
+// Of all there is to plan, only the error of equal timers takes long, and the server has one thread. The default
+// generations and probes are allowed.
+void check_equal_timers(std::string_view name, std::string_view text) {
+  constexpr std::uint64_t kMostSteps = 24 * 20 * 20;
+  if (name != "timer") return;
+  const Settings settings = Settings::parse(text.substr(std::min(text.find(','), text.size() - 1) + 1));
+  const auto value = [&](const char* parameter, std::uint64_t otherwise) {
+    for (const auto& [each, given] : settings.pairs())
+      if (each == parameter) return parse_count(each, given);
+    return otherwise;
+  };
+  if (value("equal", 0) < 2) return;
+  const std::uint64_t probes = std::min<std::uint64_t>(value("probes", 20), 64);
+  if (value("generations", 24) > kMostSteps / (probes * probes))
+    throw BadParameters(fmt::format(
+        "FILTER timer with equal: generations * probes * probes may be {} at most, because the server would wait while "
+        "more is planned",
+        kMostSteps));
+}
+
 // FILTER name [parameter value]...: as many pairs as the filter has parameters of these names. FPR is always
 // the command's own.
 std::string read_filter(Words& words) {
   std::string text(words.next("the name of FILTER"));
+  const std::size_t name_size = std::min(text.find(','), text.size());
+  text.replace(0, name_size, in_small(std::string_view(text).substr(0, name_size)));
   if (text.size() > kMostFilterText ||
       !std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; }))
     throw BadParameters(fmt::format("there is no FILTER {}", quoted(text)));
@@ -96,6 +118,7 @@ std::string read_filter(Words& words) {
     text += fmt::format(",{}={}", found->name, value_of(words, std::string(found->name).c_str()));
     if (text.size() > kMostFilterText) throw BadParameters("FILTER is too long");
   }
+  check_equal_timers(info.name, text);
   return text;
 }
 
@@ -109,35 +132,49 @@ std::uint64_t read_audit(std::string_view word) {
       whole_number("n of AUDIT 1/n", word.substr(slash + 1), 1, std::int64_t{Audit::kMostSample}));
 }
 
-// Plans of filters that were named: the planner keeps only its own.
-class NamedPlans {
+// What takes long to decide, for when it is asked for again. The planner keeps its own plans, but none of filters
+// that were named, nor what is made for a window that was told no number of items.
+class KeptDecisions {
  public:
-  std::shared_ptr<const Plan> plan(const std::string& filter, const PlanRequest& request) {
+  template <class Decide>
+  const Decided& find(const std::string& filter, const PlanRequest& request, const Decide& decide) {
     for (Kept& each : kept_)
-      if (each.plan && each.filter == filter && each.request == request) {
+      if (each.used != 0 && each.filter == filter && each.request == request) {
         each.used = ++now_;
-        return each.plan;
+        return each.decided;
       }
-    auto made = std::make_shared<const Plan>(plan_named(filter, request));
-    *std::ranges::min_element(kept_, {}, &Kept::used) = {filter, request, made, ++now_};
-    return made;
+    Kept made{filter, request, decide(), ++now_};
+    return (*std::ranges::min_element(kept_, {}, &Kept::used) = std::move(made)).decided;
   }
 
  private:
   struct Kept {
     std::string filter;
     PlanRequest request;
-    std::shared_ptr<const Plan> plan;
-    std::uint64_t used = 0;
+    Decided decided;
+    std::uint64_t used = 0;  // 0: nothing is kept here
   };
   std::uint64_t now_ = 0;
-  std::array<Kept, 16> kept_;
+  std::array<Kept, 32> kept_;
 };
 
 // Commands run on one thread.
-NamedPlans& named_plans() {
-  static NamedPlans plans;
-  return plans;
+KeptDecisions& kept_decisions() {
+  static KeptDecisions kept;
+  return kept;
+}
+
+// What the plan shows is what will be made.
+void show(Plan& plan, const Forecast& forecast, const BlockCosts& costs) {
+  plan.settings = forecast.settings.text();
+  plan.holds = forecast.keys;
+  plan.bytes = bytes_in(forecast, costs);
+  plan.bits_per_key =
+      plan.holds == 0 ? 0 : 8 * static_cast<double>(plan.bytes) / static_cast<double>(plan.holds);
+  plan.fpr = forecast.fpr;
+  plan.fnr = forecast.fnr;
+  plan.slack = forecast.slack;
+  plan.lines = forecast.lines;
 }
 
 void check_wanted(const Wanted& wanted) {
@@ -184,7 +221,10 @@ bool read_option(Words& words, Wanted& wanted) {
     const std::string_view value = value_of(words, "WINDOW");
     if (wanted.window_given) throw BadParameters("WINDOW is given twice");
     wanted.window_given = true;
-    if (!same_word(value, "FOREVER")) request.window = parse_window("WINDOW", value);
+    // Not all of it in small letters: 1M is a million items, and 1m a minute.
+    const bool whole = same_word(value, "hour") || same_word(value, "day");
+    if (!same_word(value, "FOREVER"))
+      request.window = parse_window("WINDOW", whole ? in_small(value) : std::string(value));
   } else if (words.take("FPR")) {
     set_once(request.fpr, "FPR", parse_probability("FPR", value_of(words, "FPR")));
   } else if (words.take("EXPECT")) {
@@ -213,23 +253,32 @@ bool read_option(Words& words, Wanted& wanted) {
   return true;
 }
 
+namespace {
+
+Decided decide_named(const std::string& filter, const PlanRequest& request) {
+  const BlockCosts& costs = request.costs;
+  Decided decided{.plan = plan_named(filter, request), .reason = "the filter that was asked for"};
+  Plan& plan = decided.plan;
+  const Forecast forecast = plan.window ? Window::forecast(plan.window_params())
+                                        : forecast_filter(plan.filter_text(), plan.wish());
+  show(plan, forecast, costs);
+  decided.bytes = plan.bytes;
+  if (!plan.window && !plan.keys)
+    decided.bytes =
+        std::min(decided.bytes, bytes_in(first_of(plan.filter_text(), forecast, plan), costs));
+  return decided;
+}
+
+}  // namespace
+
 Decided decide(const Wanted& wanted, const Config& config, const BlockCosts& costs) {
   check_wanted(wanted);
   PlanRequest request = wanted.request;
   request.costs = costs;
   if (!request.fpr && !request.memory) request.fpr = config.default_fpr;
-  if (!wanted.filter.empty()) {
-    Decided decided{.plan = *named_plans().plan(wanted.filter, request),
-                    .reason = "the filter that was asked for"};
-    const Plan& plan = decided.plan;
-    const Forecast forecast = plan.window ? Window::forecast(plan.window_params(), true)
-                                          : forecast_filter(plan.filter_text(), plan.wish());
-    decided.bytes = decided.plan.bytes = bytes_in(forecast, costs);
-    if (!plan.window && !plan.keys)
-      decided.bytes =
-          std::min(decided.bytes, bytes_in(first_of(plan.filter_text(), forecast, plan), costs));
-    return decided;
-  }
+  if (!wanted.filter.empty())
+    return kept_decisions().find(wanted.filter, request,
+                                 [&] { return decide_named(wanted.filter, request); });
   const std::shared_ptr<const Planning> planning = planned(request, PlanScope::choice);
   if (!planning->chosen) throw BadParameters(planning->reason);
   Decided decided{.plan = planning->choice(), .reason = planning->reason};
@@ -237,7 +286,13 @@ Decided decide(const Wanted& wanted, const Config& config, const BlockCosts& cos
   const bool told =
       request.expect || request.rate || (request.window && !request.window->by_time());
   decided.bytes = told || request.memory ? decided.plan.bytes : 0;
-  return decided;
+  if (told || !request.window) return decided;
+  return kept_decisions().find({}, request, [&] {
+    Window::Params params = decided.plan.window_params();
+    params.listed = true;
+    show(decided.plan, Window::forecast(params), costs);
+    return decided;
+  });
 }
 
 Making making_of(const Wanted& wanted, const Decided& decided, std::int64_t now_ms) {

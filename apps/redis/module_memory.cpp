@@ -12,8 +12,22 @@ std::atomic<std::uint64_t> refusals = 0;
 std::atomic<std::uint64_t> outside =
     0;  // bytes that are not of server_memory(), as those of audits
 
+RedisModuleCtx* writing = nullptr;
+
+// The server looks at maxmemory before a command, and what a command allocates after that is its own affair. A few
+// items may turn a short list into a table of megabytes, in a transaction or for CONFIRM, which the server does not
+// refuse when it is full: so tables are refused here. A server that evicts makes room before the next command.
+bool over_maxmemory(std::size_t bytes) noexcept {
+  constexpr std::size_t kPartOfTable = 32 << 10;
+  if (writing == nullptr || bytes < kPartOfTable) return false;
+  const int flags = RedisModule_GetContextFlags(writing);
+  return (flags & REDISMODULE_CTX_FLAGS_MAXMEMORY) != 0 && (flags & REDISMODULE_CTX_FLAGS_EVICT) == 0 &&
+         RedisModule_GetUsedMemoryRatio() >= 1;
+}
+
 void* try_allocate(std::size_t bytes) noexcept {
-  void* const block = RedisModule_TryAlloc == nullptr ? nullptr : RedisModule_TryAlloc(bytes);
+  const bool possible = RedisModule_TryAlloc != nullptr && !over_maxmemory(bytes);
+  void* const block = possible ? RedisModule_TryAlloc(bytes) : nullptr;
   if (block == nullptr) refusals.fetch_add(1, std::memory_order_relaxed);
   return block;
 }
@@ -21,6 +35,15 @@ void* try_allocate(std::size_t bytes) noexcept {
 }  // namespace
 
 namespace sluice::server {
+
+Writing::Writing(RedisModuleCtx* ctx) noexcept {
+  constexpr int kHappened = REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING;
+  if ((RedisModule_GetContextFlags(ctx) & kHappened) == 0) writing = ctx;
+}
+
+Writing::~Writing() {
+  writing = nullptr;
+}
 
 std::uint64_t server_refusals() noexcept {
   return refusals.load(std::memory_order_relaxed);

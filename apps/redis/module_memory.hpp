@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "apps/redis/module_api.hpp"
 #include "sluice/base/memory_resource.hpp"
 
 namespace sluice::server {
@@ -11,7 +12,17 @@ namespace sluice::server {
 MemoryResource& server_memory();
 // All bytes that the module has: those of server_memory(), and those of operator new.
 std::uint64_t server_bytes();
-// How often the server's allocator had no memory.
+// How often the server's allocator had no memory, or maxmemory was reached.
 std::uint64_t server_refusals() noexcept;
+
+// While a command of a client runs: tables are refused when maxmemory is reached. Effects of the primary, and what is
+// loaded from disk, have happened and are not refused.
+class Writing {
+ public:
+  explicit Writing(RedisModuleCtx* ctx) noexcept;
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing();
+};
 
 }  // namespace sluice::server

@@ -21,6 +21,12 @@ bool same_word(std::string_view a, std::string_view b) noexcept {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
+std::string in_small(std::string_view word) {
+  std::string small(word);
+  std::ranges::transform(small, small.begin(), lower);
+  return small;
+}
+
 std::string quoted(std::string_view word) {
   constexpr std::size_t kMost = 60;
   std::string text = "'";

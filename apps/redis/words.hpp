@@ -36,6 +36,8 @@ class Words {
 
 // ASCII letters are equal in either case.
 bool same_word(std::string_view a, std::string_view b) noexcept;
+// In small letters.
+std::string in_small(std::string_view word);
 
 // A whole number in decimal digits, `least` to `most`. `field` is what the error names.
 std::int64_t whole_number(std::string_view field, std::string_view word, std::int64_t least,

@@ -311,6 +311,18 @@ std::optional<Nanoseconds> Claims::event_time_of(const Digest& key) const noexce
   return entry->when.time;
 }
 
+std::optional<KeyMemory::When> Claims::delivered(const Digest& key) const noexcept {
+  const Entry* const entry = find(key);
+  if (entry == nullptr || !entry->delivered) return std::nullopt;
+  return entry->when;
+}
+
+std::uint64_t Claims::pending(Nanoseconds now) const noexcept {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < size_; ++i) count += !at(i).delivered && at(i).until > now ? 1 : 0;
+  return count;
+}
+
 Claims::State Claims::state_of(const Digest& key, Nanoseconds now) const noexcept {
   const Entry* const entry = find(key);
   if (entry == nullptr) return State::unknown;

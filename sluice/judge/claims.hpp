@@ -118,6 +118,10 @@ class Claims {
   // What this table knows about a key. `delivered`: the filter does not have it yet.
   enum class State : std::uint8_t { unknown, pending, delivered };
   State state_of(const Digest& key, Nanoseconds now) const noexcept;
+  // When a key was delivered that the filter does not have yet; none for all other keys.
+  std::optional<KeyMemory::When> delivered(const Digest& key) const noexcept;
+  // How many keys are pending: whose leases have not ended. Looks at all of them.
+  std::uint64_t pending(Nanoseconds now) const noexcept;
   // The event time that a key in this table was claimed with, and will be remembered at: what a
   // journal must hold, also if another event claims the key again. None: claimed without one.
   std::optional<Nanoseconds> event_time_of(const Digest& key) const noexcept;
@@ -134,7 +138,8 @@ class Claims {
   // this when it needs room; a host calls this (Judge::tend) when it is idle.
   void tend(KeyMemory& memory, Nanoseconds now, std::size_t most);
 
-  std::uint64_t size() const noexcept { return size_; }  // expired claims included
+  // Expired claims, and keys that the filter does not have yet, included.
+  std::uint64_t size() const noexcept { return size_; }
   std::uint64_t most() const noexcept { return most_; }
   std::uint64_t bytes() const noexcept;  // all that is allocated
   // How many slots the longest search for a pending key looks at: few, whatever the keys are.

@@ -81,6 +81,7 @@ Judge::Judge(const Hasher& hasher, AnyFilter&& filter, const JudgeOptions& optio
       by_arrival_(window_ != nullptr && window_->params().spec.by_time()),
       has_prior_table_(options.infer && options.infer->table != nullptr),
       metered_(options.meters),
+      forgets_early_(options.forget_early),
       meter_(filter_.stats()) {
   try {
     if (metered_ && window_ != nullptr) slack_.emplace(*window_);
@@ -107,6 +108,17 @@ std::size_t Judge::judge(const Batch& batch) {
   check_lengths(batch, batch.digests.size());
   if (batch.digests.empty()) return 0;
   check_timed("times", !batch.times.empty(), batch.now);
+  const std::size_t size = batch.digests.size();
+  std::size_t judged = judge_batch(batch);
+  while (judged < size && make_room()) judged += judge_batch(batch.subspan(judged, size - judged));
+  return judged;
+}
+
+bool Judge::make_room() {
+  return forgets_early_ && window_ != nullptr && window_->used_up() && window_->forget_oldest();
+}
+
+std::size_t Judge::judge_batch(const Batch& batch) {
   return claims_ && claims_->size() > 0 ? judge_claimed(batch) : judge_free(batch);
 }
 
@@ -308,10 +320,13 @@ class Judge::Memory final : public KeyMemory {
       judge_.window_->arrive(when.time);
     if (!may_take()) return false;
     // A key that comes after its time, as one that waited here, is remembered at its own age.
-    const bool done =
-        judge_.by_arrival_ && (when.event_time || !ahead)
-            ? judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1
-            : judge_.filter_.insert({&key, 1}) == 1;
+    const auto write = [&] {
+      return judge_.by_arrival_ && (when.event_time || !ahead)
+                 ? judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1
+                 : judge_.filter_.insert({&key, 1}) == 1;
+    };
+    bool done = write();
+    while (!done && judge_.make_room()) done = write();
     took(done);
     if (done && judge_.audit_) tell_audit(key, Verdict::distinct, when, late);
     if (done && judge_.slack_) judge_.slack_->missed_keys();

@@ -47,6 +47,9 @@ struct JudgeOptions {
   // How many keys may be pending at once; 0: no claims. A loaded judge that has claims keeps them
   // whatever this says: if this is less than their number (or 0), their number is the limit.
   std::uint64_t claims = 0;
+  // A window whose `memory` is used up forgets its oldest keys early, instead of refusing new ones
+  // (Window::forget_oldest).
+  bool forget_early = false;
   // Whether meter() and slack() count. They take up to 192 KiB.
   bool meters = true;
 };
@@ -210,6 +213,8 @@ class Judge {
  private:
   class Memory;
   Claims& asked_claims();
+  bool make_room();
+  std::size_t judge_batch(const Batch& batch);
   std::size_t judge_part(const Batch& batch);
   std::size_t judge_claimed(const Batch& batch);
   bool hand_over(const Digest& key);
@@ -224,6 +229,7 @@ class Judge {
   bool by_arrival_;  // a time window
   bool has_prior_table_;
   bool metered_;
+  bool forgets_early_;
   ErrorMeter meter_;
   std::optional<SlackMeter> slack_;
   std::optional<FirstArrivals> firsts_;  // of a filter that forgets

@@ -122,7 +122,9 @@ void Growth::clear() noexcept {
     keep_newest();
     afresh_ = 0;
   }
-  growths_ = forgotten_ = forget_misses_ = 0;
+  growths_ = forgotten_ = forget_misses_ = forgotten_early_ = 0;
+  writable_ = kAnyNumber;
+  used_up_ = false;
 }
 
 // Makes the stage for the next key. Throws NoMemory; nothing has changed then.
@@ -183,6 +185,11 @@ void Growth::add_stage(std::uint64_t keys) {
     AnyFilter stage = best_stage(size);
     if (fits(stage)) return adopt(std::move(stage));
   }
+  refuse();
+}
+
+void Growth::refuse() {
+  used_up_ = true;
   throw NoMemory(kUsedUp);
 }
 
@@ -249,6 +256,7 @@ std::uint64_t Growth::room(const Stage& stage) const {
 std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> verdicts,
                           std::uint64_t& budget, Anchor anchor) {
   std::size_t judged = 0;
+  used_up_ = false;
   while_memory_lasts([&] {
     while (judged < digests.size() && budget > 0) {
       settle();
@@ -256,7 +264,7 @@ std::size_t Growth::admit(std::span<const Digest> digests, std::span<Verdict> ve
       const std::uint64_t allowed = std::min(budget, room(stage));
       std::uint64_t left = allowed;
       const std::size_t count = keys_within_limit(digests.subspan(judged));
-      if (count == 0) throw NoMemory(kUsedUp);
+      if (count == 0) refuse();
       const auto rest = digests.subspan(judged, count);
       const auto rest_verdicts = verdicts.subspan(judged, count);
       const std::size_t done = stages_.size() == 1
@@ -281,7 +289,9 @@ std::size_t Growth::admit_paced(std::span<const Digest> digests, std::span<Verdi
   const bool any = writable_ == kAnyNumber;
   std::uint64_t budget = any ? std::numeric_limits<std::uint64_t>::max() : writable_;
   const std::size_t judged = admit(digests, verdicts, budget, anchor);
-  if (!any) writable_ = static_cast<std::uint32_t>(budget);
+  if (any) return judged;
+  writable_ = static_cast<std::uint32_t>(budget);
+  used_up_ |= budget == 0 && judged < digests.size();
   return judged;
 }
 
@@ -358,6 +368,7 @@ void Growth::ask(std::span<const Stage> stages, std::span<const Digest> digests,
 }
 
 std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, Anchor anchor) {
+  used_up_ = false;
   if (!while_memory_lasts([&] { settle(); })) return std::nullopt;
   Verdict older = Verdict::distinct;
   if (stages_.size() > 1)
@@ -365,7 +376,8 @@ std::optional<Verdict> Growth::admit_aged(const Digest& digest, unsigned age, An
   if (older == Verdict::duplicate && anchor == Anchor::delivered) return older;
   for (;;) {
     if (room(stages_.back()) > 0) {
-      if (keys_within_limit(std::span(&digest, 1)) == 0) return std::nullopt;
+      used_up_ = keys_within_limit(std::span(&digest, 1)) == 0;
+      if (used_up_) return std::nullopt;
       if (const auto verdict = stages_.back().filter.admit_aged(digest, age, anchor)) {
         if (*verdict == Verdict::distinct) {
           ++stages_.back().written;
@@ -408,8 +420,10 @@ void Growth::rotate() {
 }
 
 void Growth::forget_oldest() {
+  const std::uint64_t live = live_keys();
   writable_ = generation_share(*this);
   if (!afresh_) age_stages();
+  forgotten_early_ += live - live_keys();
 }
 
 // Stages that nothing is left in are freed.

@@ -76,6 +76,11 @@ class Growth {
   // Forgets the keys of the oldest generation before their time, for a caller whose limit is
   // reached: a rotation that says nothing about the rate.
   void forget_oldest();
+  // How many keys that has cost so far.
+  std::uint64_t forgotten_early() const noexcept { return forgotten_early_; }
+  // Whether the last key that was refused found the limit reached: forget_oldest() makes room. Otherwise
+  // the resource had no memory.
+  bool used_up() const noexcept { return used_up_; }
   // As admit() without a budget. But after forget_oldest(), and until the next rotation, it stops after
   // as many new keys as a generation has room for: then forget_oldest() is due again.
   [[nodiscard]] std::size_t admit_paced(std::span<const Digest> digests,
@@ -137,6 +142,7 @@ class Growth {
     return newest().kind() == FilterKind::sharded_window ? sum_of_older() : older_bytes_;
   }
   void add_stage(std::uint64_t keys);
+  [[noreturn]] void refuse();
   AnyFilter first_stage();
   AnyFilter best_stage(std::uint64_t keys) const;
   std::uint64_t memory_of_successors() const noexcept;
@@ -161,6 +167,8 @@ class Growth {
   std::uint32_t changes_ = 0;  // stages made and freed
   static constexpr std::uint32_t kAnyNumber = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t writable_ = kAnyNumber;  // keys until forget_oldest() is due
+  bool used_up_ = false;
+  std::uint64_t forgotten_early_ = 0;
   std::uint64_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
   // If not 0: before the next key is written, make a smaller successor for this many keys.

@@ -32,6 +32,10 @@ void Growth::encode_header(Encoder& to) const {
     to.varint(fields.written().size());
     to.bytes(fields.written());
   }
+  // Only of those whose limit was reached.
+  if (writable_ == kAnyNumber && forgotten_early_ == 0) return;
+  to.varint(writable_ == kAnyNumber ? 0 : std::uint64_t{writable_} + 1);
+  to.varint(forgotten_early_);
 }
 
 void Growth::encode_payload(Encoder& to) const {
@@ -72,6 +76,12 @@ void Growth::decode(Decoder& header, Decoder& payload) {
       (owed != 0 && (stages_.size() > 1 || live_keys() > 0 || successor_keys_ > 0)))
     throw CorruptSnapshot("the window asks for a stage that cannot follow those it has");
   if (owed != 0) afresh_ = static_cast<std::uint32_t>(owed - 1);
+  if (header.remaining() == 0) return;
+  const std::uint64_t writable = header.varint();
+  forgotten_early_ = header.varint();
+  if (writable > kAnyNumber || (writable == 0 && forgotten_early_ == 0))
+    throw CorruptSnapshot("the window has an impossible number of keys that it may take");
+  if (writable != 0) writable_ = static_cast<std::uint32_t>(writable - 1);
 }
 
 }  // namespace sluice

@@ -24,12 +24,28 @@ std::uint64_t memory_of_growth(std::uint64_t memory, const BlockCosts& costs) {
   return memory > beside ? memory - beside : 1;
 }
 
+bool is_size(std::string_view name) noexcept {
+  return name == "keys" || name == "bytes" || name == "timers";
+}
+
+Settings settings_of(std::string_view filter) {
+  const std::size_t comma = filter.find(',');
+  return Settings::parse(comma == std::string_view::npos ? "" : filter.substr(comma + 1));
+}
+
+bool names_a_size(const std::string& filter) {
+  const Settings settings = settings_of(filter);
+  return std::ranges::any_of(settings.pairs(), [](const auto& pair) { return is_size(pair.first); });
+}
+
 // Of a window by time. A window that grows from few keys to many has several stages on the way.
 // `cohort` can afford them, since its widest slots need only a part of this error for each stage;
 // other filters lose too much.
 std::uint64_t first_keys(const Window::Params& params) {
   constexpr double kLeastShared = 1e-10;
   if (params.keys) return *params.keys;
+  if (names_a_size(params.filter))
+    return std::max<std::uint64_t>(forecast_filter(params.filter, {.fpr = params.fpr}).keys, 1);
   const bool small = params.listed && params.filter == "cohort" && params.fpr >= kLeastShared;
   return small ? Window::kKeysAfterList : Window::kFirstKeys;
 }
@@ -59,11 +75,13 @@ Wish first_wish(const Window::Params& params) {
 // A stage must cut the window as finely as the others. The first one is made as it was forecast:
 // asked for `first` generations, or for none in particular.
 Growth::Make maker_of(const Window::Params& params, std::optional<unsigned> first) {
-  return [filter = params.filter, plan = plan_of(params), generations = params.generations, first](
-             std::uint64_t keys, double fpr, MemoryResource& memory) {
+  return [filter = params.filter, successor = Window::successor_text(params), plan = plan_of(params),
+          generations = params.generations,
+          first](std::uint64_t keys, double fpr, MemoryResource& memory) {
     const bool is_first = keys == plan.keys && fpr == plan.first_fpr();
     AnyFilter made = make_filter(
-        filter, {.keys = keys, .fpr = fpr, .generations = is_first ? first : generations}, memory);
+        is_first ? filter : successor,
+        {.keys = keys, .fpr = fpr, .generations = is_first ? first : generations}, memory);
     if (!made.ages()) refuse_timeless(name_of(made.kind()));
     return made;
   };
@@ -126,6 +144,16 @@ void check_cut(const WindowSpec& spec, unsigned generations, std::string_view fi
 }
 
 }  // namespace
+
+std::string Window::successor_text(const Params& params) {
+  if (!params.spec.by_time() || !names_a_size(params.filter)) return params.filter;
+  const Settings given = settings_of(params.filter);
+  Settings kept;
+  for (const auto& [name, value] : given.pairs())
+    if (!is_size(name)) kept.add(name, value);
+  const std::string name = params.filter.substr(0, params.filter.find(','));
+  return kept.pairs().empty() ? name : name + "," + kept.text();
+}
 
 Settings Window::Params::settings() const {
   Settings settings;

@@ -73,6 +73,10 @@ class Window {
   // stage, with an error that includes the share reserved for later stages. Throws BadParameters.
   static Forecast forecast(const Params& params, bool brief = false);  // brief: Wish::brief
 
+  // The filter of the stages after the first one, which are as large as the stream needs them: a size that
+  // was named is that of the first.
+  static std::string successor_text(const Params& params);
+
   // Judges records with their times, in order. Sets verdicts[i], and late[i] if the time of record
   // i is a window or more behind now: a late record is neither judged nor remembered, and its
   // verdict is `distinct`. A record whose time is not believed (Params::max_ahead) is `distinct`,
@@ -141,6 +145,11 @@ class Window {
   // begins, judge() and observe() also stop after each generation's share of keys, so that a burst
   // within one generation is not forgotten all at once.
   std::optional<std::uint64_t> forget_oldest();
+  // Whether it is `memory` that had no room for the last key that was refused, and not the resource.
+  bool used_up() const noexcept { return !listed() && growth_->used_up(); }
+  std::uint64_t forgotten_early() const noexcept {
+    return listed() ? 0 : growth_->forgotten_early();
+  }
 
   // Whether its keys are still in a short list. Verdicts are then exact, and there is no slack.
   bool listed() const noexcept { return growth_ == nullptr; }

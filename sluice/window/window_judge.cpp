@@ -113,10 +113,10 @@ std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanos
 }
 
 std::optional<std::uint64_t> Window::forget_oldest() {
-  const std::uint64_t live = listed() ? 0 : growth_->live_keys();
-  if (live == 0) return std::nullopt;
+  if (listed() || growth_->live_keys() == 0) return std::nullopt;
+  const std::uint64_t before = growth_->forgotten_early();
   growth_->forget_oldest();
-  return live - growth_->live_keys();
+  return growth_->forgotten_early() - before;
 }
 
 std::size_t Window::judge(std::span<const Digest> digests, std::span<const Nanoseconds> times,

@@ -62,7 +62,7 @@ std::uint64_t Window::budget_beside_others() const noexcept {
 std::uint64_t Window::bytes_of_stage(std::uint64_t keys, double fpr) const {
   for (; fpr < 1; fpr *= Growth::kWorseBy) {
     try {
-      return forecast_filter(params().filter,
+      return forecast_filter(successor_text(params()),
                              {.keys = keys, .fpr = fpr, .generations = generations()})
           .bytes;
     } catch (const BadParameters&) {

@@ -115,6 +115,9 @@ class Matrix:
 
     def restore(self) -> None:
         client = self.primary.client
+        # Whose expiry it is, the module finds out at a key's next write, and a payload has none: so each is
+        # written to.
+        run(self.primary, [("SLUICE.RELEASE", key, "x", "TOKEN", "t") for key in state(self.primary)])
         for key, (digest, expiry) in state(self.primary).items():
             dumped = client.dump(key)
             if dumped is None:

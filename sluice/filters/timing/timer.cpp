@@ -37,7 +37,7 @@ constexpr ParameterInfo kKnown[] = {
     {"equal",
      "equal timers that a duplicate must have: fewer false positives, some repeats let "
      "through",
-     "0 to probes", "0: need not be equal"},
+     "0 to probes; of 2 or more: generations × probes² up to 131072", "0: need not be equal"},
     {"timers", "timers in all", "1 to 2^46", "what keys and fpr need"},
 };
 
@@ -144,6 +144,9 @@ Forecast Timer::Params::forecast() const {
 }
 
 const char* Timer::what_is_wrong(const Params& params) {
+  // The model of equal timers takes as many steps: this many take a twentieth of a second, and without a
+  // limit a state of a few bytes would take hours.
+  constexpr std::uint64_t kMostSteps = 1u << 17;
   if (!(params.target_fpr > 0 && params.target_fpr < 1))
     return "it takes a target error above 0 and below 1";
   if (params.timer_bits != 8 && params.timer_bits != 16) return "its timers have 8 or 16 bits";
@@ -155,7 +158,11 @@ const char* Timer::what_is_wrong(const Params& params) {
     return "it takes 1 to 65536 slices, more than one with layout=horizontal only";
   if (params.probes == 0 || params.timers % parts_of(params) != 0)
     return "it takes as many timers for each probe or slice";
-  return StampedWindow::what_is_wrong(params.shape());
+  if (const char* wrong = StampedWindow::what_is_wrong(params.shape())) return wrong;
+  if (params.equal > 1 &&
+      std::uint64_t{params.generations} * params.probes * params.probes > kMostSteps)
+    return "with equal of 2 or more, generations × probes² is 131072 at most";
+  return nullptr;
 }
 
 void Timer::check(const Params& params) {
