@@ -47,8 +47,7 @@ void add_items(const Call& call, Place& place, std::span<const std::string_view>
   if (!rest.empty()) {
     why = why_refused(call.host, entry);
     entry.ask(asked.digests().subspan(judged), when, rest);
-    counters().refused +=
-        static_cast<std::uint64_t>(std::ranges::count(rest, Verdict::distinct));
+    counters().refused += static_cast<std::uint64_t>(std::ranges::count(rest, Verdict::distinct));
   }
   if (many) call.reply.array(items.size());
   for (const Verdict verdict : asked.answers().first(judged)) call.reply.integer(added(verdict));

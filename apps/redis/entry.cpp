@@ -179,7 +179,8 @@ void Entry::ask(std::span<const Digest> digests, const When& when,
   for (std::size_t i = 0; i < digests.size(); ++i) {
     if (claims.state_of(digests[i], now) == Claims::State::pending) verdicts[i] = Verdict::pending;
     // It waits for memory, and leaves the window all the same.
-    if (const auto delivered = claims.delivered(digests[i]); delivered && !has_left(*delivered, then))
+    if (const auto delivered = claims.delivered(digests[i]);
+        delivered && !has_left(*delivered, then))
       verdicts[i] = Verdict::duplicate;
   }
 }
@@ -309,7 +310,8 @@ std::optional<std::int64_t> Entry::due_ms(std::int64_t lease_ms) const {
       std::max<std::int64_t>(1, static_cast<std::int64_t>(own.generation_size()) / kMs);
   const auto kept = static_cast<std::int64_t>(length * (1 + own.slack())) + 1;
   // Events may be ahead of us.
-  const std::int64_t last = std::max(last_ms(), own.clock().started() ? own.clock().now() / kMs : 0);
+  const std::int64_t last =
+      std::max(last_ms(), own.clock().started() ? own.clock().now() / kMs : 0);
   // Whole generations: it would move with each event otherwise.
   const std::int64_t lag = lag_ms() / step * step;
   const std::int64_t due = std::min((last / step + 1) * step + kept + lag, kFarthestMs);

@@ -82,7 +82,8 @@ double read_rate(std::string_view word) {
 void check_equal_timers(std::string_view name, std::string_view text) {
   constexpr std::uint64_t kMostSteps = 24 * 20 * 20;
   if (name != "timer") return;
-  const Settings settings = Settings::parse(text.substr(std::min(text.find(','), text.size() - 1) + 1));
+  const Settings settings =
+      Settings::parse(text.substr(std::min(text.find(','), text.size() - 1) + 1));
   const auto value = [&](const char* parameter, std::uint64_t otherwise) {
     for (const auto& [each, given] : settings.pairs())
       if (each == parameter) return parse_count(each, given);
@@ -91,10 +92,11 @@ void check_equal_timers(std::string_view name, std::string_view text) {
   if (value("equal", 0) < 2) return;
   const std::uint64_t probes = std::min<std::uint64_t>(value("probes", 20), 64);
   if (value("generations", 24) > kMostSteps / (probes * probes))
-    throw BadParameters(fmt::format(
-        "FILTER timer with equal: generations * probes * probes may be {} at most, because the server would wait while "
-        "more is planned",
-        kMostSteps));
+    throw BadParameters(
+        fmt::format("FILTER timer with equal: generations * probes * probes may be {} at most, "
+                    "because the server would wait while "
+                    "more is planned",
+                    kMostSteps));
 }
 
 // FILTER name [parameter value]...: as many pairs as the filter has parameters of these names. FPR is always

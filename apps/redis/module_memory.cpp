@@ -21,8 +21,8 @@ bool over_maxmemory(std::size_t bytes) noexcept {
   constexpr std::size_t kPartOfTable = 32 << 10;
   if (writing == nullptr || bytes < kPartOfTable) return false;
   const int flags = RedisModule_GetContextFlags(writing);
-  return (flags & REDISMODULE_CTX_FLAGS_MAXMEMORY) != 0 && (flags & REDISMODULE_CTX_FLAGS_EVICT) == 0 &&
-         RedisModule_GetUsedMemoryRatio() >= 1;
+  return (flags & REDISMODULE_CTX_FLAGS_MAXMEMORY) != 0 &&
+         (flags & REDISMODULE_CTX_FLAGS_EVICT) == 0 && RedisModule_GetUsedMemoryRatio() >= 1;
 }
 
 void* try_allocate(std::size_t bytes) noexcept {

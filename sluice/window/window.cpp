@@ -35,7 +35,8 @@ Settings settings_of(std::string_view filter) {
 
 bool names_a_size(const std::string& filter) {
   const Settings settings = settings_of(filter);
-  return std::ranges::any_of(settings.pairs(), [](const auto& pair) { return is_size(pair.first); });
+  return std::ranges::any_of(settings.pairs(),
+                             [](const auto& pair) { return is_size(pair.first); });
 }
 
 // Of a window by time. A window that grows from few keys to many has several stages on the way.
@@ -75,8 +76,8 @@ Wish first_wish(const Window::Params& params) {
 // A stage must cut the window as finely as the others. The first one is made as it was forecast:
 // asked for `first` generations, or for none in particular.
 Growth::Make maker_of(const Window::Params& params, std::optional<unsigned> first) {
-  return [filter = params.filter, successor = Window::successor_text(params), plan = plan_of(params),
-          generations = params.generations,
+  return [filter = params.filter, successor = Window::successor_text(params),
+          plan = plan_of(params), generations = params.generations,
           first](std::uint64_t keys, double fpr, MemoryResource& memory) {
     const bool is_first = keys == plan.keys && fpr == plan.first_fpr();
     AnyFilter made = make_filter(
