@@ -27,9 +27,10 @@ std::int64_t found(Verdict verdict) noexcept {
 
 std::string why_refused(const Host& host, const Entry& entry) {
   if (over_limit(host.config(), entry)) return "OOM " + why_over_limit(host, entry);
-  const Window* const window = entry.window();
-  return fmt::format(
-      "OOM {}", in_command_words(window != nullptr ? window->why_full() : Window::kNoMemoryForKey));
+  if (const Window* const window = entry.window(); window != nullptr && window->used_up())
+    return fmt::format("OOM {}", in_command_words(window->why_full()));
+  return "OOM the server has no memory for more items of this key: raise maxmemory, or delete "
+         "other keys";
 }
 
 // Judges the items, and answers for each. `many`: with an array. What there is no memory for is asked about:
