@@ -381,6 +381,7 @@ Entry::Pointer Entry::load(Decoder& from, MemoryResource& memory, std::int64_t n
   for (const Section& section : snapshot.sections)
     if (section.name == kSection) entry->read(section);
   JudgeOptions options = Judge::options_for(snapshot.sections);
+  options.forget_early = true;
   options.meters = false;
   if (!options.audit && options.claims == 0) return entry;
   entry->need_judge(options);

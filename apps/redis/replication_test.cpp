@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,49 @@ TEST(Replication, EveryFilter) {
     }
     EXPECT_TRUE(made) << filter.name;
   }
+}
+
+// MEMORY is used up at the same item everywhere, also on a primary that was reloaded, and each forgets the same.
+void fill_limited(std::uint64_t seed, bool claims) {
+  TestHost host, replica;
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t most) { return random() % most; };
+  host({"SLUICE.RESERVE", "k", "WINDOW", "1m", "EXPECT", "200", "MEMORY", "16KiB"});
+  for (int step = 0; step < 400; ++step) {
+    std::vector<std::string> words{"SLUICE.INSERT", "k"};
+    if (below(3) == 0) {
+      constexpr std::int64_t kBehind[] = {0, 500, 30'000, 59'000, -900, -50'000};
+      words.insert(words.end(), {"AT", std::to_string(host.now - kBehind[below(6)])});
+    }
+    words.emplace_back("ITEMS");
+    const std::uint64_t kind = below(6);
+    if (claims && kind == 0)
+      words = {"SLUICE.MCLAIM", "k", "TTL", below(2) == 0 ? "1" : "60000", "TOKEN", "t", "ITEMS"};
+    if (claims && kind == 1) words = {"SLUICE.MCONFIRM", "k", "TOKEN", "t", "ITEMS"};
+    if (kind == 2) words = {"SLUICE.MFORGET", "k"};
+    constexpr int kSizes[] = {1, 5, 60, 300};
+    for (int left = kSizes[below(4)]; left > 0; --left)
+      words.push_back(std::to_string(below(3000)));
+    host.call(words);
+    host.now += static_cast<std::int64_t>(below(30));
+    if (step % 40 == 39) {
+      Entry::Pointer& entry = host.keys["k"].entry;
+      entry = entry_of(bytes_of(*entry), host.memory(), host.now);
+    }
+    for (const auto& each : host.told) ASSERT_EQ(replica.follow(each), "+OK") << step;
+    host.told.clear();
+    ASSERT_EQ(bytes_of(*replica.entry("k")), bytes_of(*host.entry("k"))) << step;
+  }
+  EXPECT_GT(host.entry("k")->window()->forgotten_early(), 1'000u);
+}
+
+TEST(Replication, WindowsWithALimit) {
+  const int seeds = testing_support::count_of(2, 5, 50);
+  for (int seed = 0; seed < seeds; ++seed)
+    for (const bool claims : {false, true}) {
+      fill_limited(static_cast<std::uint64_t>(seed), claims);
+      ASSERT_FALSE(HasFatalFailure()) << seed << " " << claims;
+    }
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 // The stages of a window as bytes, and back.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/window/growth.hpp"
@@ -32,10 +36,13 @@ void Growth::encode_header(Encoder& to) const {
     to.varint(fields.written().size());
     to.bytes(fields.written());
   }
-  // Only of those whose limit was reached.
-  if (writable_ == kAnyNumber && forgotten_early_ == 0) return;
+  // Only of those with a limit. What the list of stages takes counts, too: a copy must come to the limit with the
+  // same key.
+  const bool as_decoded = stages_.capacity() == std::bit_ceil(stages_.size());
+  if (plan_.memory == 0 || (writable_ == kAnyNumber && forgotten_early_ == 0 && as_decoded)) return;
   to.varint(writable_ == kAnyNumber ? 0 : std::uint64_t{writable_} + 1);
   to.varint(forgotten_early_);
+  to.varint(stages_.capacity());
 }
 
 void Growth::encode_payload(Encoder& to) const {
@@ -51,7 +58,7 @@ void Growth::decode(Decoder& header, Decoder& payload) {
   if (count == 0 || count > kMostStages)
     throw CorruptSnapshot(
         fmt::format("a window has {} stages: there should be 1 to {}", count, kMostStages));
-  stages_.clear();
+  stages_ = Vector<Stage>(memory());
   ++changes_;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint16_t kind = header.u16();
@@ -79,9 +86,15 @@ void Growth::decode(Decoder& header, Decoder& payload) {
   if (header.remaining() == 0) return;
   const std::uint64_t writable = header.varint();
   forgotten_early_ = header.varint();
-  if (writable > kAnyNumber || (writable == 0 && forgotten_early_ == 0))
+  const std::uint64_t listed = header.varint();
+  if (plan_.memory == 0 || writable > kAnyNumber || listed < count || listed > 2 * kMostStages ||
+      (writable == 0 && forgotten_early_ == 0 && listed == std::bit_ceil(count)))
     throw CorruptSnapshot("the window has an impossible number of keys that it may take");
   if (writable != 0) writable_ = static_cast<std::uint32_t>(writable - 1);
+  Vector<Stage> room(memory());
+  room.reserve(listed);
+  std::ranges::move(stages_, std::back_inserter(room));
+  stages_ = std::move(room);
 }
 
 }  // namespace sluice
