@@ -101,7 +101,7 @@ class JsonWriter {
     quote(name);
     text_ += ':';
   }
-  // JSON is UTF-8: a byte that is none becomes U+FFFD.
+  // JSON is UTF-8: a byte that is none becomes U+FFFD. What a terminal could obey is escaped.
   void quote(std::string_view value) {
     text_ += '"';
     while (!value.empty()) {
@@ -111,8 +111,8 @@ class JsonWriter {
         text_ += "\\ufffd";
       else if (c == '"' || c == '\\')
         text_ += {'\\', c};
-      else if (length == 1 && static_cast<unsigned char>(c) < 0x20)
-        text_ += fmt::format("\\u{:04x}", c);
+      else if (is_control(value.substr(0, length)))
+        text_ += fmt::format("\\u{:04x}", utf8_code(value.substr(0, length)));
       else
         text_ += value.substr(0, length);
       value.remove_prefix(length == 0 ? 1 : length);

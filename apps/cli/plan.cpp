@@ -102,8 +102,13 @@ std::string command_of(const PlanFlags& flags, const Planning& planning) {
   if (!plan.window) command = "sluice dedup";
   if (plan.window && flags.window.empty()) add("--window", fmt::format("{}", plan.window->size));
   if (!plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
-  // With the room for chance that a rate needs: keys that are expected get none.
-  if (plan.window && plan.keys) add("--expect", fmt::format("{}", *plan.keys));
+  // The room for chance is added once more, but not where the size of the table is given.
+  if (plan.window && plan.keys && !plan.table.empty()) {
+    add("--expect", fmt::format("{}", *plan.keys));
+  } else if (plan.window) {
+    add("--rate", flags.rate);
+    add("--expect", flags.expect);
+  }
   add("--fpr", fmt::format("{:g}", plan.asked_fpr));
   std::string filter = plan.filter_text();
   if (plan.generations)

@@ -5,9 +5,8 @@
 #include <cstdint>
 
 namespace sluice::cli {
-namespace {
 
-// Also those of Latin-1 (U+0080 to U+009F), which some terminals obey, the ends of lines and paragraphs (U+2028,
+// Of Latin-1 (U+0080 to U+009F), which some terminals obey, the ends of lines and paragraphs (U+2028,
 // U+2029), and those that change the direction of the text after them: U+061C, U+200E, U+200F, U+202A to U+202E,
 // U+2066 to U+2069.
 bool is_control(std::string_view character) {
@@ -21,6 +20,8 @@ bool is_control(std::string_view character) {
          (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);
 }
 
+namespace {
+
 std::string escaped(char byte) {
   if (byte == '\n') return "\\n";
   if (byte == '\r') return "\\r";
@@ -29,6 +30,15 @@ std::string escaped(char byte) {
 }
 
 }  // namespace
+
+std::uint32_t utf8_code(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  std::uint32_t code = first & (0x7fu >> character.size());
+  for (const char byte : character.substr(1))
+    code = code << 6 | (static_cast<unsigned char>(byte) & 0x3fu);
+  return code;
+}
 
 std::size_t utf8_length(std::string_view text) {
   if (text.empty()) return 0;
@@ -40,12 +50,9 @@ std::size_t utf8_length(std::string_view text) {
                              : first < 0xf5 ? 4
                                             : 0;
   if (length == 0 || text.size() < length) return 0;
-  std::uint32_t code = first & (0x7fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte & 0x3fu);
-  }
+  for (const char byte : text.substr(1, length - 1))
+    if ((static_cast<unsigned char>(byte) & 0xc0) != 0x80) return 0;
+  const std::uint32_t code = utf8_code(text.substr(0, length));
   // An overlong form, half of a surrogate pair, or beyond Unicode.
   constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool sound = code >= kLeast[length] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);

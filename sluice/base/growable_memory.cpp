@@ -40,6 +40,11 @@ std::size_t small_block(std::size_t bytes) {
   return std::bit_ceil(std::max(bytes, kFirstPageBytes));
 }
 
+// A first page for `bytes`: with what aligns it, a power of two.
+std::size_t first_page(std::size_t bytes) {
+  return std::bit_ceil(std::max(bytes + kCacheLineBytes, kFirstPageBytes)) - kCacheLineBytes;
+}
+
 // What is mapped when `bytes` are asked for.
 std::size_t with_margin(std::size_t bytes) {
   if (bytes >= kHugeFromBytes) return round_up(bytes, kHugePageBytes);
@@ -73,6 +78,12 @@ bool move_pages(std::byte* from, std::size_t bytes, std::byte* to) {
 std::uint64_t GrowableMemory::given_for(std::uint64_t bytes) noexcept {
   const auto wanted = static_cast<std::size_t>(bytes);
   return wanted < kMapFromBytes ? small_block(wanted) : with_margin(wanted);
+}
+
+std::uint64_t GrowableMemory::given_in_pages_for(std::uint64_t bytes) noexcept {
+  const auto wanted = static_cast<std::size_t>(bytes);
+  const std::size_t pages = (wanted + kPageBytes - 1) / kPageBytes;
+  return (pages <= 1 ? first_page(wanted) : pages * kPageBytes) + pages * sizeof(std::byte*);
 }
 
 void GrowableMemory::grow(std::uint64_t wanted) {
@@ -134,11 +145,8 @@ std::size_t GrowableMemory::page_bytes(std::size_t page) const noexcept {
   return page == 0 && pages_.size() == 1 ? bytes_ : kPageBytes;
 }
 
-// With what aligns it, a power of two.
 void GrowableMemory::grow_first_page(std::size_t wanted) {
-  std::size_t block = kFirstPageBytes;
-  while (block - kCacheLineBytes < wanted) block *= 2;
-  const std::size_t bytes = block - kCacheLineBytes;
+  const std::size_t bytes = first_page(wanted);
   pages_.reserve(1);
   auto* const page = static_cast<std::byte*>(resource_->allocate(bytes, kCacheLineBytes));
   if (!pages_.empty()) std::memcpy(page, pages_[0], bytes_);

@@ -55,6 +55,8 @@ class GrowableMemory {
   std::uint64_t taken() const noexcept { return taken_ + taken_by(pages_); }
   // The size after grow(bytes), if it was smaller before.
   static std::uint64_t given_for(std::uint64_t bytes) noexcept;
+  // The same in a resource that maps nothing, with the list of the pages.
+  static std::uint64_t given_in_pages_for(std::uint64_t bytes) noexcept;
 
  private:
   bool maps() const noexcept { return resource_->mapping() != nullptr; }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <unordered_set>
 
 namespace sluice {
 namespace {
@@ -30,25 +29,33 @@ struct Census::Sums {
   double unseen = 0;         // keys like none in the sample, weighted so, too
   std::array<double, kRepeatWindows> held{}, held_squared{}, held_duplicates{};
 
-  void add(const RepeatWindows& key, double weight) noexcept {
-    duplicates += weight * static_cast<double>(key.duplicates());
-    for (std::size_t i = 0; i < kRepeatWindows; ++i)
-      held[i] += weight * static_cast<double>(key.held(i));
+  void add(const RepeatWindows& key) noexcept {
+    duplicates += static_cast<double>(key.duplicates());
+    for (std::size_t i = 0; i < kRepeatWindows; ++i) held[i] += static_cast<double>(key.held(i));
   }
-  void add_products(const RepeatWindows& key, double weight) noexcept {
-    const auto repeats = static_cast<double>(key.duplicates());
-    duplicates_squared += weight * repeats * repeats;
-    if (repeats > 0) repeated_keys += weight;
+  // A key for which `weight` keys stand, without what was added of it already: `followed`, or null.
+  void add_sampled(const RepeatWindows& key, const RepeatWindows* followed,
+                   double weight) noexcept {
+    const auto rest_of = [](std::uint64_t all, std::uint64_t part) {
+      return static_cast<double>(all) - static_cast<double>(part);
+    };
+    const double repeats =
+        rest_of(key.duplicates(), followed == nullptr ? 0 : followed->duplicates());
+    const double squared = weight * (weight - 1);
+    duplicates += weight * repeats;
+    duplicates_squared += squared * repeats * repeats;
+    if (repeats > 0) repeated_keys += squared;
     for (std::size_t i = 0; i < kRepeatWindows; ++i) {
-      const auto each = static_cast<double>(key.held(i));
-      held_squared[i] += weight * each * each;
-      held_duplicates[i] += weight * each * repeats;
+      const double each = rest_of(key.held(i), followed == nullptr ? 0 : followed->held(i));
+      held[i] += weight * each;
+      held_squared[i] += squared * each * each;
+      held_duplicates[i] += squared * each * repeats;
     }
   }
   // Keys are what is sampled: the variance is that of a ratio, summed over keys. If all keys of the sample
   // are alike, others may differ from them by all of their repeats.
   Estimate share(std::size_t i) const noexcept {
-    const double ratio = held[i] / duplicates;
+    const double ratio = std::clamp(held[i] / duplicates, 0.0, 1.0);
     const double most = std::max(ratio, 1 - ratio);
     const double usual_squared = repeated_keys > 0 ? duplicates_squared / repeated_keys : 1;
     const double variance = held_squared[i] - 2 * ratio * held_duplicates[i] +
@@ -86,10 +93,10 @@ void Census::feed(std::span<const Digest> digests, std::span<const std::int64_t>
   const auto one_in = static_cast<double>(keys_.one_in());
   for (std::size_t i = 0; i < digests.size(); ++i) {
     timeline_.add(positions[i], new_keys_[i], one_in);
-    if (counts_[i] == 0)
-      top_.observe(digests[i], keys[i], positions[i]);
+    if (!keys_.is_complete())
+      top_.observe(digests[i], keys[i], positions[i], counts_[i]);
     else if (!top_.ignores(counts_[i]))
-      top_.observe(digests[i], keys[i], positions[i], counts_[i], windows_of(digests[i]));
+      top_.observe_known(digests[i], keys[i], positions[i], counts_[i]);
   }
   windowed_.observe(digests, [&](std::size_t i, Windowed& entry, std::uint64_t weight) {
     entry.key = digests[i];
@@ -99,11 +106,6 @@ void Census::feed(std::span<const Digest> digests, std::span<const std::int64_t>
       entry.windows.observe(positions[i], reaches_);
   });
   records_ += digests.size();
-}
-
-const RepeatWindows* Census::windows_of(const Digest& digest) const noexcept {
-  const Windowed* const entry = windowed_.find(digest);
-  return entry == nullptr ? nullptr : &entry->windows;
 }
 
 // There are no more than records, whatever is estimated.
@@ -117,29 +119,18 @@ Estimate Census::duplicates() const noexcept {
   return {std::max(0.0, static_cast<double>(records_) - keys.value), keys.standard_error};
 }
 
-// A key with so many records that TopKeys has seen a large part of them in any case is known, whether it is
-// in the sample or not. All others are known from the sample. No key may be known because it is in the
-// sample, whose keys are seen from their first record on: it would count once, and those like it outside
-// not at all.
+// What TopKeys has seen of a key counts once; of the keys in the sample, the rest counts with their weight
+// (the difference estimator of survey sampling). This is unbiased since what TopKeys sees of a key does not
+// depend on whether the key is in the sample. And it leaves to the sample none of the keys that would decide
+// the result by being in it or not: of a key that comes often, TopKeys sees nearly all.
 Census::Sums Census::sums() const {
-  constexpr std::uint64_t kKnownPart = 4;
   Sums sums;
-  std::unordered_set<std::uint64_t> known;
-  // TopKeys misses at most records / kKeys of a key.
-  const std::uint64_t heavy = kKnownPart * (records_ / TopKeys::kKeys + 1);
-  if (!windowed_.is_complete())
-    top_.each([&](const Digest& digest, std::uint64_t most, const RepeatWindows& windows) {
-      if (windows.records() < heavy) return;
-      if (windows.records() < kKnownPart * (most - std::min(most, windows.records()))) return;
-      known.insert(digest.lo);
-      sums.add(windows, 1);
-    });
+  const bool follows = !windowed_.is_complete();
+  if (follows) top_.each([&](const RepeatWindows& windows) { sums.add(windows); });
   const auto weight = static_cast<double>(windowed_.one_in());
   sums.unseen = kUnseenCases * weight * (weight - 1);
   windowed_.each([&](const Windowed& entry) {
-    if (known.contains(entry.key.lo)) return;
-    sums.add(entry.windows, weight);
-    sums.add_products(entry.windows, weight * (weight - 1));
+    sums.add_sampled(entry.windows, follows ? top_.windows_of(entry.key) : nullptr, weight);
   });
   return sums;
 }

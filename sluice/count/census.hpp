@@ -7,7 +7,7 @@
 // sample or not (top_keys.hpp).
 //
 // Cost     per record: a probe of the table of keys; if all fit in the windows' sample, one of that, too.
-//          Once keys are sampled, most records cost a probe of the index of TopKeys.
+//          Once keys are sampled, each record costs a probe of the index of TopKeys.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,6 @@ class Census {
   };
   struct Sums;
 
-  const RepeatWindows* windows_of(const Digest& digest) const noexcept;
   Sums sums() const;
 
   const WindowSizes& sizes_;

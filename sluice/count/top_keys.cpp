@@ -77,32 +77,50 @@ void TopKeys::repeat(std::uint16_t number, std::string_view key, std::int64_t po
   details_[number].windows.observe(position, windows_);
 }
 
-void TopKeys::observe(const Digest& digest, std::string_view key, std::int64_t position) {
-  if (const std::uint16_t known = index_[place_of(digest)]; known != kNone) {
-    ++counters_[known].count;
-    return repeat(known, key, position);
+void TopKeys::observe(const Digest& digest, std::string_view key, std::int64_t position,
+                      std::uint64_t times) {
+  std::uint16_t number = index_[place_of(digest)];
+  if (number != kNone) {
+    Counter& counter = counters_[number];
+    ++counter.count;
+    ++counter.least;
+    ++counter.most;
+    repeat(number, key, position);
+  } else {
+    number = replace(digest);
+    Counter& counter = counters_[number];
+    counter.count = counter.most = bound_ + 1;
+    counter.least = 1;
+    counter.first = position;
   }
-  Counter& counter = counters_[replace(digest)];
-  counter.count = bound_ + 1;
-  counter.error = bound_;
-  counter.first = position;
+  if (times == 0) return;
+  counters_[number].least = counters_[number].most = times;
+  if (!counters_[number].has_details && times > 1) {
+    keep_key(number, key);
+    details_[number].windows.begin(position);
+  }
 }
 
-void TopKeys::observe(const Digest& digest, std::string_view key, std::int64_t position,
-                      std::uint64_t times, const RepeatWindows* windows) {
-  if (const std::uint16_t known = index_[place_of(digest)]; known != kNone) {
-    counters_[known].count = times;
-    return repeat(known, key, position);
+void TopKeys::observe_known(const Digest& digest, std::string_view key, std::int64_t position,
+                            std::uint64_t times) {
+  std::uint16_t number = index_[place_of(digest)];
+  const bool repeated = number != kNone;
+  if (!repeated) {
+    if (ignores(times) || (counters_.size() == kKeys && times <= counters_[lowest()].count)) return;
+    number = replace(digest);
   }
-  if (ignores(times) || (counters_.size() == kKeys && times <= counters_[lowest()].count)) return;
-  const std::uint16_t number = replace(digest);
-  counters_[number].count = times;
-  counters_[number].error = 0;
-  counters_[number].first = position;
+  Counter& counter = counters_[number];
+  counter.count = counter.least = counter.most = times;
+  if (repeated) return repeat(number, key, position);
+  counter.first = position;
   keep_key(number, key);
-  if (windows == nullptr) return details_[number].windows.begin(position);
-  details_[number].windows = *windows;
-  details_[number].windows.observe(position, windows_);
+  details_[number].windows.begin(position);
+}
+
+const RepeatWindows* TopKeys::windows_of(const Digest& digest) const noexcept {
+  const std::uint16_t number = index_[place_of(digest)];
+  if (number == kNone || !counters_[number].has_details) return nullptr;
+  return &details_[number].windows;
 }
 
 std::uint64_t TopKeys::floor() const noexcept {
@@ -113,9 +131,9 @@ std::uint64_t TopKeys::floor() const noexcept {
 std::uint64_t TopKeys::most_beside(std::span<const TopKey> listed) const {
   std::uint64_t most = floor();
   for (const Counter& counter : counters_)
-    if (counter.count > most &&
+    if (counter.most > most &&
         std::ranges::find(listed, counter.digest, &TopKey::digest) == listed.end())
-      most = counter.count;
+      most = counter.most;
   return most;
 }
 
@@ -125,7 +143,7 @@ std::vector<TopKey> TopKeys::top(std::size_t most) const {
     const Counter& counter = counters_[i];
     const Details& details = details_[i];
     if (counter.has_details)
-      keys.push_back({counter.digest, counter.count - counter.error, counter.count,
+      keys.push_back({counter.digest, counter.least, counter.most,
                       std::string(details.key.data(), details.key_bytes), details.cut});
   }
   std::ranges::sort(keys, [](const TopKey& a, const TopKey& b) {

@@ -2,8 +2,9 @@
 //
 // Source   Space-Saving (Metwally, Agrawal and El Abbadi 2005): a key that is not counted takes the place
 //          of the one with the lowest count, and begins at that count plus one.
-// Differs  The caller may know a key's exact number, from a table of all keys or of a sample of them. Such
-//          a key takes a place only if it has come more often than the lowest, and has no error. The lowest
+// Differs  While the caller knows every key's exact number, a key takes a place only if it has come more
+//          often than the lowest, and has no error. Later the caller may know some keys' numbers, from a
+//          sample: they are reported, but do not decide which key has a place, nor from when on. The lowest
 //          is found by a search of all counters when those with the last minimum are used up. Each search
 //          raises the minimum, which is at most records / kKeys, so searches cost O(1) per record.
 // Cost     kKeys counters and the beginnings of their keys: 432 KiB. A record costs one probe of an index
@@ -39,13 +40,13 @@ class TopKeys {
 
   explicit TopKeys(const WindowSizes& windows);
 
-  // A record of a key of which nothing else is known.
-  void observe(const Digest& digest, std::string_view key, std::int64_t position);
-  // A record of a key that has come `times` times, this one included. `windows`: its
-  // records before this one, or null.
+  // A record of a key that has come `times` times, this one included; 0: not known.
   void observe(const Digest& digest, std::string_view key, std::int64_t position,
-               std::uint64_t times, const RepeatWindows* windows);
-  // True if observe() of a key that came so often would change nothing.
+               std::uint64_t times = 0);
+  // The same while all keys' numbers are known: keys that came once need not be offered.
+  void observe_known(const Digest& digest, std::string_view key, std::int64_t position,
+                     std::uint64_t times);
+  // True if observe_known() of a key that came so often would change nothing.
   bool ignores(std::uint64_t times) const noexcept { return times <= bound_; }
 
   // The most times that a key that is not counted can have come.
@@ -54,20 +55,22 @@ class TopKeys {
   std::vector<TopKey> top(std::size_t most) const;
   // The most times that any other key can have come.
   std::uint64_t most_beside(std::span<const TopKey> listed) const;
-  // Calls act(digest, most, windows) for each key that came again since it took its place; `windows`
-  // has its records since then.
+  // Calls act(windows) for each key that came again since it took its place; `windows` has its records
+  // since then.
   template <class Act>
   void each(Act act) const {
     for (std::size_t i = 0; i < counters_.size(); ++i)
-      if (counters_[i].has_details)
-        act(counters_[i].digest, counters_[i].count, details_[i].windows);
+      if (counters_[i].has_details) act(details_[i].windows);
   }
+  // The same of one key, or null.
+  const RepeatWindows* windows_of(const Digest& digest) const noexcept;
 
  private:
   struct Counter {
     Digest digest;
-    std::uint64_t count = 0;
-    std::uint64_t error = 0;  // by how much `count` may be too high
+    std::uint64_t count = 0;  // decides which key is replaced
+    std::uint64_t least = 0;  // it came between so many times
+    std::uint64_t most = 0;   // and so many
     std::int64_t first = 0;   // where its first record was, until it has details
     bool has_details = false;
   };

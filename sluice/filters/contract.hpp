@@ -70,8 +70,9 @@ struct FilterStats {
   std::uint64_t listed =
       0;  // keys in a short list, exact: all of them, or none once there is a table
   // Since it was made or loaded: keys taken back, and keys to be taken back that were not found. Of
-  // keys that were never written, a share predicted_fpr is found by mistake, and another key's
-  // trace is erased: expect predicted_fpr / (1 − predicted_fpr) of these per miss.
+  // keys that were never written, a share predicted_fpr is found by mistake: expect
+  // predicted_fpr / (1 − predicted_fpr) of these per miss. Each erases the trace of one other key, in
+  // filters of counters those of several (docs/filters/counting.md).
   std::uint64_t forgotten = 0;
   std::uint64_t forget_misses = 0;
   // Keys that were not removed, because it was not clear whose trace they were.

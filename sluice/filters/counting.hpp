@@ -7,7 +7,7 @@
 //          5.8 log₂(1/fpr) bits per key.
 // Errors   `duplicate` may be wrong (model::bloom_fpr); `distinct` never is, as long as only keys
 //          that were judged distinct are forgotten. Forgetting one that was never written may erase
-//          another key's trace, at the rate of a false positive. Two probes of a key that meet in
+//          the traces of others: at the rate of a false positive, about 0.69 probes of them. Two probes of a key that meet in
 //          one counter count twice there, and are taken back twice.
 // Use it   when keys must be taken back and their number is known.
 // Avoid    when nothing is ever taken back: bloom.hpp does the same in a quarter of the memory.

@@ -8,6 +8,7 @@
 
 #include "sluice/base/error.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/filters/dynamic/dynamic.hpp"
 #include "sluice/filters/nibbles.hpp"
 #include "tests/support/digests.hpp"
 
@@ -142,6 +143,46 @@ TEST(CountingError, ForgettingStrangersErasesAtTheRateOfAFalsePositive) {
   // Four standard errors of a binomial count, and 5 % as each erasure lowers the rate.
   EXPECT_NEAR(static_cast<double>(stats.forgotten), expected,
               4 * std::sqrt(expected) + 0.05 * expected);
+}
+
+// And each that is found erases as many keys as it lowers counters of 1, as docs/filters/counting.md says. The
+// same of a single filter of `dynamic`.
+template <class Filter>
+void forget_strangers(Filter& filter, unsigned probes, double load) {
+  constexpr std::size_t kKeys = 60'000;
+  std::vector<Digest> written;
+  for (const Digest& digest : random_digests(8, kKeys))
+    if (filter.observe(digest) == Verdict::distinct) written.push_back(digest);
+  // So few that hardly any key is erased twice.
+  const auto misses = static_cast<std::size_t>(0.004 * kKeys / filter.stats().predicted_fpr);
+  for (const Digest& digest : random_digests(9, misses)) filter.forget(digest);
+  const auto found = static_cast<double>(filter.stats().forgotten);
+  std::uint64_t erased = 0;
+  for (const Digest& digest : written) erased += !filter.may_contain(digest);
+  const double each = probes * load / std::expm1(load);
+  ASSERT_GT(found, 150);
+  // One find lowers `probes` counters, each with its own chance: the variance is below each / 2. Four
+  // standard errors of that, and 3 % for keys that two finds erase.
+  EXPECT_NEAR(static_cast<double>(erased) / found, each,
+              4 * std::sqrt(each / 2 / found) + 0.03 * each)
+      << found;
+}
+
+TEST(CountingError, AStrangerThatIsFoundErasesTheKeysOfItsCountersOfOne) {
+  for (const unsigned probes : {3U, 5U, 7U})
+    for (const double load : {0.5, 0.69}) {
+      const auto counters = static_cast<std::uint64_t>(60'000 * probes / load) / 64 * 64;
+      SCOPED_TRACE(testing::Message() << probes << " probes, load " << load);
+      Counting filter = Counting::make(
+          {.counters = counters, .probes = probes, .capacity = 60'000, .target_fpr = 0.03});
+      forget_strangers(filter, probes, load);
+      Dynamic series = Dynamic::make({.bits = counters,
+                                      .probes = probes,
+                                      .capacity = 60'000,
+                                      .target_fpr = 0.03,
+                                      .forget = true});
+      forget_strangers(series, probes, load);
+    }
 }
 
 // Or forgetting could leave keys without a counter: a state that could not be read again.

@@ -38,7 +38,9 @@ std::uint64_t bytes_in(const Forecast& forecast, const BlockCosts& costs) noexce
   // Above this no budget has room, and sums could overflow.
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max() / 4;
   if (forecast.bytes > kMost || costs == BlockCosts{}) return forecast.bytes;
-  const std::uint64_t all = forecast.bytes + around_tables(forecast.bytes, forecast.tables, costs);
+  const std::uint64_t bytes =
+      costs.pages ? std::max(forecast.bytes, forecast.paged_bytes) : forecast.bytes;
+  const std::uint64_t all = bytes + around_tables(bytes, forecast.tables, costs);
   return costs.rounds ? all + rounding(all, forecast.tables) : all;
 }
 

@@ -19,6 +19,7 @@ struct Forecast {
   // blocks.
   std::uint64_t bytes = 0;
   std::uint64_t tables = 1;
+  std::uint64_t paged_bytes = 0;  // the same where tables are of pages, if that is more
   double fpr = 0;  // chance that a key never seen is judged duplicate, when it is full
   // Standard deviation of fpr between filters with the same parameters: chance fills small tables
   // unevenly.

@@ -160,7 +160,9 @@ std::optional<std::uint64_t> keys_of(const PlanRequest& request) {
 // times: a quantile of the Poisson distribution, from that of the normal one and the skew.
 std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts) {
   constexpr double kRoom = 4, kRoomOfPart = 5.2;
-  const double keys = *request.rate * static_cast<double>(request.window->size) * 1e-9;
+  const double keys = request.rate
+                          ? *request.rate * static_cast<double>(request.window->size) * 1e-9
+                          : static_cast<double>(*request.expect);
   const double room = parts <= 1 ? kRoom * std::sqrt(keys)
                                  : kRoomOfPart * std::sqrt(keys * parts) +
                                        parts * (1 + (kRoomOfPart * kRoomOfPart - 1) / 6);
@@ -319,7 +321,8 @@ Plan Sizing::sized_window(const Family& family, std::optional<std::uint64_t> key
     if (answer.why_not.empty()) made = answer.made;
     return answer.why_not;
   };
-  const bool apart = family.by_parts && plan.window->by_time() && request_.rate;
+  const bool apart =
+      family.by_parts && plan.window->by_time() && (request_.rate || request_.expect);
   const auto holds = [&] {
     return made.slack <= request_.slack.value_or(1e300) * (1 + kRounding) &&
            made.npws <= request_.npws.value_or(1e300) * (1 + kRounding);

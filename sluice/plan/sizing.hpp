@@ -48,7 +48,8 @@ bool memory_alone(const PlanRequest& request);
 bool error_is_open(const PlanRequest& request);
 // Distinct keys to hold: those of the window, or those expected.
 std::optional<std::uint64_t> keys_of(const PlanRequest& request);
-// For a window with a rate, with room for random variation in each of `parts` parts.
+// For a window with a rate, or with as many keys expected, with room for random variation in each of `parts`
+// parts.
 std::uint64_t keys_of_rate(const PlanRequest& request, unsigned parts);
 
 // No window of deliveries is planned for an error above kMostDeliveredFpr, even if more is allowed; no

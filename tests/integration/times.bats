@@ -148,6 +148,14 @@ END
   sluice dedup --stats json --key 1 --window 10m --event-time 2 input >out 2>err
   [ "$(stat_of '.faults | map(.input + " " + (.record | tostring)) | join(" ")')" = "input 1 input 2 input 3" ]
   [ "$(stat_of '.faults[1].reason')" = $'field 2, \'\033[31mred\', is not a time' ]
+  printf 'k a\177b\302\205c\342\200\256d\n' >input
+  sluice dedup --stats json --key 1 --window 10m --event-time 2 input >out 2>err
+  grep -qF "field 2, 'a\u007fb\u0085c\u202ed', is not a time" err
+  [ "$(stat_of '.faults[0].reason')" = $'field 2, \'a\177b\u0085c\u202ed\', is not a time' ]
+}
+
+@test "an unreadable time ends a strict run" {
+  echo 'k 10/Oct/2000_13:55:36' >input
   run -1 --separate-stderr sluice dedup "${minutes[@]}" --strict --event-time 2 input
   says "input: record 1: field 2, '10/Oct/2000_13:55:36', is not a time"
 }

@@ -97,5 +97,21 @@ TEST(PlannedArrivalsError, FewKeysPerGeneration) {
   }
 }
 
+// Filters whose parts fill one by one, and keys that come evenly: the same room for chance as with a rate.
+TEST(PlannedArrivalsError, ExpectedKeysInParts) {
+  for (const char* const filter : {"apbf", "apbbf"})
+    for (const std::uint64_t keys : {300, 20'000})
+      for (const double fpr : {1e-2, 1e-4}) {
+        SCOPED_TRACE(testing::Message() << filter << " " << keys << " " << fpr);
+        const auto rate = static_cast<double>(keys) / 600;
+        PlanRequest request{.window = seconds(600), .expect = keys, .fpr = fpr};
+        const Plan plan = plan_named(filter, request);
+        expect_promise(plan, Arrivals(keys, rate, 600, false), 3, (count_of(2u, 6u) + 1) * keys);
+        request.expect.reset();
+        request.rate = rate;
+        EXPECT_EQ(plan.bytes, plan_named(filter, request).bytes);
+      }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -103,15 +103,18 @@ Forecast Growing::Params::forecast() const {
   if (const char* wrong = what_is_wrong(*this)) throw BadParameters(wrong);
   const GrowingShape* shape = shape_of(slot_bits);
   const std::uint64_t keys = expected_keys == 0 ? kStandardCapacity : expected_keys;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, paged_bytes = 0;
   if (keys <= kMostListed) {
     bytes = ShortList::bytes_for(static_cast<std::size_t>(keys));
   } else {
     kernels::GrowingTable then;
     then.set_buckets(std::max(first_buckets(*this), GrowingBuckets::buckets_for(*shape, keys)));
-    bytes = sizeof(GrowingBuckets);
-    for (const kernels::GrowingHalf& half : then.halves)
-      bytes += GrowableMemory::given_for(half.buckets * kernels::kGrowingBucketBytes);
+    bytes = paged_bytes = sizeof(GrowingBuckets);
+    for (const kernels::GrowingHalf& half : then.halves) {
+      const std::uint64_t wanted = half.buckets * kernels::kGrowingBucketBytes;
+      bytes += GrowableMemory::given_for(wanted);
+      paged_bytes += GrowableMemory::given_in_pages_for(wanted);
+    }
   }
   // With room from the start nothing is split; else one bucket into two, each time as many keys
   // have come as a bucket holds.
@@ -119,6 +122,7 @@ Forecast Growing::Params::forecast() const {
   return {.keys = keys,
           .bytes = bytes,
           .tables = 2,
+          .paged_bytes = paged_bytes,
           .fpr = bound(*shape, expected_keys),
           .lines = expected_keys == 0 ? 2 + 2 / keys_per_split : 2,
           .settings = settings()};

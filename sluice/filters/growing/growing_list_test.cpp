@@ -351,5 +351,32 @@ TEST_P(GrowingList, ReturnsTheMemoryOfForgottenKeys) {
   EXPECT_EQ(missing(filter, digests), 0u);
 }
 
+// With exactly the keys that it was planned for, in the default resource and in those of a host. A half of
+// a table is often a power of two, and with what aligns it just above one.
+TEST(GrowingForecast, IsNeverExceeded) {
+  HostMemory::Calls silent = malloc_calls();
+  silent.usable = nullptr;
+  HostMemory host(malloc_calls()), silent_host(silent);
+  const std::vector<Digest> digests = random_digests(12, 200'000);
+  for (const double fpr : {1e-2, 1e-6, 1e-9})
+    for (double each = 600; each < 200'000; each *= 1.17) {
+      const auto keys = static_cast<std::uint64_t>(each);
+      const Growing::Params params = Growing::Params::from({.keys = keys, .fpr = fpr}, {});
+      const Forecast forecast = params.forecast();
+      for (MemoryResource* const memory : {&default_memory(), static_cast<MemoryResource*>(&host),
+                                           static_cast<MemoryResource*>(&silent_host)}) {
+        Growing filter = Growing::make(params, *memory);
+        filter.insert(std::span(digests).first(keys));
+        const std::uint64_t most = bytes_in(forecast, memory->costs());
+        EXPECT_LE(filter.bytes(), most) << keys << " " << fpr << " " << memory->costs().rounds;
+        // What a host rounds up to is at most a quarter more, and some per block.
+        EXPECT_GE(static_cast<double>(filter.bytes()),
+                  memory == &default_memory() ? 0.99 * static_cast<double>(most)
+                                              : 0.7 * (static_cast<double>(most) - 4096))
+            << keys << " " << fpr << " " << memory->costs().rounds;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace sluice

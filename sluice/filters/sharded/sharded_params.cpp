@@ -175,10 +175,11 @@ Forecast ShardedFilter::Params::forecast() const {
   if (keys > 0) wish.keys = number(each, "keys");
   Forecast all = filter_named(of).forecast(wish, each);
   all.keys = keys > 0 ? keys : all.keys * shards;
-  all.bytes = checked_add(checked_multiply(all.bytes, shards, "filter 'sharded'"),
-                          ShardCrew::bytes_for(shards) + shards * sizeof(AnyFilter) +
-                              AnyFilter::holder_bytes<ShardedWindow>(),
-                          "filter 'sharded'");
+  for (std::uint64_t* const bytes : {&all.bytes, &all.paged_bytes})
+    *bytes = checked_add(checked_multiply(*bytes, shards, "filter 'sharded'"),
+                         ShardCrew::bytes_for(shards) + shards * sizeof(AnyFilter) +
+                             AnyFilter::holder_bytes<ShardedWindow>(),
+                         "filter 'sharded'");
   all.tables = (all.tables + 1) * shards;
   all.fpr_spread /= std::sqrt(static_cast<double>(shards));
   all.settings = settings();
