@@ -1,5 +1,6 @@
 #include "dedup_follow.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -33,6 +34,11 @@ std::optional<Found> found_at(const std::string& name) {
   if (::stat(name.c_str(), &status) != 0) return std::nullopt;
   return Found{{status.st_dev, status.st_ino, S_ISREG(status.st_mode)},
                static_cast<std::uint64_t>(status.st_size)};
+}
+
+bool is_same(const std::string& name, const std::string& other) {
+  const std::optional<Found> found = found_at(name), found_other = found_at(other);
+  return found && found_other && found->identity == found_other->identity;
 }
 
 struct Present {
@@ -114,6 +120,13 @@ std::vector<std::string> take_missing(DedupRequest& request) {
           "any case; leave --follow out",
           file));
   }
+  for (std::size_t i = 0; i < request.files.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (request.files[i] == request.files[j] || is_same(request.files[i], request.files[j]))
+        throw BadParameters(
+            fmt::format("--follow: '{}' and '{}' are the same file: follow it once, by the name "
+                        "that it is written to",
+                        request.files[j], request.files[i]));
   std::erase_if(request.files,
                 [&](const std::string& file) { return std::ranges::count(missing, file) > 0; });
   return missing;
@@ -141,17 +154,6 @@ std::string found_again(const InputPosition& old, const Hasher& hasher,
   if (old.end.checked == 0) return renamed_beside(old.name, old.inode);
   std::string path = found_beside(old.name, old, hasher, outputs, true);
   return path.empty() && may_be_copied(old) ? found_beside(old.name, old, hasher, outputs) : path;
-}
-
-// The input that is this file, or their number if none is.
-std::size_t place_among(const InputPosition& old, const DedupRequest& request,
-                        const std::vector<FileSource>& inputs, const Hasher& hasher) {
-  std::size_t i = 0;
-  while (i < inputs.size() &&
-         !(old.end.checked == 0 ? inputs[i].identity().inode == old.inode
-                                : holds({request.files[i], inputs[i], 0}, old, hasher)))
-    ++i;
-  return i;
 }
 
 // Files beside `name`, named like it, that were written to since then and that the state does not know; quoted,
@@ -215,30 +217,116 @@ void warn_of_copies(const std::string& name, const RunPosition& run, const Dedup
                               name, others, kGiveThem, name));
 }
 
+// A file of the run, and the input that it is.
+struct Known {
+  InputPosition old;
+  std::optional<FileIdentity> input = {};
+  std::string copy = {};  // that has more of it
+};
+
+// The place of the input, or their number if there is none.
+std::size_t place_among(const Known& known, const std::vector<FileSource>& inputs) {
+  const auto found = std::ranges::find_if(inputs, [&](const FileSource& input) {
+    return known.input && input.identity() == *known.input;
+  });
+  return static_cast<std::size_t>(found - inputs.begin());
+}
+
 // A run that goes on adds files at its end: those that have got a name. In the order of the command, a file that
 // has lost its name comes before the one that has it now.
-void sort_as_given(RunPosition& run, const DedupRequest& request,
-                   const std::vector<FileSource>& inputs, const Hasher& hasher) {
-  std::vector<std::pair<std::size_t, std::size_t>> order(run.inputs.size());
-  for (std::size_t k = run.inputs.size(); k-- > 0;) {
-    const InputPosition& old = run.inputs[k];
-    std::size_t place = place_among(old, request, inputs, hasher);
+void sort_as_given(std::vector<Known>& all, std::uint64_t& current, const DedupRequest& request,
+                   const std::vector<FileSource>& inputs) {
+  std::vector<std::pair<std::size_t, std::size_t>> order(all.size());
+  for (std::size_t k = all.size(); k-- > 0;) {
+    std::size_t place = place_among(all[k], inputs);
     if (place == inputs.size())
-      place = static_cast<std::size_t>(std::ranges::find(request.files, old.name) -
+      place = static_cast<std::size_t>(std::ranges::find(request.files, all[k].old.name) -
                                        request.files.begin());
     // Under a name that is not given, it is read before the next one.
-    if (place == request.files.size() && k + 1 < run.inputs.size()) place = order[k + 1].first;
+    if (place == request.files.size() && k + 1 < all.size()) place = order[k + 1].first;
     order[k] = {place, k};
   }
-  std::ranges::sort(order);
-  std::vector<InputPosition> sorted;
-  std::size_t current = run.inputs.size();
+  // What is left of another file is read before the input that is there.
+  std::ranges::stable_sort(order, {}, [&](const auto& each) {
+    return std::pair(each.first, all[each.second].input.has_value());
+  });
+  std::vector<Known> sorted;
+  std::size_t now = all.size();
   for (const auto& [place, k] : order) {
-    if (k == run.current) current = sorted.size();
-    sorted.push_back(std::move(run.inputs[k]));
+    if (k == current) now = sorted.size();
+    sorted.push_back(std::move(all[k]));
   }
-  run.inputs = std::move(sorted);
-  run.current = current;
+  all = std::move(sorted);
+  current = now;
+}
+
+using FileTime = std::filesystem::file_time_type;
+
+// A log that was copied and truncated may begin with what was read of it before. Then a copy that was written to
+// since has more, and the log does not hold that. Empty if there is none; of several, the longest.
+std::string copy_with_more(const std::string& name, const FileSource& log, const FileEnd& read,
+                           FileTime since, const Hasher& hasher, const auto& is_known) {
+  namespace fs = std::filesystem;
+  // With that many bytes, the log is known to be the file that was read.
+  if (read.checked == 0 || read.checked == FileEnd::kMostChecked) return {};
+  const fs::path folder = fs::path(name).parent_path();
+  std::error_code error;
+  std::string best;
+  std::uint64_t size_of_best = read.offset;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string path = (folder / entry->path().filename()).string();
+    if (path == name || !path.starts_with(name)) continue;
+    const std::optional<Found> found = found_at(path);
+    std::error_code ignored;
+    if (!found || !found->identity.regular || found->size <= size_of_best ||
+        found->identity == log.identity() || fs::last_write_time(path, ignored) < since)
+      continue;
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), true);
+    if (!file || is_known(found->identity, file.number()) || !read.matches(file.number(), hasher) ||
+        FileEnd::at(file.number(), found->size, hasher).matches(log.descriptor(), hasher))
+      continue;
+    best = path;
+    size_of_best = found->size;
+  }
+  return best;
+}
+
+// What the state knows of the inputs. It may be older than what it was copied from, so of files that are known
+// by their contents alone, a warning names others that may hold more.
+std::vector<Known> know_inputs(const RunPosition& run, const DedupRequest& request,
+                               const std::vector<FileSource>& inputs,
+                               const std::vector<FileIdentity>& outputs, const Hasher& hasher) {
+  std::vector<GivenInput> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) given.push_back({request.files[i], inputs[i], 0});
+  RenamedFiles renamed(outputs);
+  const auto found = find_followed(given, run, hasher, renamed);
+  std::error_code error;
+  const FileTime saved = std::filesystem::last_write_time(request.state, error);
+  const auto is_known = [&](const FileIdentity& file, int descriptor) {
+    const auto is_it = [&](const InputPosition& each) {
+      return each.inode == file.inode && each.end.matches(descriptor, hasher);
+    };
+    return std::ranges::count(outputs, file) > 0 || std::ranges::any_of(run.inputs, is_it) ||
+           std::ranges::any_of(run.others, is_it) ||
+           std::ranges::any_of(inputs,
+                               [&](const FileSource& input) { return input.identity() == file; });
+  };
+  std::vector<Known> all;
+  for (const InputPosition& old : run.inputs) {
+    Known& known = all.emplace_back(Known{old});
+    const auto place = static_cast<std::size_t>(std::ranges::find(found, &old) - found.begin());
+    if (place == inputs.size()) continue;
+    known.input = inputs[place].identity();
+    if (!error)
+      known.copy =
+          copy_with_more(inputs[place].name(), inputs[place], old.end, saved, hasher, is_known);
+    if (!known.copy.empty())
+      known.input.reset();
+    else
+      known.old.inode = known.input->inode;
+  }
+  return all;
 }
 
 }  // namespace
@@ -263,27 +351,34 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
   for (const OutputPosition& output : known.outputs)
     if (const std::optional<Found> found = found_at(output.path))
       outputs.push_back(found->identity);
-  sort_as_given(run, request, inputs, hasher);
+  std::vector<Known> all = know_inputs(run, request, inputs, outputs, hasher);
+  sort_as_given(all, run.current, request, inputs);
+  std::ranges::transform(all, run.inputs.begin(), &Known::old);
+  // Two logs may begin alike: an input is no copy of another one.
+  std::vector<FileIdentity> others = outputs;
+  for (const FileSource& input : inputs) others.push_back(input.identity());
+  std::vector<InputPosition> left;
+  std::uint64_t current = run.current;
   std::size_t next = 0;
-  for (std::size_t k = 0; k < run.inputs.size();) {
-    InputPosition& old = run.inputs[k];
-    const std::size_t known_place = place_among(old, request, inputs, hasher);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    InputPosition& old = all[k].old;
+    const std::size_t known_place = place_among(all[k], inputs);
     if (!old.regular || known_place < inputs.size()) {
       if (known_place < inputs.size()) next = known_place + 1;
       if (old.regular && old.end.checked == 0) warn_of_copies(old.name, run, request, outputs);
-      ++k;
+      left.push_back(old);
       continue;
     }
     // Under a name that is not given, it was already rotated when the state was saved.
     const auto named = std::ranges::find(request.files, old.name);
     const bool given = named != request.files.end();
     const auto place = given ? named : request.files.begin() + static_cast<std::ptrdiff_t>(next);
-    const std::string path = found_again(old, hasher, outputs);
+    const std::string path = all[k].copy.empty() ? found_again(old, hasher, others) : all[k].copy;
     const std::string name = path.empty() ? old.name : std::exchange(old.name, path);
     std::optional<FileSource> source;
     if (!path.empty()) source = open_followed(path, wake, request);
     // A copy has another inode, and the old one may be that of a file that is not known.
-    if (source) old.inode = source->identity().inode;
+    if (source) run.inputs[k].inode = old.inode = source->identity().inode;
     if (source && (given || std::ranges::count(missing, name) > 0))
       warn_of_others(name, path, run, request, outputs);
     if (source && present_size(*source) > old.end.offset) {
@@ -298,7 +393,7 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
       request.files.insert(place, path);
       added.insert(added.begin() + at, true);
       next = static_cast<std::size_t>(at) + 1;
-      ++k;
+      left.push_back(old);
       continue;
     }
     if (source)
@@ -310,9 +405,10 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
                       "what was written to it after that is not read. If it was moved elsewhere, "
                       "stop this run and give the file as an input, before the others",
                       name, format_count(old.end.offset)));
-    run.inputs.erase(run.inputs.begin() + static_cast<std::ptrdiff_t>(k));
-    if (run.current > k) --run.current;
+    if (current > left.size()) --current;
   }
+  run.inputs = std::move(left);
+  run.current = current;
   if (run.current == run.inputs.size() && run.current > 0) --run.current;
   if (run.inputs.empty()) known.run.reset();
   return added;
@@ -421,13 +517,7 @@ bool Follow::look_at_name(std::size_t input) {
     file.gone = false;
     return false;
   }
-  // Two names would be read as one file: what comes to the other file would be missed.
-  for (std::size_t i = 0; found && i < files_.size(); ++i)
-    if (parts_.inputs[i].identity() == found->identity && parts_.request.files[i] != name)
-      throw RunFailed(fmt::format(
-          "'{}' is now the file that is followed as '{}': follow a log by the name that "
-          "it is written to, and not by the names that it is rotated to",
-          name, parts_.request.files[i]));
+  if (found) check_followed_once(name, found->identity);
   std::optional<FileSource> source;
   if (found && found->identity.regular) source = open(name);
   if (!source) {
@@ -439,6 +529,16 @@ bool Follow::look_at_name(std::size_t input) {
   file.quiet_since = Clock::now();
   add(name, std::move(*source), {.after = identity});
   return true;
+}
+
+// Two names would be read as one file: what comes to the other file would be missed.
+void Follow::check_followed_once(const std::string& name, const FileIdentity& file) const {
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    if (parts_.inputs[i].identity() == file && parts_.request.files[i] != name && !files_[i].once)
+      throw RunFailed(fmt::format(
+          "'{}' is now the file that is followed as '{}': follow a log by the name that "
+          "it is written to, and not by the names that it is rotated to",
+          name, parts_.request.files[i]));
 }
 
 void Follow::add(std::string name, FileSource source, Followed followed) {
@@ -607,6 +707,7 @@ bool Follow::open_missing() {
   for (std::size_t i = 0; i < missing_.size();) {
     const std::optional<Found> found = found_at(missing_[i]);
     std::optional<FileSource> source;
+    if (found) check_followed_once(missing_[i], found->identity);
     if (found && found->identity.regular) source = open(missing_[i]);
     if (!source) {
       ++i;

@@ -88,6 +88,7 @@ class Follow {
   bool look_at_name(std::size_t input);
   bool waits(std::size_t input) const;
   bool is_over(std::size_t input) const;
+  void check_followed_once(const std::string& name, const FileIdentity& file) const;
   void add(std::string name, FileSource source, Followed followed);
   void retire(std::size_t input);
   bool is_rewritten(std::size_t input);

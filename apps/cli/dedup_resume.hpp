@@ -95,7 +95,7 @@ class Resume {
   std::optional<RunPosition> last_finished(const Positions& now) const;
   const OutputPosition* placed(OutputRole role) const;
   std::vector<GivenInput> all_given() const;
-  void continue_inputs(std::vector<const InputPosition*> found);
+  void continue_inputs(Unfinished unfinished);
   void read_on_after_finished();
   void find_packed_since(std::vector<const InputPosition*>& found);
   void start_known(const std::vector<const InputPosition*>& found, std::size_t input);
@@ -110,7 +110,7 @@ class Resume {
   void say_nothing_new();
   void say_read_before();
   void check_same(bool same_inputs) const;
-  void check_read(std::size_t input, const InputPosition& known) const;
+  void check_read(std::size_t input, const InputPosition& known, bool by_names_alone);
   std::string difference(std::size_t input, const InputPosition& known) const;
   const OutputPosition* find(const FileSink& sink) const;
   SinkBefore continue_output(Output& output, const OutputPosition& known);
@@ -128,6 +128,7 @@ class Resume {
   Positions known_;
   std::vector<FileSource>& inputs_;
   const Hasher& hasher_;
+  RenamedFiles renamed_;
   std::vector<std::uint64_t> base_;     // where each input stood at first
   std::vector<FileStamp> stamps_;       // of each before it is read
   std::vector<SourcePosition> starts_;  // where each is to be read on

@@ -677,3 +677,104 @@ saved_after() { [[ $(stat -c %Y.%y s) != "$1" ]]; }
   ends_with 1
   told "'app.log.1' is now the file that is followed as 'app.log'"
 }
+
+@test "state: a log of which only the header was read, rotated while the run is down" {
+  local signal run=("${follow[@]}" --csv --key id --state s -o passed log)
+  for signal in INT KILL; do
+    rm -f log* s s.* passed
+    printf 'id,m\n' >log
+    start "${run[@]}"
+    eventually test -e s
+    eventually read_all log
+    kill "-$signal" "$pid"
+    wait "$pid" || true
+    printf '1,a\n2,b\n' >>log
+    mv log log.1
+    printf 'id,m\n3,c\n' >log
+    start "${run[@]}"
+    eventually has passed 4
+    stop
+    holds passed 'id,m\n1,a\n2,b\n3,c\n'
+  done
+  # Rotated twice: what is not read is told.
+  printf '4,d\n' >>log
+  mv log log.3
+  printf 'id,m\n5,e\n' >log.2
+  printf 'id,m\n6,f\n' >log
+  start "${run[@]}"
+  eventually has passed 6
+  stop
+  told "'log.2' may hold records that were not read"
+  holds passed 'id,m\n1,a\n2,b\n3,c\n4,d\n6,f\n'
+}
+
+# read_all FILE: the run has come to its end.
+read_all() {
+  local number
+  number=$(find "/proc/$pid/fd" -lname "$PWD/$1" -printf %f)
+  [[ -n $number ]] && grep -q "^pos:[^0-9]*$(stat -c %s "$1")$" "/proc/$pid/fdinfo/$number"
+}
+
+@test "state: logs that begin alike go on after a stop" {
+  local how run=("${follow[@]}" --state s -o passed a b)
+  for how in running rotated emptied gone; do
+    rm -f a* b* s s.* passed
+    echo header >a
+    printf 'header\nb1\n' >b
+    start "${run[@]}"
+    eventually has passed 2
+    if [[ $how == running ]]; then
+      mv a a.1
+      printf 'header\na2\n' >a
+      eventually has passed 3
+    fi
+    stop
+    case $how in
+    running) echo a1 >>a ;;
+    rotated | emptied | gone)
+      echo a1 >>a
+      mv a a.1
+      ;;&
+    rotated) printf 'header\na2\n' >a ;;
+    emptied) echo a2 >a ;;
+    esac
+    echo b2 >>b
+    start "${run[@]}"
+    if [[ $how == gone ]]; then
+      eventually has passed 4
+      echo a2 >a
+    fi
+    eventually has passed 5
+    stop
+    printf '%s\n' a1 a2 b1 b2 header | cmp - <(sort passed) || fail "$how"
+  done
+  # One that is nowhere is told.
+  rm a
+  start "${run[@]}"
+  eventually told "'a' was read up to byte"
+  told 'If it was moved elsewhere, stop this run and give the file as an input, before the others'
+  stop
+}
+
+@test "state: a copy of the disk goes on, by contents and names" {
+  local run=("${follow[@]}" --state s -o passed a b)
+  mkdir old
+  cd old
+  echo header >a
+  printf 'header\nb1\n' >b
+  start "${run[@]}"
+  eventually has passed 2
+  stop
+  cd ..
+  mkdir new
+  # Made in this order, b may have the number that a had.
+  cp -p old/b old/a old/s old/passed new
+  cd new
+  echo a1 >>a
+  echo b2 >>b
+  start "${run[@]}"
+  eventually has passed 4
+  stop
+  holds passed 'header\nb1\na1\nb2\n'
+  run ! told warning
+}
