@@ -36,11 +36,6 @@ std::optional<Found> found_at(const std::string& name) {
                static_cast<std::uint64_t>(status.st_size)};
 }
 
-bool is_same(const std::string& name, const std::string& other) {
-  const std::optional<Found> found = found_at(name), found_other = found_at(other);
-  return found && found_other && found->identity == found_other->identity;
-}
-
 struct Present {
   std::uint64_t size = 0;  // it may be shorter than what was read of it
   std::chrono::nanoseconds modified = {};
@@ -68,6 +63,11 @@ std::uint64_t present_size(const FileSource& file) {
 bool has_ticked(std::chrono::nanoseconds modified) {
   constexpr std::chrono::seconds kTick(2);
   return std::chrono::system_clock::now().time_since_epoch() - modified > kTick;
+}
+
+std::filesystem::file_time_type written_at(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::last_write_time(path.empty() ? "." : path, error);
 }
 
 // A file up to its present end.
@@ -102,6 +102,24 @@ class Pausing final : public ByteSource {
 
 }  // namespace
 
+namespace {
+
+void check_different(const std::vector<std::string>& files) {
+  std::vector<std::optional<Found>> found;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    found.push_back(found_at(files[i]));
+    for (std::size_t j = 0; j < i; ++j)
+      if (files[i] == files[j] ||
+          (found[i] && found[j] && found[i]->identity == found[j]->identity))
+        throw BadParameters(
+            fmt::format("--follow: '{}' and '{}' are the same file: follow it once, by the name "
+                        "that it is written to",
+                        files[j], files[i]));
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> take_missing(DedupRequest& request) {
   std::vector<std::string> missing;
   if (!request.follow) return missing;
@@ -120,13 +138,7 @@ std::vector<std::string> take_missing(DedupRequest& request) {
           "any case; leave --follow out",
           file));
   }
-  for (std::size_t i = 0; i < request.files.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (request.files[i] == request.files[j] || is_same(request.files[i], request.files[j]))
-        throw BadParameters(
-            fmt::format("--follow: '{}' and '{}' are the same file: follow it once, by the name "
-                        "that it is written to",
-                        request.files[j], request.files[i]));
+  check_different(request.files);
   std::erase_if(request.files,
                 [&](const std::string& file) { return std::ranges::count(missing, file) > 0; });
   return missing;
@@ -204,6 +216,21 @@ void warn_of_others(const std::string& name, const std::string& path, const RunP
                      name, others, kGiveThem, name));
 }
 
+// A log of which little was read may have been replaced by one that begins alike, and then compressed.
+void warn_of_others_like(const InputPosition& known, const RunPosition& run,
+                         const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
+  if (known.end.checked == FileEnd::kMostChecked) return;
+  std::error_code error;
+  const auto saved = std::filesystem::last_write_time(request.state, error);
+  if (error) return;
+  const std::string others = unknown_beside(known.name, {}, saved, run, request, outputs);
+  if (!others.empty())
+    warn("dedup",
+         fmt::format("'{}' begins with the {} that were read of it, but it is another "
+                     "file, or was copied: {} {} '{}'",
+                     known.name, counted(known.end.offset, "byte"), others, kGiveThem, known.name));
+}
+
 // A file of which nothing was read has no bytes by which a copy of it could be known.
 void warn_of_copies(const std::string& name, const RunPosition& run, const DedupRequest& request,
                     const std::vector<FileIdentity>& outputs) {
@@ -221,7 +248,8 @@ void warn_of_copies(const std::string& name, const RunPosition& run, const Dedup
 struct Known {
   InputPosition old;
   std::optional<FileIdentity> input = {};
-  std::string copy = {};  // that has more of it
+  std::string copy = {};     // that has more of it
+  bool by_contents = false;  // the input has another inode
 };
 
 // The place of the input, or their number if there is none.
@@ -324,7 +352,7 @@ std::vector<Known> know_inputs(const RunPosition& run, const DedupRequest& reque
     if (!known.copy.empty())
       known.input.reset();
     else
-      known.old.inode = known.input->inode;
+      known.by_contents = std::exchange(known.old.inode, known.input->inode) != known.input->inode;
   }
   return all;
 }
@@ -366,6 +394,7 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
     if (!old.regular || known_place < inputs.size()) {
       if (known_place < inputs.size()) next = known_place + 1;
       if (old.regular && old.end.checked == 0) warn_of_copies(old.name, run, request, outputs);
+      if (all[k].by_contents) warn_of_others_like(old, run, request, outputs);
       left.push_back(old);
       continue;
     }
@@ -421,6 +450,8 @@ Follow::Follow(const Parts& parts, std::vector<std::string> missing, const std::
     files_[i].once = once[i];
     files_[i].end =
         FileEnd::at(parts.inputs[i].descriptor(), files_[i].position.offset, parts.hasher);
+    files_[i].read = files_[i].end;
+    files_[i].written = written_at(parts.request.files[i]);
     if (files_[i].position.offset > 0) {
       parts.inputs[i].seek(0);
       parts.dedup.read_header(parts.inputs[i]);
@@ -554,6 +585,9 @@ void Follow::retire(std::size_t input) {
   // A file that is made later may get the same inode.
   for (Followed& file : files_)
     if (file.after == parts_.inputs[input].identity()) file.after.reset();
+  left_.push_back({parts_.inputs[input].identity(), files_[input].read});
+  constexpr std::size_t kMostLeft = 64;
+  if (left_.size() > kMostLeft) left_.erase(left_.begin());
   parts_.resume.retire(input);
   parts_.request.files.erase(parts_.request.files.begin() + at);
   parts_.inputs.erase(parts_.inputs.begin() + at);
@@ -582,9 +616,42 @@ bool Follow::is_rewritten(std::size_t input) {
   const Present now = present(source);
   if (now.size == file.seen && now.size >= file.position.offset && now.modified == file.modified)
     return false;
-  if (!file.end.matches(source.descriptor(), parts_.hasher)) return true;
+  if (now.size < file.seen || !file.end.matches(source.descriptor(), parts_.hasher) ||
+      !file.read.matches(source.descriptor(), parts_.hasher))
+    return true;
+  if (!file.once && !file.replaced && !newer_copy(input).empty()) return true;
   file.modified = has_ticked(now.modified) ? now.modified : std::chrono::nanoseconds(-1);
   return false;
+}
+
+// A log that was truncated may begin with what was read of it before: a copy that is newer than that has more.
+std::string Follow::newer_copy(std::size_t input) {
+  Followed& file = files_[input];
+  const std::string& name = parts_.request.files[input];
+  const auto folder = written_at(std::filesystem::path(name).parent_path().string());
+  if (folder == file.searched) return {};
+  const auto is_known = [&](const FileIdentity& found, int descriptor) {
+    const auto is_left = [&](const Left& left) {
+      return left.identity == found && left.end.matches(descriptor, parts_.hasher);
+    };
+    const auto is_other = [&](const InputPosition& other) {
+      return other.inode == found.inode && other.end.matches(descriptor, parts_.hasher);
+    };
+    const std::vector<FileIdentity> outputs = parts_.resume.output_files();
+    return std::ranges::count(outputs, found) > 0 ||
+           std::ranges::count(parts_.outputs, found) > 0 || std::ranges::any_of(left_, is_left) ||
+           std::ranges::any_of(parts_.resume.others(), is_other) ||
+           std::ranges::any_of(
+               parts_.inputs, [&](const FileSource& source) { return source.identity() == found; });
+  };
+  std::string path =
+      copy_with_more(name, parts_.inputs[input], file.read, file.written, parts_.hasher, is_known);
+  // A folder that changes again within the same tick must be searched again.
+  if (path.empty())
+    file.searched = std::filesystem::file_time_type::clock::now() - folder > std::chrono::seconds(2)
+                        ? folder
+                        : std::filesystem::file_time_type();
+  return path;
 }
 
 // Files that a run without a state would have to be given: those that have lost their name, and those that have
@@ -623,10 +690,13 @@ void Follow::restart(std::size_t input, const std::function<bool()>& between,
                           .end = files_[input].end,
                           .records = position.records + (interrupted != nullptr ? 1 : 0),
                           .inode = 0};
-  std::vector<FileIdentity> outputs = parts_.resume.output_files();
-  outputs.insert(outputs.end(), parts_.outputs.begin(), parts_.outputs.end());
-  const std::string path =
-      may_be_copied(old) ? found_beside(name, old, parts_.hasher, outputs) : std::string();
+  // Two logs may begin alike: one that is followed is no copy of another one.
+  std::vector<FileIdentity> others = parts_.resume.output_files();
+  others.insert(others.end(), parts_.outputs.begin(), parts_.outputs.end());
+  for (const FileSource& source : parts_.inputs) others.push_back(source.identity());
+  files_[input].searched = {};
+  std::string path = newer_copy(input);
+  if (path.empty() && may_be_copied(old)) path = found_beside(name, old, parts_.hasher, others);
   std::optional<FileSource> copy;
   if (!path.empty()) copy = open(path);
   warn(
@@ -641,6 +711,7 @@ void Follow::restart(std::size_t input, const std::function<bool()>& between,
   parts_.resume.restart(input);
   files_[input].position = {};
   files_[input].end = {};
+  files_[input].read = {};
   files_[input].seen = 0;
   changed_ = true;
   if (!copy) return;
@@ -665,6 +736,7 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
     stopped_ = true;
     return true;
   }
+  file.written = written_at(parts_.request.files[input]);
   source.seek(file.position.offset);
   current_ = input;
   reading_ = true;
@@ -685,6 +757,7 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
   reading_ = false;
   file.seen = pausing.at_end() ? source.offset() : file.position.offset;
   file.end = FileEnd::at(source.descriptor(), file.position.offset, parts_.hasher);
+  file.read = FileEnd::at(source.descriptor(), file.seen, parts_.hasher);
   file.modified = std::chrono::nanoseconds(-1);
   // If it was copied and truncated meanwhile, that end is of other bytes.
   const FileEnd& first = pausing.first();
@@ -695,6 +768,7 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
     file.position = begin;
     // The bytes by which a copy is known: the more, the better.
     file.end = before.checked >= first.checked ? before : first;
+    file.read = file.end;
     restart(input, between, &interrupted);
     return true;
   }

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -74,6 +75,7 @@ class Follow {
     SourcePosition position = {};            // how far it is judged
     FileEnd end = {};                        // of what is judged
     std::uint64_t seen = 0;                  // its size when it was last read to its end
+    FileEnd read = {};                       // of what was read, which may be more than is judged
     bool once = false;                       // read to its end, and not followed
     bool replaced = false;                   // its name leads to another input
     bool gone = false;                       // its name leads to no file, which was said
@@ -81,6 +83,14 @@ class Follow {
     Clock::time_point quiet_since = {};
     // When it was last written to, if what is judged was there after that, and a later change would show.
     std::chrono::nanoseconds modified{-1};
+    // When it was last written to before it was read, and its folder when that was last searched for copies.
+    std::filesystem::file_time_type written = {};
+    std::filesystem::file_time_type searched = {};
+  };
+  // A file that was read to its end, and is not followed any more.
+  struct Left {
+    FileIdentity identity;
+    FileEnd end;
   };
 
   bool advance(std::size_t input, const std::function<bool()>& between);
@@ -92,6 +102,7 @@ class Follow {
   void add(std::string name, FileSource source, Followed followed);
   void retire(std::size_t input);
   bool is_rewritten(std::size_t input);
+  std::string newer_copy(std::size_t input);
   // A read during which the file was truncated.
   struct Interrupted {
     SourcePosition judged;  // before anybody noticed
@@ -106,6 +117,7 @@ class Follow {
   Parts parts_;
   std::vector<Followed> files_;  // one per input
   std::vector<std::string> missing_;
+  std::vector<Left> left_;  // the last ones
   std::size_t current_ = 0;
   bool reading_ = false;
   bool stopped_ = false;

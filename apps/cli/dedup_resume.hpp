@@ -68,6 +68,8 @@ class Resume {
   void retire(std::size_t input);
   // Of this run and of those that the state knows.
   std::vector<FileIdentity> output_files() const;
+  // Files that this command has read before.
+  const std::vector<InputPosition>& others() const noexcept { return others_; }
   // What the state is to record: `current` input is judged up to `at`; finished if that is past the
   // last one.
   Positions at(std::size_t current, const SourcePosition& position, bool forgot) const;

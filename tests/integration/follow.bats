@@ -778,3 +778,114 @@ read_all() {
   holds passed 'header\nb1\na1\nb2\n'
   run ! told warning
 }
+
+@test "copytruncate: a log that begins with what was read of it before" {
+  local how state
+  for state in '' '--state s'; do
+    for how in header half equal longer; do
+      rm -f log* s s.* passed
+      printf 'id,m\n' >log
+      # shellcheck disable=SC2086  # a flag and its value
+      start "${follow[@]}" --csv --key id $state -o passed log
+      eventually read_all log
+      if [[ $how == half ]]; then
+        printf '0,' >>log
+        eventually read_all log
+      fi
+      # Nothing looks at the files while these are done.
+      kill -STOP "$pid"
+      if [[ $how == half ]]; then printf 'm\n' >>log; else printf '0,m\n' >>log; fi
+      cp log log.1
+      printf 'id,m\n' >log
+      if [[ $how == equal ]]; then printf '1,n\n' >>log; fi
+      if [[ $how == longer ]]; then printf '1,n\n2,o\n' >>log; fi
+      kill -CONT "$pid"
+      eventually has_line passed 0,m || fail "$how $state"
+      told "'log.1' is a copy of it, whose rest is read"
+      printf '9,z\n' >>log
+      eventually has_line passed 9,z || fail "$how $state"
+      stop
+      case $how in
+      header | half) holds passed 'id,m\n0,m\n9,z\n' ;;
+      equal) holds passed 'id,m\n0,m\n1,n\n9,z\n' ;;
+      longer) holds passed 'id,m\n0,m\n1,n\n2,o\n9,z\n' ;;
+      esac
+    done
+  done
+}
+
+# has_line FILE LINE
+has_line() { [[ -e $1 ]] && grep -qxF -- "$2" "$1"; }
+
+@test "copytruncate: a copy of a log that was not truncated is not read, nor are old logs" {
+  printf 'id,m\n7,x\n' >log.1
+  touch -d '1 hour ago' log.1
+  printf 'id,m\n' >log
+  start "${follow[@]}" --csv --key id --state s -o passed log
+  eventually read_all log
+  printf '1,a\n' >>log
+  cp log log.backup
+  eventually has passed 2
+  stop
+  cp log log.backup2
+  printf '2,b\n' >>log
+  start "${follow[@]}" --csv --key id --state s -o passed log
+  eventually has passed 3
+  stop
+  holds passed 'id,m\n1,a\n2,b\n'
+  run ! told warning
+}
+
+@test "state: copied and truncated while the run is down, and begins with what was read of it before" {
+  local run=("${follow[@]}" --csv --key id --state s -o passed log)
+  printf 'id,m\n' >log
+  start "${run[@]}"
+  eventually test -e s
+  eventually read_all log
+  stop
+  printf '0,m\n' >>log
+  cp log log.1
+  printf 'id,m\n1,n\n' >log
+  start "${run[@]}"
+  eventually has passed 3
+  stop
+  holds passed 'id,m\n0,m\n1,n\n'
+}
+
+@test "state: rotated and compressed while the run is down, and begins as its successor: it is told" {
+  local run=("${follow[@]}" --csv --key id --state s -o passed log)
+  printf 'id,m\n' >log
+  start "${run[@]}"
+  eventually test -e s
+  eventually read_all log
+  stop
+  printf '0,m\n' >>log
+  gzip <log >log.1.gz
+  printf 'id,m\n1,n\n' >new
+  mv new log
+  start "${run[@]}"
+  eventually has passed 2
+  told "'log.1.gz' may hold records that were not read"
+  stop
+}
+
+@test "a file is followed once" {
+  echo 1 >log
+  ln -s log link
+  ln log hard
+  refused 2 dedup --follow log log
+  says "'log' and 'log' are the same file"
+  refused 2 dedup --follow log ./log
+  says "'log' and './log' are the same file"
+  refused 2 dedup --follow log link
+  says "'log' and 'link' are the same file"
+  refused 2 dedup --follow hard log
+  says "'hard' and 'log' are the same file"
+  refused 2 dedup --follow later later
+  says "'later' and 'later' are the same file"
+  start "${follow[@]}" log later
+  eventually has out 1
+  ln -s log later
+  ends_with 1
+  told "'later' is now the file that is followed as 'log'"
+}
