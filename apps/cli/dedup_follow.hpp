@@ -32,14 +32,6 @@ std::vector<std::string> take_missing(DedupRequest& request);
 // FileSource::open for a file that is to be followed. Throws BadParameters also for a compressed one.
 FileSource open_followed(const std::string& file, int wake, const DedupRequest& request);
 
-// Files that were rotated while the state's unfinished run was down: what it has read is looked for beside its
-// name. One that has grown since is opened and added to `inputs` and `request`, to be read on before the file
-// that has its name now. Of one that is not found, a warning says what may be missing. `known` is changed to
-// fit. Returns for each input whether it was added.
-std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::string>& missing,
-                               Positions& known, std::vector<FileSource>& inputs,
-                               const Hasher& hasher, int wake);
-
 class Follow {
  public:
   // All must outlive this. Files that appear are added to `request` and `inputs`.
