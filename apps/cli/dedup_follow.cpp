@@ -11,6 +11,7 @@
 #include "command.hpp"
 #include "connectors/files/file_watch.hpp"
 #include "dedup_known.hpp"
+#include "dedup_rotated.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 
@@ -22,18 +23,6 @@ namespace {
 constexpr std::chrono::milliseconds kLinger(1000);
 // With several files, one that is written to without a pause must not keep the others waiting.
 constexpr std::chrono::milliseconds kTurn(500);
-
-struct Found {
-  FileIdentity identity;
-  std::uint64_t size = 0;
-};
-
-std::optional<Found> found_at(const std::string& name) {
-  struct stat status;
-  if (::stat(name.c_str(), &status) != 0) return std::nullopt;
-  return Found{{status.st_dev, status.st_ino, S_ISREG(status.st_mode)},
-               static_cast<std::uint64_t>(status.st_size)};
-}
 
 struct Present {
   std::uint64_t size = 0;  // it may be shorter than what was read of it
@@ -62,6 +51,11 @@ std::uint64_t present_size(const FileSource& file) {
 bool has_ticked(std::chrono::nanoseconds modified) {
   constexpr std::chrono::seconds kTick(2);
   return std::chrono::system_clock::now().time_since_epoch() - modified > kTick;
+}
+
+std::filesystem::file_time_type written_at(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::last_write_time(path.empty() ? "." : path, error);
 }
 
 // A file up to its present end.
@@ -94,6 +88,20 @@ class Pausing final : public ByteSource {
   std::atomic<bool> at_end_ = false;
 };
 
+void check_different(const std::vector<std::string>& files) {
+  std::vector<std::optional<Found>> found;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    found.push_back(found_at(files[i]));
+    for (std::size_t j = 0; j < i; ++j)
+      if (files[i] == files[j] ||
+          (found[i] && found[j] && found[i]->identity == found[j]->identity))
+        throw BadParameters(
+            fmt::format("--follow: '{}' and '{}' are the same file: follow it once, by the name "
+                        "that it is written to",
+                        files[j], files[i]));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> take_missing(DedupRequest& request) {
@@ -114,134 +122,11 @@ std::vector<std::string> take_missing(DedupRequest& request) {
           "any case; leave --follow out",
           file));
   }
+  check_different(request.files);
   std::erase_if(request.files,
                 [&](const std::string& file) { return std::ranges::count(missing, file) > 0; });
   return missing;
 }
-
-namespace {
-
-// A file beside `name` with this inode, or empty.
-std::string renamed_beside(const std::string& name, std::uint64_t inode) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(name).parent_path();
-  std::error_code error;
-  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
-       !error && entry != end; entry.increment(error)) {
-    std::string path = (folder / entry->path().filename()).string();
-    const std::optional<Found> found = found_at(path);
-    if (found && found->identity.regular && found->identity.inode == inode) return path;
-  }
-  return {};
-}
-
-// The file that the state has read, under its new name or as a copy; empty if there is none.
-std::string found_again(const InputPosition& old, const Hasher& hasher,
-                        const std::vector<FileIdentity>& outputs) {
-  if (old.end.checked == 0) return renamed_beside(old.name, old.inode);
-  std::string path = found_beside(old.name, old, hasher, outputs, true);
-  return path.empty() && may_be_copied(old) ? found_beside(old.name, old, hasher, outputs) : path;
-}
-
-// The input that is this file, or their number if none is.
-std::size_t place_among(const InputPosition& old, const DedupRequest& request,
-                        const std::vector<FileSource>& inputs, const Hasher& hasher) {
-  std::size_t i = 0;
-  while (i < inputs.size() &&
-         !(old.end.checked == 0 ? inputs[i].identity().inode == old.inode
-                                : holds({request.files[i], inputs[i], 0}, old, hasher)))
-    ++i;
-  return i;
-}
-
-// Files beside `name`, named like it, that were written to since then and that the state does not know; quoted,
-// and empty if there are none. `path`: one that is known.
-std::string unknown_beside(const std::string& name, const std::string& path,
-                           std::filesystem::file_time_type since, const RunPosition& run,
-                           const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(name).parent_path();
-  std::error_code error;
-  std::string others;
-  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
-       !error && entry != end; entry.increment(error)) {
-    const std::string other = (folder / entry->path().filename()).string();
-    const std::optional<Found> found = found_at(other);
-    std::error_code ignored;
-    if (!other.starts_with(name) || other == name || other == path ||
-        other.starts_with(request.state) || std::ranges::count(request.files, other) > 0 ||
-        !found || !found->identity.regular || found->size == 0 ||
-        std::ranges::count(outputs, found->identity) > 0 ||
-        fs::last_write_time(other, ignored) < since)
-      continue;
-    const auto is_known = [&](const InputPosition& input) {
-      return input.inode == found->identity.inode;
-    };
-    if (std::ranges::any_of(run.inputs, is_known) || std::ranges::any_of(run.others, is_known))
-      continue;
-    others += fmt::format("{}'{}'", others.empty() ? "" : ", ", other);
-  }
-  return others;
-}
-
-constexpr const char* kGiveThem =
-    "may hold records that were not read, and is not read now; if so, stop this run, and give it "
-    "as an input before";
-
-// After one rotation the old file is `path`. After more than one, the files in between are not known to the
-// state.
-void warn_of_others(const std::string& name, const std::string& path, const RunPosition& run,
-                    const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
-  std::error_code error;
-  const std::string others = unknown_beside(
-      name, path, std::filesystem::last_write_time(path, error), run, request, outputs);
-  if (!others.empty())
-    warn("dedup",
-         fmt::format("'{}' seems to have been rotated more than once while nothing followed it: {} "
-                     "{} '{}'",
-                     name, others, kGiveThem, name));
-}
-
-// A file of which nothing was read has no bytes by which a copy of it could be known.
-void warn_of_copies(const std::string& name, const RunPosition& run, const DedupRequest& request,
-                    const std::vector<FileIdentity>& outputs) {
-  std::error_code error;
-  const auto saved = std::filesystem::last_write_time(request.state, error);
-  if (error) return;
-  const std::string others = unknown_beside(name, {}, saved, run, request, outputs);
-  if (!others.empty())
-    warn("dedup", fmt::format("nothing was read of '{}' before, and it may have been copied and "
-                              "truncated while nothing followed it: {} {} '{}'",
-                              name, others, kGiveThem, name));
-}
-
-// A run that goes on adds files at its end: those that have got a name. In the order of the command, a file that
-// has lost its name comes before the one that has it now.
-void sort_as_given(RunPosition& run, const DedupRequest& request,
-                   const std::vector<FileSource>& inputs, const Hasher& hasher) {
-  std::vector<std::pair<std::size_t, std::size_t>> order(run.inputs.size());
-  for (std::size_t k = run.inputs.size(); k-- > 0;) {
-    const InputPosition& old = run.inputs[k];
-    std::size_t place = place_among(old, request, inputs, hasher);
-    if (place == inputs.size())
-      place = static_cast<std::size_t>(std::ranges::find(request.files, old.name) -
-                                       request.files.begin());
-    // Under a name that is not given, it is read before the next one.
-    if (place == request.files.size() && k + 1 < run.inputs.size()) place = order[k + 1].first;
-    order[k] = {place, k};
-  }
-  std::ranges::sort(order);
-  std::vector<InputPosition> sorted;
-  std::size_t current = run.inputs.size();
-  for (const auto& [place, k] : order) {
-    if (k == run.current) current = sorted.size();
-    sorted.push_back(std::move(run.inputs[k]));
-  }
-  run.inputs = std::move(sorted);
-  run.current = current;
-}
-
-}  // namespace
 
 FileSource open_followed(const std::string& file, int wake, const DedupRequest& request) {
   FileSource source = FileSource::open(file, wake, "input", request.archives, request.unpack);
@@ -253,71 +138,6 @@ FileSource open_followed(const std::string& file, int wake, const DedupRequest& 
   return source;
 }
 
-std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::string>& missing,
-                               Positions& known, std::vector<FileSource>& inputs,
-                               const Hasher& hasher, int wake) {
-  std::vector<bool> added(inputs.size(), false);
-  if (!request.follow || request.abandon || !known.unfinished()) return added;
-  RunPosition& run = *known.run;
-  std::vector<FileIdentity> outputs;
-  for (const OutputPosition& output : known.outputs)
-    if (const std::optional<Found> found = found_at(output.path))
-      outputs.push_back(found->identity);
-  sort_as_given(run, request, inputs, hasher);
-  std::size_t next = 0;
-  for (std::size_t k = 0; k < run.inputs.size();) {
-    InputPosition& old = run.inputs[k];
-    const std::size_t known_place = place_among(old, request, inputs, hasher);
-    if (!old.regular || known_place < inputs.size()) {
-      if (known_place < inputs.size()) next = known_place + 1;
-      if (old.regular && old.end.checked == 0) warn_of_copies(old.name, run, request, outputs);
-      ++k;
-      continue;
-    }
-    // Under a name that is not given, it was already rotated when the state was saved.
-    const auto named = std::ranges::find(request.files, old.name);
-    const bool given = named != request.files.end();
-    const auto place = given ? named : request.files.begin() + static_cast<std::ptrdiff_t>(next);
-    const std::string path = found_again(old, hasher, outputs);
-    const std::string name = path.empty() ? old.name : std::exchange(old.name, path);
-    std::optional<FileSource> source;
-    if (!path.empty()) source = open_followed(path, wake, request);
-    // A copy has another inode, and the old one may be that of a file that is not known.
-    if (source) old.inode = source->identity().inode;
-    if (source && (given || std::ranges::count(missing, name) > 0))
-      warn_of_others(name, path, run, request, outputs);
-    if (source && present_size(*source) > old.end.offset) {
-      note("dedup", name == path
-                        ? fmt::format("'{}', which was rotated, is read on from byte {}", path,
-                                      format_count(old.end.offset))
-                        : fmt::format("'{}' was rotated while nothing followed it: '{}' is read on "
-                                      "first, from byte {}",
-                                      name, path, format_count(old.end.offset)));
-      const auto at = place - request.files.begin();
-      inputs.insert(inputs.begin() + at, std::move(*source));
-      request.files.insert(place, path);
-      added.insert(added.begin() + at, true);
-      next = static_cast<std::size_t>(at) + 1;
-      ++k;
-      continue;
-    }
-    if (source)
-      run.others.push_back(old);
-    else
-      warn(
-          "dedup",
-          fmt::format("'{}' was read up to byte {}, and that file is no longer there or beside it: "
-                      "what was written to it after that is not read. If it was moved elsewhere, "
-                      "stop this run and give the file as an input, before the others",
-                      name, format_count(old.end.offset)));
-    run.inputs.erase(run.inputs.begin() + static_cast<std::ptrdiff_t>(k));
-    if (run.current > k) --run.current;
-  }
-  if (run.current == run.inputs.size() && run.current > 0) --run.current;
-  if (run.inputs.empty()) known.run.reset();
-  return added;
-}
-
 Follow::Follow(const Parts& parts, std::vector<std::string> missing, const std::vector<bool>& once)
     : parts_(parts), files_(parts.inputs.size()), missing_(std::move(missing)) {
   for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -325,6 +145,8 @@ Follow::Follow(const Parts& parts, std::vector<std::string> missing, const std::
     files_[i].once = once[i];
     files_[i].end =
         FileEnd::at(parts.inputs[i].descriptor(), files_[i].position.offset, parts.hasher);
+    files_[i].read = files_[i].end;
+    files_[i].written = written_at(parts.request.files[i]);
     if (files_[i].position.offset > 0) {
       parts.inputs[i].seek(0);
       parts.dedup.read_header(parts.inputs[i]);
@@ -421,13 +243,7 @@ bool Follow::look_at_name(std::size_t input) {
     file.gone = false;
     return false;
   }
-  // Two names would be read as one file: what comes to the other file would be missed.
-  for (std::size_t i = 0; found && i < files_.size(); ++i)
-    if (parts_.inputs[i].identity() == found->identity && parts_.request.files[i] != name)
-      throw RunFailed(fmt::format(
-          "'{}' is now the file that is followed as '{}': follow a log by the name that "
-          "it is written to, and not by the names that it is rotated to",
-          name, parts_.request.files[i]));
+  if (found) check_followed_once(name, found->identity);
   std::optional<FileSource> source;
   if (found && found->identity.regular) source = open(name);
   if (!source) {
@@ -439,6 +255,16 @@ bool Follow::look_at_name(std::size_t input) {
   file.quiet_since = Clock::now();
   add(name, std::move(*source), {.after = identity});
   return true;
+}
+
+// Two names would be read as one file: what comes to the other file would be missed.
+void Follow::check_followed_once(const std::string& name, const FileIdentity& file) const {
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    if (parts_.inputs[i].identity() == file && parts_.request.files[i] != name && !files_[i].once)
+      throw RunFailed(fmt::format(
+          "'{}' is now the file that is followed as '{}': follow a log by the name that "
+          "it is written to, and not by the names that it is rotated to",
+          name, parts_.request.files[i]));
 }
 
 void Follow::add(std::string name, FileSource source, Followed followed) {
@@ -454,6 +280,9 @@ void Follow::retire(std::size_t input) {
   // A file that is made later may get the same inode.
   for (Followed& file : files_)
     if (file.after == parts_.inputs[input].identity()) file.after.reset();
+  left_.push_back({parts_.inputs[input].identity(), files_[input].read});
+  constexpr std::size_t kMostLeft = 64;
+  if (left_.size() > kMostLeft) left_.erase(left_.begin());
   parts_.resume.retire(input);
   parts_.request.files.erase(parts_.request.files.begin() + at);
   parts_.inputs.erase(parts_.inputs.begin() + at);
@@ -482,9 +311,42 @@ bool Follow::is_rewritten(std::size_t input) {
   const Present now = present(source);
   if (now.size == file.seen && now.size >= file.position.offset && now.modified == file.modified)
     return false;
-  if (!file.end.matches(source.descriptor(), parts_.hasher)) return true;
+  if (now.size < file.seen || !file.end.matches(source.descriptor(), parts_.hasher) ||
+      !file.read.matches(source.descriptor(), parts_.hasher))
+    return true;
+  if (!file.once && !file.replaced && !newer_copy(input).empty()) return true;
   file.modified = has_ticked(now.modified) ? now.modified : std::chrono::nanoseconds(-1);
   return false;
+}
+
+// A log that was truncated may begin with what was read of it before: a copy that is newer than that has more.
+std::string Follow::newer_copy(std::size_t input) {
+  Followed& file = files_[input];
+  const std::string& name = parts_.request.files[input];
+  const auto folder = written_at(std::filesystem::path(name).parent_path().string());
+  if (folder == file.searched) return {};
+  const auto is_known = [&](const FileIdentity& found, int descriptor) {
+    const auto is_left = [&](const Left& left) {
+      return left.identity == found && left.end.matches(descriptor, parts_.hasher);
+    };
+    const auto is_other = [&](const InputPosition& other) {
+      return other.inode == found.inode && other.end.matches(descriptor, parts_.hasher);
+    };
+    const std::vector<FileIdentity> outputs = parts_.resume.output_files();
+    return std::ranges::count(outputs, found) > 0 ||
+           std::ranges::count(parts_.outputs, found) > 0 || std::ranges::any_of(left_, is_left) ||
+           std::ranges::any_of(parts_.resume.others(), is_other) ||
+           std::ranges::any_of(
+               parts_.inputs, [&](const FileSource& source) { return source.identity() == found; });
+  };
+  std::string path =
+      copy_with_more(name, parts_.inputs[input], file.read, file.written, parts_.hasher, is_known);
+  // A folder that changes again within the same tick must be searched again.
+  if (path.empty())
+    file.searched = std::filesystem::file_time_type::clock::now() - folder > std::chrono::seconds(2)
+                        ? folder
+                        : std::filesystem::file_time_type();
+  return path;
 }
 
 // Files that a run without a state would have to be given: those that have lost their name, and those that have
@@ -523,10 +385,13 @@ void Follow::restart(std::size_t input, const std::function<bool()>& between,
                           .end = files_[input].end,
                           .records = position.records + (interrupted != nullptr ? 1 : 0),
                           .inode = 0};
-  std::vector<FileIdentity> outputs = parts_.resume.output_files();
-  outputs.insert(outputs.end(), parts_.outputs.begin(), parts_.outputs.end());
-  const std::string path =
-      may_be_copied(old) ? found_beside(name, old, parts_.hasher, outputs) : std::string();
+  // Two logs may begin alike: one that is followed is no copy of another one.
+  std::vector<FileIdentity> others = parts_.resume.output_files();
+  others.insert(others.end(), parts_.outputs.begin(), parts_.outputs.end());
+  for (const FileSource& source : parts_.inputs) others.push_back(source.identity());
+  files_[input].searched = {};
+  std::string path = newer_copy(input);
+  if (path.empty() && may_be_copied(old)) path = found_beside(name, old, parts_.hasher, others);
   std::optional<FileSource> copy;
   if (!path.empty()) copy = open(path);
   warn(
@@ -541,6 +406,7 @@ void Follow::restart(std::size_t input, const std::function<bool()>& between,
   parts_.resume.restart(input);
   files_[input].position = {};
   files_[input].end = {};
+  files_[input].read = {};
   files_[input].seen = 0;
   changed_ = true;
   if (!copy) return;
@@ -565,6 +431,7 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
     stopped_ = true;
     return true;
   }
+  file.written = written_at(parts_.request.files[input]);
   source.seek(file.position.offset);
   current_ = input;
   reading_ = true;
@@ -585,6 +452,7 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
   reading_ = false;
   file.seen = pausing.at_end() ? source.offset() : file.position.offset;
   file.end = FileEnd::at(source.descriptor(), file.position.offset, parts_.hasher);
+  file.read = FileEnd::at(source.descriptor(), file.seen, parts_.hasher);
   file.modified = std::chrono::nanoseconds(-1);
   // If it was copied and truncated meanwhile, that end is of other bytes.
   const FileEnd& first = pausing.first();
@@ -595,6 +463,7 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
     file.position = begin;
     // The bytes by which a copy is known: the more, the better.
     file.end = before.checked >= first.checked ? before : first;
+    file.read = file.end;
     restart(input, between, &interrupted);
     return true;
   }
@@ -607,6 +476,7 @@ bool Follow::open_missing() {
   for (std::size_t i = 0; i < missing_.size();) {
     const std::optional<Found> found = found_at(missing_[i]);
     std::optional<FileSource> source;
+    if (found) check_followed_once(missing_[i], found->identity);
     if (found && found->identity.regular) source = open(missing_[i]);
     if (!source) {
       ++i;

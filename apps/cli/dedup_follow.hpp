@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,14 +31,6 @@ std::vector<std::string> take_missing(DedupRequest& request);
 
 // FileSource::open for a file that is to be followed. Throws BadParameters also for a compressed one.
 FileSource open_followed(const std::string& file, int wake, const DedupRequest& request);
-
-// Files that were rotated while the state's unfinished run was down: what it has read is looked for beside its
-// name. One that has grown since is opened and added to `inputs` and `request`, to be read on before the file
-// that has its name now. Of one that is not found, a warning says what may be missing. `known` is changed to
-// fit. Returns for each input whether it was added.
-std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::string>& missing,
-                               Positions& known, std::vector<FileSource>& inputs,
-                               const Hasher& hasher, int wake);
 
 class Follow {
  public:
@@ -74,6 +67,7 @@ class Follow {
     SourcePosition position = {};            // how far it is judged
     FileEnd end = {};                        // of what is judged
     std::uint64_t seen = 0;                  // its size when it was last read to its end
+    FileEnd read = {};                       // of what was read, which may be more than is judged
     bool once = false;                       // read to its end, and not followed
     bool replaced = false;                   // its name leads to another input
     bool gone = false;                       // its name leads to no file, which was said
@@ -81,6 +75,14 @@ class Follow {
     Clock::time_point quiet_since = {};
     // When it was last written to, if what is judged was there after that, and a later change would show.
     std::chrono::nanoseconds modified{-1};
+    // When it was last written to before it was read, and its folder when that was last searched for copies.
+    std::filesystem::file_time_type written = {};
+    std::filesystem::file_time_type searched = {};
+  };
+  // A file that was read to its end, and is not followed any more.
+  struct Left {
+    FileIdentity identity;
+    FileEnd end;
   };
 
   bool advance(std::size_t input, const std::function<bool()>& between);
@@ -88,9 +90,11 @@ class Follow {
   bool look_at_name(std::size_t input);
   bool waits(std::size_t input) const;
   bool is_over(std::size_t input) const;
+  void check_followed_once(const std::string& name, const FileIdentity& file) const;
   void add(std::string name, FileSource source, Followed followed);
   void retire(std::size_t input);
   bool is_rewritten(std::size_t input);
+  std::string newer_copy(std::size_t input);
   // A read during which the file was truncated.
   struct Interrupted {
     SourcePosition judged;  // before anybody noticed
@@ -105,6 +109,7 @@ class Follow {
   Parts parts_;
   std::vector<Followed> files_;  // one per input
   std::vector<std::string> missing_;
+  std::vector<Left> left_;  // the last ones
   std::size_t current_ = 0;
   bool reading_ = false;
   bool stopped_ = false;

@@ -12,6 +12,7 @@
 #include <thread>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "sluice/stream/splitter.hpp"
@@ -132,74 +133,214 @@ bool is_rewritten(const GivenInput& input, const InputPosition& known, const Fil
          (known.modified_ns == 0 || known.modified_ns != now.modified_ns);
 }
 
-std::vector<const InputPosition*> find_unfinished(const std::vector<GivenInput>& inputs,
-                                                  const RunPosition& run, const Hasher& hasher) {
+std::string RenamedFiles::find(const std::string& beside, const InputPosition& known,
+                               const Hasher& hasher) {
+  if (beside == "-" || known.end.checked == 0) return {};
+  const fs::path folder = fs::path(beside).parent_path();
+  const auto [entry, is_new] = folders_.try_emplace(folder.string());
+  auto& files = entry->second;
+  std::error_code error;
+  for (fs::directory_iterator each(folder.empty() ? "." : folder, error), end;
+       is_new && !error && each != end; each.increment(error)) {
+    const std::string path = (folder / each->path().filename()).string();
+    struct stat status;
+    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (std::ranges::count(except_, FileIdentity{status.st_dev, status.st_ino, true}) == 0)
+      files.emplace(status.st_ino, path);
+  }
+  const auto [first, last] = files.equal_range(known.inode);
+  const auto it = std::find_if(
+      first, last, [&](const auto& file) { return matches(file.second, known, hasher, true); });
+  return it == last ? std::string() : it->second;
+}
+
+bool is_replaced(const GivenInput& input, const InputPosition& known, const Hasher& hasher,
+                 RenamedFiles& renamed) {
+  return input.source.regular() && input.source.identity().inode != known.inode &&
+         !renamed.find(input.name, known, hasher).empty();
+}
+
+namespace {
+
+std::uint64_t inode_of(const GivenInput& input) {
+  return input.source.identity().inode;
+}
+
+// Which known file each input is. A known one is one of the inputs at most.
+class Matching {
+ public:
+  Matching(const std::vector<GivenInput>& inputs, const Hasher& hasher, RenamedFiles& renamed,
+           std::vector<const InputPosition*>& found)
+      : inputs_(inputs), hasher_(hasher), renamed_(renamed), found_(found) {}
+
+  void add(const InputPosition& known) {
+    by_name_[known.name].push_back(&known);
+    by_file_name_[file_name(known.name)].push_back(&known);
+    if (known.regular) by_inode_[known.inode].push_back(&known);
+    all_.push_back(&known);
+  }
+
+  // An inode may have been used again for another file: so the contents are compared in any case.
+  void by_inode(bool unread) {
+    look(by_inode_, inode_of, [&](const GivenInput& input, const InputPosition& known) {
+      return known.name == input.name && is_file(input, known, unread);
+    });
+    look(by_inode_, inode_of, [&](const GivenInput& input, const InputPosition& known) {
+      return is_file(input, known, unread) &&
+             !has_more(input.name, known,
+                       [&](const InputPosition& other) { return is_file(input, other, false); });
+    });
+  }
+
+  void by_name() {
+    look(by_name_, name_of, [&](const GivenInput& input, const InputPosition& known) {
+      // Standard input has no name: it may be another file each time.
+      return (known.name != "-" || known.inode == inode_of(input)) && is_file(input, known, true) &&
+             !replaced(input, known);
+    });
+  }
+
+  void by_file_name() {
+    look(by_file_name_, file_name_of, [&](const GivenInput& input, const InputPosition& known) {
+      return known.name != "-" && is_moved(input, known);
+    });
+  }
+
+  // Pipes, and files of which nothing was read.
+  void by_name_alone() {
+    const auto has_no_bytes = [](const GivenInput&, const InputPosition& known) {
+      return !known.regular || known.end.checked == 0;
+    };
+    look(by_name_, name_of, has_no_bytes);
+    look(by_file_name_, file_name_of, has_no_bytes);
+  }
+
+  void by_contents() {
+    std::unordered_map<int, std::vector<const InputPosition*>> left;
+    for (const InputPosition* known : all_)
+      if (!taken_.contains(known)) left[0].push_back(known);
+    look(
+        left, [](const GivenInput&) { return 0; },
+        [&](const GivenInput& input, const InputPosition& known) {
+          return is_moved(input, known);
+        });
+  }
+
+ private:
+  static const std::string& name_of(const GivenInput& input) { return input.name; }
+  static std::string file_name_of(const GivenInput& input) { return file_name(input.name); }
+
+  bool is_file(const GivenInput& input, const InputPosition& known, bool unread) const {
+    return known.regular && (unread || known.end.checked > 0) && holds(input, known, hasher_);
+  }
+
+  bool is_moved(const GivenInput& input, const InputPosition& known) {
+    return known.regular && holds_moved(input, known, hasher_) && !replaced(input, known);
+  }
+
+  bool replaced(const GivenInput& input, const InputPosition& known) {
+    if (input.source.identity().inode == known.inode) return false;
+    const std::string path = renamed_.find(input.name, known, hasher_);
+    return !path.empty() && !has_more(path, known, [&](const InputPosition& other) {
+      return matches(path, other, hasher_);
+    });
+  }
+
+  // Whether the file is another one that is known by this name, and more was read of it: on a copy of a disk, it
+  // may have the inode that this one had.
+  bool has_more(const std::string& name, const InputPosition& known, auto is_it) const {
+    const auto named = by_name_.find(name);
+    return named != by_name_.end() &&
+           std::ranges::any_of(named->second, [&](const InputPosition* other) {
+             return other->end.offset > known.end.offset && is_it(*other);
+           });
+  }
+
+  void look(const auto& map, auto key_of, auto is_it) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (found_[i] != nullptr) continue;
+      const auto entry = map.find(key_of(inputs_[i]));
+      if (entry == map.end()) continue;
+      const auto it = std::ranges::find_if(entry->second, [&](const InputPosition* known) {
+        return !taken_.contains(known) && is_it(inputs_[i], *known);
+      });
+      if (it == entry->second.end()) continue;
+      found_[i] = *it;
+      taken_.insert(*it);
+    }
+  }
+
+  const std::vector<GivenInput>& inputs_;
+  const Hasher& hasher_;
+  RenamedFiles& renamed_;
+  std::vector<const InputPosition*>& found_;
+  std::unordered_map<std::string, std::vector<const InputPosition*>> by_name_, by_file_name_;
+  std::unordered_map<std::uint64_t, std::vector<const InputPosition*>> by_inode_;
+  std::vector<const InputPosition*> all_;
+  std::unordered_set<const InputPosition*> taken_;
+};
+
+}  // namespace
+
+Unfinished find_unfinished(const std::vector<GivenInput>& inputs, const RunPosition& run,
+                           const Hasher& hasher, RenamedFiles& renamed) {
+  std::vector<const InputPosition*> found(inputs.size(), nullptr);
+  Matching matching(inputs, hasher, renamed, found);
+  for (const InputPosition& known : run.inputs) matching.add(known);
+  matching.by_inode(true);
+  matching.by_name_alone();
+  matching.by_name();
+  matching.by_file_name();
+  matching.by_contents();
   // Both are in the same order, and each of the run must be there.
-  const auto match = [&](auto is_it) {
-    std::vector<const InputPosition*> found(inputs.size(), nullptr);
+  const auto fits = [&] {
     std::size_t next = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (next < run.inputs.size() && is_it(inputs[i], run.inputs[next]))
-        found[i] = &run.inputs[next++];
-      else if (!inputs[i].source.regular())
-        return std::vector<const InputPosition*>();  // more than files
-    if (next < run.inputs.size()) found.clear();
-    return found;
+      if (found[i] == nullptr ? !inputs[i].source.regular()  // more than files
+                              : found[i] != &run.inputs[next++])
+        return false;
+    return next == run.inputs.size();
   };
-  auto found = match([&](const GivenInput& input, const InputPosition& known) {
-    if (!known.regular || known.end.checked == 0)
-      return file_name(known.name) == file_name(input.name);
-    return (known.name == input.name && holds(input, known, hasher)) ||
-           holds_moved(input, known, hasher);
-  });
-  if (found.empty())
-    found = match([](const GivenInput& input, const InputPosition& known) {
-      return file_name(known.name) == file_name(input.name);
-    });
+  if (fits()) return {found};
+  // The message names the input that is another file.
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_it =
+        next < run.inputs.size() && file_name(run.inputs[next].name) == file_name(inputs[i].name);
+    found[i] = is_it ? &run.inputs[next++] : nullptr;
+  }
+  if (!fits()) return {};
+  return {found, true};
+}
+
+std::vector<const InputPosition*> find_followed(const std::vector<GivenInput>& inputs,
+                                                const RunPosition& run, const Hasher& hasher,
+                                                RenamedFiles& renamed) {
+  std::vector<const InputPosition*> found(inputs.size(), nullptr);
+  Matching matching(inputs, hasher, renamed, found);
+  for (const InputPosition& known : run.inputs)
+    if (known.regular) matching.add(known);
+  matching.by_inode(true);
+  const std::vector<const InputPosition*> by_inode = found;
+  matching.by_name();
+  matching.by_file_name();
+  // Nothing was read of it, and another file has its name.
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (found[i] != by_inode[i] && found[i]->end.checked == 0) found[i] = nullptr;
   return found;
 }
 
 void find_known(const std::vector<GivenInput>& inputs,
                 std::initializer_list<const std::vector<InputPosition>*> lists,
-                const Hasher& hasher, std::vector<const InputPosition*>& found) {
-  std::unordered_multimap<std::string, const InputPosition*> by_name, by_file_name;
-  std::unordered_multimap<std::uint64_t, const InputPosition*> by_inode;
+                const Hasher& hasher, RenamedFiles& renamed,
+                std::vector<const InputPosition*>& found) {
+  Matching matching(inputs, hasher, renamed, found);
   for (const auto* list : lists)
     for (const InputPosition& known : *list)
-      if (known.regular) {
-        by_name.emplace(known.name, &known);
-        by_file_name.emplace(file_name(known.name), &known);
-        by_inode.emplace(known.inode, &known);
-      }
-  std::unordered_map<const InputPosition*, bool> taken;
-  // Each known file is one of the inputs at most, and those with its name come first.
-  const auto look = [&](const auto& map, auto key_of, auto is_it) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (found[i] != nullptr || !inputs[i].source.regular()) continue;
-      const auto [first, last] = map.equal_range(key_of(inputs[i]));
-      const auto it = std::find_if(first, last, [&](const auto& entry) {
-        return !taken[entry.second] && is_it(inputs[i], *entry.second, hasher);
-      });
-      if (it == last) continue;
-      found[i] = it->second;
-      taken[it->second] = true;
-    }
-  };
-  const auto inode_of = [](const GivenInput& input) -> std::uint64_t {
-    return input.source.identity().inode;
-  };
-  // Standard input has no name: it may be another file each time.
-  look(
-      by_name, [](const GivenInput& input) { return input.name; },
-      [&](const GivenInput& input, const InputPosition& known, const Hasher& by) {
-        return (known.name != "-" || known.inode == inode_of(input)) && holds(input, known, by);
-      });
-  look(
-      by_file_name, [](const GivenInput& input) { return file_name(input.name); },
-      [&](const GivenInput& input, const InputPosition& known, const Hasher& by) {
-        return known.name != "-" && holds_moved(input, known, by);
-      });
-  look(by_inode, inode_of, holds_moved);
+      if (known.regular) matching.add(known);
+  matching.by_inode(false);
+  matching.by_name();
+  matching.by_file_name();
 }
 
 bool was_moved_away(const InputPosition& known, const Hasher& hasher) {

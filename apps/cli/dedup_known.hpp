@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "connectors/files/files.hpp"
@@ -36,6 +38,25 @@ bool holds(const GivenInput& input, const InputPosition& known, const Hasher& ha
 // The same, under another name or in another folder: the known name leads to it no longer.
 bool holds_moved(const GivenInput& input, const InputPosition& known, const Hasher& hasher);
 
+// Finds files that were renamed, by their inodes. Each folder is listed once.
+class RenamedFiles {
+ public:
+  // `except`: files that are none of them.
+  explicit RenamedFiles(std::vector<FileIdentity> except = {}) : except_(std::move(except)) {}
+  // The file in the folder of `beside` that has the inode of the known one, and what was read of it; empty if
+  // there is none.
+  std::string find(const std::string& beside, const InputPosition& known, const Hasher& hasher);
+
+ private:
+  std::vector<FileIdentity> except_;
+  std::unordered_map<std::string, std::unordered_multimap<std::uint64_t, std::string>> folders_;
+};
+
+// Whether the input is another file than the known one, although it may hold the same bytes: two logs may begin
+// with the same header. The known one is beside it under another name.
+bool is_replaced(const GivenInput& input, const InputPosition& known, const Hasher& hasher,
+                 RenamedFiles& renamed);
+
 // When a file was last written to, and how long it is. The time is 0 if a later write may get the same.
 struct FileStamp {
   std::uint64_t size = 0;
@@ -52,16 +73,28 @@ std::uint64_t modified_since(const FileStamp& before, int descriptor, std::uint6
 bool is_rewritten(const GivenInput& input, const InputPosition& known, const FileStamp& now);
 
 // For each input the one of the unfinished run that it is; null for further files. Empty if one of the
-// run is missing, if they come in another order, or if there is a further pipe. By name and contents; if
-// these do not fit, by file names alone: a disk may be mounted elsewhere.
-std::vector<const InputPosition*> find_unfinished(const std::vector<GivenInput>& inputs,
-                                                  const RunPosition& run, const Hasher& hasher);
+// run is missing, if they come in another order, or if there is a further pipe. As find_known(), and by contents
+// under any name; if these do not fit, by file names alone, which is then to be refused.
+struct Unfinished {
+  std::vector<const InputPosition*> found = {};
+  bool by_names_alone = false;
+};
+Unfinished find_unfinished(const std::vector<GivenInput>& inputs, const RunPosition& run,
+                           const Hasher& hasher, RenamedFiles& renamed);
 
-// Sets `found`, where it is null, to the known file that the input is, if it is one. By its name, then by
-// its file name in another folder, then by its inode; and in any case by its contents.
+// For each input that is followed the one of the run that it is, in any order; else null. As find_known(), and
+// by its inode alone if nothing was read of it.
+std::vector<const InputPosition*> find_followed(const std::vector<GivenInput>& inputs,
+                                                const RunPosition& run, const Hasher& hasher,
+                                                RenamedFiles& renamed);
+
+// Sets `found`, where it is null, to the known file that the input is, if it is one. By its name and inode, by
+// its inode, and where no file beside it has that inode, by its name, or by its file name in another folder (a
+// disk may be copied or mounted elsewhere); and in any case by its contents.
 void find_known(const std::vector<GivenInput>& inputs,
                 std::initializer_list<const std::vector<InputPosition>*> lists,
-                const Hasher& hasher, std::vector<const InputPosition*>& found);
+                const Hasher& hasher, RenamedFiles& renamed,
+                std::vector<const InputPosition*>& found);
 
 // Whether the name of a plain file that was read leads to it no longer.
 bool was_moved_away(const InputPosition& known, const Hasher& hasher);

@@ -30,6 +30,7 @@ Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSou
       known_(std::move(known)),
       inputs_(inputs),
       hasher_(hasher),
+      renamed_(output_files()),
       stamps_(inputs.size()),
       starts_(inputs.size()),
       now_(inputs.size()),
@@ -49,10 +50,10 @@ Resume::Resume(const DedupRequest& request, Positions known, std::vector<FileSou
       !run.begun ||
       std::none_of(run.inputs.begin() + static_cast<std::ptrdiff_t>(run.current), run.inputs.end(),
                    [](const InputPosition& input) { return input.regular; });
-  auto found = find_unfinished(all_given(), run, hasher_);
-  if (replaceable_ && (found.empty() || run.shape != request.shape)) return;
-  check_same(!found.empty());
-  continue_inputs(std::move(found));
+  Unfinished unfinished = find_unfinished(all_given(), run, hasher_, renamed_);
+  if (replaceable_ && (unfinished.found.empty() || run.shape != request.shape)) return;
+  check_same(!unfinished.found.empty());
+  continue_inputs(std::move(unfinished));
 }
 
 std::vector<GivenInput> Resume::all_given() const {
@@ -109,17 +110,19 @@ void Resume::start_at(std::size_t input, const InputPosition& known) {
 
 // Each input where it ended: one that was done may have grown since. Further files as after a finished
 // run.
-void Resume::continue_inputs(std::vector<const InputPosition*> found) {
+void Resume::continue_inputs(Unfinished unfinished) {
   const RunPosition& run = *known_.run;
+  std::vector<const InputPosition*>& found = unfinished.found;
   const std::vector<const InputPosition*> of_run = found;
-  find_known(all_given(), {&run.others}, hasher_, found);
+  find_known(all_given(), {&run.others}, hasher_, renamed_, found);
   continues_ = true;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const InputPosition* const known = of_run[i];
     if (known != nullptr) {
       const auto place = static_cast<std::size_t>(known - run.inputs.data());
       if (place == run.current) current_ = i;
-      if (place <= run.current || known->end.checked > 0) check_read(i, *known);
+      if (place <= run.current || known->end.checked > 0)
+        check_read(i, *known, unfinished.by_names_alone);
       if (known->regular && !inputs_[i].regular()) continue;  // not begun, and now a pipe
     }
     further_[i] = known == nullptr;
@@ -164,7 +167,7 @@ const OutputPosition* Resume::placed(OutputRole role) const {
 // The last run has finished, and this one is the same command.
 void Resume::read_on_after_finished() {
   std::vector<const InputPosition*> found(inputs_.size(), nullptr);
-  find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, found);
+  find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, renamed_, found);
   find_packed_since(found);
   for (std::size_t i = 0; i < inputs_.size(); ++i) start_known(found, i);
   keep_others(found);
@@ -275,7 +278,7 @@ void Resume::say_copied(std::size_t input) {
 void Resume::say_read_before() {
   if (request_.abandon || continues_ || !known_.run || !known_.run->finished()) return;
   std::vector<const InputPosition*> found(inputs_.size(), nullptr);
-  find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, found);
+  find_known(all_given(), {&known_.run->inputs, &known_.run->others}, hasher_, renamed_, found);
   std::size_t first = inputs_.size(), count = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (found[i] != nullptr && found[i]->end.offset > base_[i] && count++ == 0) first = i;
@@ -368,13 +371,18 @@ std::string Resume::difference(std::size_t input, const InputPosition& known) co
   if (!source.regular()) return "is not a file that can be read from there";
   if (size_of(source) < known.end.offset)
     return fmt::format("has only {}", counted(size_of(source), "byte"));
+  if (holds(given(input), known, hasher_))
+    return "begins with the same bytes, but is another file (was it rotated?)";
   return "has other contents before that (was it rotated or edited?)";
 }
 
-void Resume::check_read(std::size_t input, const InputPosition& known) const {
-  if (!known.regular || holds(given(input), known, hasher_)) return;
+void Resume::check_read(std::size_t input, const InputPosition& known, bool by_names_alone) {
+  const bool replaced = by_names_alone && is_replaced(given(input), known, hasher_, renamed_);
+  if (!known.regular || (!replaced && holds(given(input), known, hasher_))) return;
   const FileSource& source = inputs_[input];
-  const std::string beside = found_beside(request_.files[input], known, hasher_, output_files());
+  const std::string& name = request_.files[input];
+  const std::string beside = replaced ? renamed_.find(name, known, hasher_)
+                                      : found_beside(name, known, hasher_, output_files());
   throw BadParameters(fmt::format(
       "input '{}' is not the file that the unfinished run of --state '{}' has read up to byte {}: "
       "it {}. {}, or {}",

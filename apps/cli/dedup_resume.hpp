@@ -68,6 +68,8 @@ class Resume {
   void retire(std::size_t input);
   // Of this run and of those that the state knows.
   std::vector<FileIdentity> output_files() const;
+  // Files that this command has read before.
+  const std::vector<InputPosition>& others() const noexcept { return others_; }
   // What the state is to record: `current` input is judged up to `at`; finished if that is past the
   // last one.
   Positions at(std::size_t current, const SourcePosition& position, bool forgot) const;
@@ -95,7 +97,7 @@ class Resume {
   std::optional<RunPosition> last_finished(const Positions& now) const;
   const OutputPosition* placed(OutputRole role) const;
   std::vector<GivenInput> all_given() const;
-  void continue_inputs(std::vector<const InputPosition*> found);
+  void continue_inputs(Unfinished unfinished);
   void read_on_after_finished();
   void find_packed_since(std::vector<const InputPosition*>& found);
   void start_known(const std::vector<const InputPosition*>& found, std::size_t input);
@@ -110,7 +112,7 @@ class Resume {
   void say_nothing_new();
   void say_read_before();
   void check_same(bool same_inputs) const;
-  void check_read(std::size_t input, const InputPosition& known) const;
+  void check_read(std::size_t input, const InputPosition& known, bool by_names_alone);
   std::string difference(std::size_t input, const InputPosition& known) const;
   const OutputPosition* find(const FileSink& sink) const;
   SinkBefore continue_output(Output& output, const OutputPosition& known);
@@ -128,6 +130,7 @@ class Resume {
   Positions known_;
   std::vector<FileSource>& inputs_;
   const Hasher& hasher_;
+  RenamedFiles renamed_;
   std::vector<std::uint64_t> base_;     // where each input stood at first
   std::vector<FileStamp> stamps_;       // of each before it is read
   std::vector<SourcePosition> starts_;  // where each is to be read on

@@ -20,6 +20,7 @@
 #include "dedup_infer.hpp"
 #include "dedup_report.hpp"
 #include "dedup_resume.hpp"
+#include "dedup_rotated.hpp"
 #include "dedup_state.hpp"
 #include "dedup_warnings.hpp"
 #include "dedup_window.hpp"

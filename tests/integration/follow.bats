@@ -677,3 +677,215 @@ saved_after() { [[ $(stat -c %Y.%y s) != "$1" ]]; }
   ends_with 1
   told "'app.log.1' is now the file that is followed as 'app.log'"
 }
+
+@test "state: a log of which only the header was read, rotated while the run is down" {
+  local signal run=("${follow[@]}" --csv --key id --state s -o passed log)
+  for signal in INT KILL; do
+    rm -f log* s s.* passed
+    printf 'id,m\n' >log
+    start "${run[@]}"
+    eventually test -e s
+    eventually read_all log
+    kill "-$signal" "$pid"
+    wait "$pid" || true
+    printf '1,a\n2,b\n' >>log
+    mv log log.1
+    printf 'id,m\n3,c\n' >log
+    start "${run[@]}"
+    eventually has passed 4
+    stop
+    holds passed 'id,m\n1,a\n2,b\n3,c\n'
+  done
+  # Rotated twice: what is not read is told.
+  printf '4,d\n' >>log
+  mv log log.3
+  printf 'id,m\n5,e\n' >log.2
+  printf 'id,m\n6,f\n' >log
+  start "${run[@]}"
+  eventually has passed 6
+  stop
+  told "'log.2' may hold records that were not read"
+  holds passed 'id,m\n1,a\n2,b\n3,c\n4,d\n6,f\n'
+}
+
+# read_all FILE: the run has come to its end.
+read_all() {
+  local number
+  number=$(find "/proc/$pid/fd" -lname "$PWD/$1" -printf %f)
+  [[ -n $number ]] && grep -q "^pos:[^0-9]*$(stat -c %s "$1")$" "/proc/$pid/fdinfo/$number"
+}
+
+@test "state: logs that begin alike go on after a stop" {
+  local how run=("${follow[@]}" --state s -o passed a b)
+  for how in running rotated emptied gone; do
+    rm -f a* b* s s.* passed
+    echo header >a
+    printf 'header\nb1\n' >b
+    start "${run[@]}"
+    eventually has passed 2
+    if [[ $how == running ]]; then
+      mv a a.1
+      printf 'header\na2\n' >a
+      eventually has passed 3
+    fi
+    stop
+    case $how in
+    running) echo a1 >>a ;;
+    rotated | emptied | gone)
+      echo a1 >>a
+      mv a a.1
+      ;;&
+    rotated) printf 'header\na2\n' >a ;;
+    emptied) echo a2 >a ;;
+    esac
+    echo b2 >>b
+    start "${run[@]}"
+    if [[ $how == gone ]]; then
+      eventually has passed 4
+      echo a2 >a
+    fi
+    eventually has passed 5
+    stop
+    printf '%s\n' a1 a2 b1 b2 header | cmp - <(sort passed) || fail "$how"
+  done
+  # One that is nowhere is told.
+  rm a
+  start "${run[@]}"
+  eventually told "'a' was read up to byte"
+  told 'If it was moved elsewhere, stop this run and give the file as an input, before the others'
+  stop
+}
+
+@test "state: a copy of the disk goes on, by contents and names" {
+  local run=("${follow[@]}" --state s -o passed a b)
+  mkdir old
+  cd old
+  echo header >a
+  printf 'header\nb1\n' >b
+  start "${run[@]}"
+  eventually has passed 2
+  stop
+  cd ..
+  mkdir new
+  # Made in this order, b may have the number that a had.
+  cp -p old/b old/a old/s old/passed new
+  cd new
+  echo a1 >>a
+  echo b2 >>b
+  start "${run[@]}"
+  eventually has passed 4
+  stop
+  holds passed 'header\nb1\na1\nb2\n'
+  run ! told warning
+}
+
+@test "copytruncate: a log that begins with what was read of it before" {
+  local how state
+  for state in '' '--state s'; do
+    for how in header half equal longer; do
+      rm -f log* s s.* passed
+      printf 'id,m\n' >log
+      # shellcheck disable=SC2086  # a flag and its value
+      start "${follow[@]}" --csv --key id $state -o passed log
+      eventually read_all log
+      if [[ $how == half ]]; then
+        printf '0,' >>log
+        eventually read_all log
+      fi
+      # Nothing looks at the files while these are done.
+      kill -STOP "$pid"
+      if [[ $how == half ]]; then printf 'm\n' >>log; else printf '0,m\n' >>log; fi
+      cp log log.1
+      printf 'id,m\n' >log
+      if [[ $how == equal ]]; then printf '1,n\n' >>log; fi
+      if [[ $how == longer ]]; then printf '1,n\n2,o\n' >>log; fi
+      kill -CONT "$pid"
+      eventually has_line passed 0,m || fail "$how $state"
+      told "'log.1' is a copy of it, whose rest is read"
+      printf '9,z\n' >>log
+      eventually has_line passed 9,z || fail "$how $state"
+      stop
+      case $how in
+      header | half) holds passed 'id,m\n0,m\n9,z\n' ;;
+      equal) holds passed 'id,m\n0,m\n1,n\n9,z\n' ;;
+      longer) holds passed 'id,m\n0,m\n1,n\n2,o\n9,z\n' ;;
+      esac
+    done
+  done
+}
+
+# has_line FILE LINE
+has_line() { [[ -e $1 ]] && grep -qxF -- "$2" "$1"; }
+
+@test "copytruncate: a copy of a log that was not truncated is not read, nor are old logs" {
+  printf 'id,m\n7,x\n' >log.1
+  touch -d '1 hour ago' log.1
+  printf 'id,m\n' >log
+  start "${follow[@]}" --csv --key id --state s -o passed log
+  eventually read_all log
+  printf '1,a\n' >>log
+  cp log log.backup
+  eventually has passed 2
+  stop
+  cp log log.backup2
+  printf '2,b\n' >>log
+  start "${follow[@]}" --csv --key id --state s -o passed log
+  eventually has passed 3
+  stop
+  holds passed 'id,m\n1,a\n2,b\n'
+  run ! told warning
+}
+
+@test "state: copied and truncated while the run is down, and begins with what was read of it before" {
+  local run=("${follow[@]}" --csv --key id --state s -o passed log)
+  printf 'id,m\n' >log
+  start "${run[@]}"
+  eventually test -e s
+  eventually read_all log
+  stop
+  printf '0,m\n' >>log
+  cp log log.1
+  printf 'id,m\n1,n\n' >log
+  start "${run[@]}"
+  eventually has passed 3
+  stop
+  holds passed 'id,m\n0,m\n1,n\n'
+}
+
+@test "state: rotated and compressed while the run is down, and begins as its successor: it is told" {
+  local run=("${follow[@]}" --csv --key id --state s -o passed log)
+  printf 'id,m\n' >log
+  start "${run[@]}"
+  eventually test -e s
+  eventually read_all log
+  stop
+  printf '0,m\n' >>log
+  gzip <log >log.1.gz
+  printf 'id,m\n1,n\n' >new
+  mv new log
+  start "${run[@]}"
+  eventually has passed 2
+  told "'log.1.gz' may hold records that were not read"
+  stop
+}
+
+@test "a file is followed once" {
+  echo 1 >log
+  ln -s log link
+  ln log hard
+  refused 2 dedup --follow log log
+  says "'log' and 'log' are the same file"
+  refused 2 dedup --follow log ./log
+  says "'log' and './log' are the same file"
+  refused 2 dedup --follow log link
+  says "'log' and 'link' are the same file"
+  refused 2 dedup --follow hard log
+  says "'hard' and 'log' are the same file"
+  refused 2 dedup --follow later later
+  says "'later' and 'later' are the same file"
+  start "${follow[@]}" log later
+  eventually has out 1
+  ln -s log later
+  ends_with 1
+  told "'later' is now the file that is followed as 'log'"
+}

@@ -220,3 +220,27 @@ runs() {
   runs "'in0' is not the file" "${exact[@]}" in0
   [[ $stderr != *"'out'"* ]]
 }
+
+@test "a rotated file whose successor begins with all that was read of it" {
+  printf 'id,m\n' >log
+  local table=("${exact[@]}" --csv --key id)
+  runs "" "${table[@]}" log
+  printf '1,a\n' >>log
+  mv log log.1
+  printf 'id,m\n2,b\n' >log
+  runs "warning" "${table[@]}" log
+  says "input 'log' is not the file that was read up to byte 5: it begins with the same bytes, but is another file"
+  says "'log.1' is the file that was read: if it has grown since, give it as an input, too"
+  runs "" "${table[@]}" log.1 log
+  holds out 'id,m\n2,b\n1,a\n'
+}
+
+@test "an unfinished run is not continued with a file that begins as the rotated one did" {
+  lines_of 30000 >in.1
+  unfinished in.1
+  mv in.1 in.2
+  cp in.2 in.1
+  refused 2 "${exact[@]}" in.1
+  says "it begins with the same bytes, but is another file"
+  says "'in.2' is that file"
+}
