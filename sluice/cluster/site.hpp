@@ -2,14 +2,16 @@
 // the same on sites of this process (local_site.hpp) and on servers.
 //
 // A site holds bits, numbered from 0. A request is one verb on many positions; a site processes the
-// positions in order and does nothing else in between, so a request to one site is atomic. Requests
-// are sent first and received later: a caller that needs many sites sends to all of them before it
-// waits for any.
+// positions in order and does nothing else in between, so a request to one site is atomic, up to
+// kAtomicPositions: a site may cut a longer one. Claims are atomic one by one. Requests are sent
+// first and received later: a caller that needs many sites sends to all of them before it waits for
+// any.
 //
 // A site object is one producer's connection and is used by one thread. Producers share the site
 // behind it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -38,6 +40,9 @@ struct Reply {
 
 class Site {
  public:
+  // Bounds how long a server does nothing else: 1.6 ms where a bit takes it 0.4 µs.
+  static constexpr std::size_t kAtomicPositions = 4096;
+
   virtual ~Site() = default;
 
   virtual std::uint64_t bits() const = 0;

@@ -27,6 +27,7 @@ std::uint64_t claim_name(const Digest& digest) {
 Slices::Slices(const Options& options, std::vector<std::unique_ptr<Site>> sites)
     : options_(options),
       map_(options.slices),
+      batch_(std::min<std::size_t>(kMostKeys, Site::kAtomicPositions / map_.probes())),
       sites_(std::move(sites)),
       behind_(sites_.size()),
       load_(sites_.size()),
@@ -245,16 +246,16 @@ void Slices::observe_batch(std::span<const Digest> digests, std::span<Verdict> v
 
 void Slices::observe(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
-  for (std::size_t at = 0; at < digests.size(); at += kBatch) {
-    const std::size_t count = std::min(kBatch, digests.size() - at);
+  for (std::size_t at = 0; at < digests.size(); at += batch_) {
+    const std::size_t count = std::min(batch_, digests.size() - at);
     observe_batch(digests.subspan(at, count), verdicts.subspan(at, count));
   }
 }
 
 void Slices::may_contain(std::span<const Digest> digests, std::span<Verdict> verdicts) {
   assert(digests.size() == verdicts.size());
-  for (std::size_t at = 0; at < digests.size(); at += kBatch) {
-    const std::size_t count = std::min(kBatch, digests.size() - at);
+  for (std::size_t at = 0; at < digests.size(); at += batch_) {
+    const std::size_t count = std::min(batch_, digests.size() - at);
     begin(digests.subspan(at, count));
     lookup(count, Verb::test);
     for (std::size_t key = 0; key < count; ++key) verdicts[at + key] = judge(key);
@@ -262,8 +263,8 @@ void Slices::may_contain(std::span<const Digest> digests, std::span<Verdict> ver
 }
 
 void Slices::insert(std::span<const Digest> digests) {
-  for (std::size_t at = 0; at < digests.size(); at += kBatch) {
-    const std::size_t count = std::min(kBatch, digests.size() - at);
+  for (std::size_t at = 0; at < digests.size(); at += batch_) {
+    const std::size_t count = std::min(batch_, digests.size() - at);
     begin(digests.subspan(at, count));
     for (std::size_t key = 0; key < count; ++key) add_sets(key, Verdict::distinct);
     send_sets();

@@ -95,7 +95,8 @@ class Slices {
     void add(std::uint32_t site, std::uint64_t position, std::size_t whose);
   };
 
-  static constexpr std::size_t kBatch = 512;
+  // Keys that share requests: few enough that a request to one site is atomic.
+  static constexpr std::size_t kMostKeys = 512;
 
   void begin(std::span<const Digest> digests);
   template <class Take>
@@ -119,6 +120,7 @@ class Slices {
 
   Options options_;
   SliceMap map_;
+  std::size_t batch_;
   std::vector<std::unique_ptr<Site>> sites_;
   std::vector<std::uint64_t> incarnations_;
   std::vector<bool> behind_;
