@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from server import MODULE, Server, both, needs_module, wait_until
-from workload import Words, assert_quiet, count, is_error, run, run_script, state
+from workload import Words, assert_quiet, count, run, run_script, state
 
 pytestmark = needs_module
 
