@@ -79,16 +79,21 @@ Entry::When decode_when(Decoder& from) {
 }
 
 void encode(const Fates& fates, Encoder& to) {
-  to.varint(fates.refused().size());
-  for (const std::uint64_t number : fates.refused()) to.varint(number);
+  for (const auto* const numbers : {&fates.refused(), &fates.forgot()}) {
+    to.varint(numbers->size());
+    for (const std::uint64_t number : *numbers) to.varint(number);
+  }
 }
 
 Fates decode_fates(BytesDecoder& from) {
-  const std::uint64_t count = from.varint();
-  if (count > from.remaining()) throw CorruptSnapshot("an effect ends within its fates");
-  std::vector<std::uint64_t> refused(count);
-  for (std::uint64_t& number : refused) number = from.varint();
-  return Fates(std::move(refused));
+  std::vector<std::uint64_t> refused, forgot;
+  for (auto* const numbers : {&refused, &forgot}) {
+    const std::uint64_t count = from.varint();
+    if (count > from.remaining()) throw CorruptSnapshot("an effect ends within its fates");
+    numbers->resize(count);
+    for (std::uint64_t& number : *numbers) number = from.varint();
+  }
+  return Fates(std::move(refused), std::move(forgot));
 }
 
 // The primary's time as the entry has taken it.
@@ -148,6 +153,14 @@ void tend(Host& host, Place& place, std::size_t key, std::int64_t now_ms, Fates&
   tell(host, place, key, "sluice.tend", effect);
 }
 
+// What a replica does with the last item of an effect, which its primary has refused. To try it may have changed the
+// window all the same.
+enum class Tried : std::uint8_t {
+  none,          // there is no such item
+  beyond_limit,  // it tries it: it has the same limit
+  without_memory,  // it tries it, and forgets as often as its primary did, and then again as if it had no memory
+};
+
 bool has_limit(const Entry& entry) {
   return entry.window() != nullptr && entry.window()->params().memory;
 }
@@ -161,6 +174,7 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
   std::array<bool, kTogether> late;
   std::size_t judged = 0;
   bool over = false;
+  std::uint64_t forgets = 0;  // for an item that was refused all the same
   // Once at least: time passes also if there was memory for none.
   do {
     const std::size_t size = std::min(digests.size() - judged, kTogether);
@@ -171,7 +185,12 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
     });
     count.late += static_cast<std::uint64_t>(std::count(late.begin(), late.begin() + done, true));
     judged += done;
-    if (done < size) break;
+    if (done > 0) forgets = 0;
+    if (done < size) {
+      if (!entry.make_room()) break;
+      ++forgets;
+      continue;
+    }
     // Replicas take what their primary took.
     over = !host.replayed() && judged < digests.size() && over_limit(host.config(), entry);
   } while (judged < digests.size() && !over);
@@ -183,10 +202,12 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
   encode(fates, effect);
   // Before its own MEMORY refused it, an item may have changed the window: replicas, which have the same
   // limit, try it, too. What the server's memory refused they would remember.
-  const bool limited = has_limit(entry) && host.refusals() == refusals && !over;
-  const std::size_t tried = judged < digests.size() && limited ? 1 : 0;
+  Tried tried = Tried::none;
+  if (judged < digests.size() && has_limit(entry) && !over)
+    tried = host.refusals() == refusals ? Tried::beyond_limit : Tried::without_memory;
   effect.u8(static_cast<std::uint8_t>(tried));
-  encode(digests.first(judged + tried), effect);
+  effect.varint(tried == Tried::without_memory ? forgets : 0);
+  encode(digests.first(judged + (tried == Tried::none ? 0 : 1)), effect);
   tell(host, place, key, "sluice.add", effect);
   return judged;
 }
@@ -384,6 +405,30 @@ void rewrite(const Partial& partial, const TakeEffect& take) {
   });
 }
 
+namespace {
+
+void try_in_vain(Host& host, Entry& entry, const Digest& item, const Entry::When& when,
+                 std::uint64_t forgets, Fates& fates) {
+  const auto refused = [&] {
+    Verdict verdict{};
+    bool late = false;
+    std::size_t judged = 1;
+    while_memory_lasts([&] {
+      judged = 0;
+      judged = entry.judge({&item, 1}, when, {&verdict, 1}, {&late, 1}, fates);
+    });
+    return judged == 0;
+  };
+  bool same = true;
+  for (; same && forgets > 0; --forgets) same = refused() && entry.make_room();
+  host.refuse_memory(true);
+  same = same && refused();
+  host.refuse_memory(false);
+  if (!same) throw NoMemory("there is memory for what the primary does not remember");
+}
+
+}  // namespace
+
 void apply(Host& host, std::size_t key, std::span<const std::byte> effect,
            std::span<const std::size_t> sources) {
   BytesDecoder from(effect);
@@ -413,11 +458,19 @@ void apply(Host& host, std::size_t key, std::span<const std::byte> effect,
   if (kind == EffectKind::judge) {
     const Entry::When when = decode_when(from);
     Fates fates = decode_fates(from);
-    const std::size_t tried = from.u8();
-    const std::vector<Digest> digests = decode_digests(from);
+    const std::uint8_t tried = from.u8();
+    const std::uint64_t forgets = from.varint();
+    const std::vector<Digest> all = decode_digests(from);
+    if (tried > static_cast<std::uint8_t>(Tried::without_memory) ||
+        (Tried{tried} != Tried::none && all.empty()))
+      throw CorruptSnapshot("an effect has no such item");
+    const bool in_vain = Tried{tried} == Tried::without_memory;
+    const auto digests = std::span(all).first(all.size() - (in_vain ? 1 : 0));
+    const std::size_t refused = Tried{tried} == Tried::beyond_limit ? 1 : 0;
     std::vector<Verdict> verdicts(digests.size());
-    if (judge(host, place, key, digests, when, verdicts, fates) + tried < digests.size())
+    if (judge(host, place, key, digests, when, verdicts, fates) + refused < digests.size())
       throw NoMemory("there is no memory for what the primary remembers");
+    if (in_vain) try_in_vain(host, *place.entry(), all.back(), when, forgets, fates);
     return;
   }
   if (kind == EffectKind::forget) {

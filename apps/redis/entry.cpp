@@ -151,15 +151,16 @@ std::size_t Entry::judge(std::span<const Digest> digests, const When& when,
       done = filter().observe(part, answers);
     }
     judged += done;
-    if (done < count && !make_room()) break;
+    if (done < count) break;
   }
   return judged;
 }
 
-// A judge has done that itself.
 bool Entry::make_room() {
-  return !judge_ && window() != nullptr && window()->used_up() &&
-         filter().window()->forget_oldest();
+  if (window() == nullptr || !window()->used_up() || !filter().window()->forget_oldest())
+    return false;
+  changes_ = next_change();
+  return true;
 }
 
 void Entry::ask(std::span<const Digest> digests, const When& when,

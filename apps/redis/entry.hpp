@@ -55,6 +55,9 @@ class Entry {
   // No digests: only the time passes.
   std::size_t judge(std::span<const Digest> digests, const When& when, std::span<Verdict> verdicts,
                     std::span<bool> late, Fates& fates);
+  // A window whose MEMORY has no room for the item at which judge() stopped forgets its oldest items. False: the
+  // server had no memory, or nothing is left to forget.
+  bool make_room();
   // Asks, and changes nothing. Pending items are `pending`.
   void ask(std::span<const Digest> digests, const When& when, std::span<Verdict> verdicts) const;
   // How long ago an item was remembered: in ms, of a count window in items (Window::age_of). Nothing: it is
@@ -139,7 +142,6 @@ class Entry {
   std::int64_t lag_ms() const noexcept;
   Nanoseconds present(std::int64_t now_ms) const noexcept;
   void need_judge(const JudgeOptions& options);
-  bool make_room();
   bool has_left(const KeyMemory::When& delivered, Nanoseconds now) const;
   Judge& claiming();
   void check_room_for(const Claim& claim) const;

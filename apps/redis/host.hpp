@@ -52,6 +52,8 @@ class Host {
   virtual MemoryResource& memory() = 0;
   // How often that has refused a block so far.
   virtual std::uint64_t refusals() const = 0;
+  // Whether it refuses every block from now on: for a replica, which tries what its primary had no memory for.
+  virtual void refuse_memory(bool all) = 0;
   // Bytes that the server may still take; none: it has no limit. May take some microseconds.
   virtual std::optional<std::uint64_t> room() = 0;
   virtual const Config& config() const = 0;

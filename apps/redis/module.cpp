@@ -123,6 +123,7 @@ class ModuleHost final : public Host {
   std::int64_t now_ms() const override { return RedisModule_Milliseconds(); }
   MemoryResource& memory() override { return server_memory(); }
   std::uint64_t refusals() const override { return server_refusals(); }
+  void refuse_memory(bool all) override { refuse_server_memory(all); }
   std::optional<std::uint64_t> room() override {
     RedisModuleServerInfoData* const info = RedisModule_GetServerInfo(ctx_, "memory");
     const auto field = [info](const char* name) {

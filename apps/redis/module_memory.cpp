@@ -13,6 +13,7 @@ std::atomic<std::uint64_t> outside =
     0;  // bytes that are not of server_memory(), as those of audits
 
 RedisModuleCtx* writing = nullptr;
+bool refuses_all = false;
 
 // The server looks at maxmemory before a command, and what a command allocates after that is its own affair. A few
 // items may turn a short list into a table of megabytes, in a transaction or for CONFIRM, which the server does not
@@ -45,6 +46,10 @@ Writing::~Writing() {
   writing = nullptr;
 }
 
+void refuse_server_memory(bool all) noexcept {
+  refuses_all = all;
+}
+
 std::uint64_t server_refusals() noexcept {
   return refusals.load(std::memory_order_relaxed);
 }
@@ -55,7 +60,9 @@ std::uint64_t server_bytes() {
 
 MemoryResource& server_memory() {
   static auto* const memory =
-      new HostMemory({.allocate = [](std::size_t bytes) { return try_allocate(bytes); },
+      new HostMemory({.allocate = [](std::size_t bytes) -> void* {
+                        return refuses_all ? nullptr : try_allocate(bytes);
+                      },
                       .free = [](void* block) { RedisModule_Free(block); },
                       .usable = [](void* block) { return RedisModule_MallocSize(block); }});
   return *memory;

@@ -14,6 +14,8 @@ MemoryResource& server_memory();
 std::uint64_t server_bytes();
 // How often the server's allocator had no memory, or maxmemory was reached.
 std::uint64_t server_refusals() noexcept;
+// Whether server_memory() refuses every block from now on.
+void refuse_server_memory(bool all) noexcept;
 
 // While a command of a client runs: tables are refused when maxmemory is reached. Effects of the primary, and what is
 // loaded from disk, have happened and are not refused.

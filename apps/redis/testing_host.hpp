@@ -55,8 +55,10 @@ struct FailingMalloc {
   static inline std::uint64_t calls = 0, fail_at = 0;  // 0: none fails
   static inline std::uint64_t held = 0, peak = 0;      // bytes asked for: now, and the most at once
   static inline std::uint64_t refusals = 0;
+  static inline bool refuses_all = false;
 
   static void* allocate(std::size_t bytes) {
+    if (refuses_all) return nullptr;
     if (++calls == fail_at) {
       ++refusals;
       return nullptr;
@@ -154,6 +156,7 @@ class TestHost final : public Host {
   std::int64_t now_ms() const override { return now; }
   MemoryResource& memory() override { return memory_; }
   std::uint64_t refusals() const override { return FailingMalloc::refusals; }
+  void refuse_memory(bool all) override { FailingMalloc::refuses_all = all; }
   std::optional<std::uint64_t> room() override { return room_left; }
   const Config& config() const override { return settings; }
   bool replayed() const override { return follows; }

@@ -108,18 +108,11 @@ std::size_t Judge::judge(const Batch& batch) {
   check_lengths(batch, batch.digests.size());
   if (batch.digests.empty()) return 0;
   check_timed("times", !batch.times.empty(), batch.now);
-  const std::size_t size = batch.digests.size();
-  std::size_t judged = judge_batch(batch);
-  while (judged < size && make_room()) judged += judge_batch(batch.subspan(judged, size - judged));
-  return judged;
+  return claims_ && claims_->size() > 0 ? judge_claimed(batch) : judge_free(batch);
 }
 
 bool Judge::make_room() {
   return forgets_early_ && window_ != nullptr && window_->used_up() && window_->forget_oldest();
-}
-
-std::size_t Judge::judge_batch(const Batch& batch) {
-  return claims_ && claims_->size() > 0 ? judge_claimed(batch) : judge_free(batch);
 }
 
 // Keys that are not claimed are judged together; a claimed one ends the run.
@@ -318,16 +311,24 @@ class Judge::Memory final : public KeyMemory {
     // Whether or not there is memory: a replica that is told that there was none moves the same.
     if (ahead && (!when.event_time || judge_.window_->limits().believe_all()))
       judge_.window_->arrive(when.time);
-    if (!may_take()) return false;
     // A key that comes after its time, as one that waited here, is remembered at its own age.
     const auto write = [&] {
       return judge_.by_arrival_ && (when.event_time || !ahead)
                  ? judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1
                  : judge_.filter_.insert({&key, 1}) == 1;
     };
+    if (!may_take()) {
+      // To try may have changed the window.
+      for (std::uint64_t i = judge_.fates_->forgets_in_vain(); i > 0; --i) {
+        if (write()) throw NoMemory("there is memory for what the primary does not remember");
+        judge_.forget_oldest();
+      }
+      return false;
+    }
     bool done = write();
-    while (!done && judge_.make_room()) done = write();
-    took(done);
+    std::uint64_t forgets = 0;
+    for (; !done && judge_.make_room(); ++forgets) done = write();
+    if (judge_.fates_ != nullptr) judge_.fates_->took(done, forgets);
     if (done && judge_.audit_) tell_audit(key, Verdict::distinct, when, late);
     if (done && judge_.slack_) judge_.slack_->missed_keys();
     return done;
@@ -368,10 +369,17 @@ bool Fates::may_take() noexcept {
   return false;
 }
 
-void Fates::took(bool done) {
+std::uint64_t Fates::forgets_in_vain() const noexcept {
+  return static_cast<std::uint64_t>(std::ranges::count(forgot_, decisions_ - 1));
+}
+
+void Fates::took(bool done, std::uint64_t forgets) {
   if (!done && told_) throw NoMemory("there is no memory for what the primary remembers");
   last_refused_ = !done;
-  if (!done) refused_.push_back(decisions_);
+  if (!done) {
+    refused_.push_back(decisions_);
+    forgot_.insert(forgot_.end(), forgets, decisions_);
+  }
   ++decisions_;
 }
 

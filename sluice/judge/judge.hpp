@@ -47,8 +47,8 @@ struct JudgeOptions {
   // How many keys may be pending at once; 0: no claims. A loaded judge that has claims keeps them
   // whatever this says: if this is less than their number (or 0), their number is the limit.
   std::uint64_t claims = 0;
-  // A window whose `memory` is used up forgets its oldest keys early, instead of refusing new ones
-  // (Window::forget_oldest).
+  // For a window whose `memory` is used up: keys that were confirmed make it forget its oldest ones early
+  // (Window::forget_oldest). For those of judge() the caller does that.
   bool forget_early = false;
   // Whether meter() and slack() count. They take up to 192 KiB.
   bool meters = true;
@@ -60,19 +60,24 @@ struct JudgeOptions {
 class Fates {
  public:
   Fates() = default;
-  // For a replica: the numbers of the decisions that went wrong, in ascending order.
-  explicit Fates(std::vector<std::uint64_t> refused) : refused_(std::move(refused)), told_(true) {}
+  // For a replica: the numbers of the decisions that went wrong, in ascending order, and of those for which the
+  // window had forgotten its oldest keys in vain, one for each time.
+  explicit Fates(std::vector<std::uint64_t> refused, std::vector<std::uint64_t> forgot = {})
+      : refused_(std::move(refused)), forgot_(std::move(forgot)), told_(true) {}
 
   // Before each decision: false if it is to go wrong.
   bool may_take() noexcept;
-  // After each that was not: how it went. Throws NoMemory if a replica has no memory where its
-  // primary had.
-  void took(bool done);
+  // How often the window forgets its oldest keys for the decision that has just gone wrong, as its primary did.
+  std::uint64_t forgets_in_vain() const noexcept;
+  // After each that was not: how it went, and how often the window has forgotten its oldest keys for it. Throws
+  // NoMemory if a replica has no memory where its primary had.
+  void took(bool done, std::uint64_t forgets = 0);
   bool last_refused() const noexcept { return last_refused_; }
   const std::vector<std::uint64_t>& refused() const noexcept { return refused_; }
+  const std::vector<std::uint64_t>& forgot() const noexcept { return forgot_; }
 
  private:
-  std::vector<std::uint64_t> refused_;
+  std::vector<std::uint64_t> refused_, forgot_;
   std::uint64_t decisions_ = 0;
   std::size_t used_ = 0;  // of those that were told
   bool told_ = false, last_refused_ = false;
@@ -214,7 +219,6 @@ class Judge {
   class Memory;
   Claims& asked_claims();
   bool make_room();
-  std::size_t judge_batch(const Batch& batch);
   std::size_t judge_part(const Batch& batch);
   std::size_t judge_claimed(const Batch& batch);
   bool hand_over(const Digest& key);

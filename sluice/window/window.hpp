@@ -207,7 +207,7 @@ class Window {
   // Throws NoMemory when that cannot hold its table.
   void check_budget(std::uint64_t budget) const;
   std::uint64_t budget_beside_others() const noexcept;
-  std::uint64_t bytes_of_stage(std::uint64_t keys, double fpr) const;
+  std::uint64_t bytes_of_stage(const std::string& filter, std::uint64_t keys, double fpr) const;
   void check_stages_to_come(std::uint64_t payload_bytes) const;
   Owned<Growth> make_growth() const;
   void start_table();

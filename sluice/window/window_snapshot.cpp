@@ -59,11 +59,11 @@ std::uint64_t Window::budget_beside_others() const noexcept {
 }
 
 // What best_stage() of Growth would make; 0: it makes one as large as the first.
-std::uint64_t Window::bytes_of_stage(std::uint64_t keys, double fpr) const {
+std::uint64_t Window::bytes_of_stage(const std::string& filter, std::uint64_t keys,
+                                     double fpr) const {
   for (; fpr < 1; fpr *= Growth::kWorseBy) {
     try {
-      return forecast_filter(successor_text(params()),
-                             {.keys = keys, .fpr = fpr, .generations = generations()})
+      return forecast_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations()})
           .bytes;
     } catch (const BadParameters&) {
       // Not to be had: the next one may be.
@@ -94,9 +94,10 @@ void Window::check_stages_to_come(std::uint64_t payload_bytes) const {
   const double like = std::max(plan.first_fpr(), std::min(growth_->worst_planned_fpr(), kWorstFpr));
   check(blueprint_->table.bytes, kErrorTimes * kMostTimes, kMostListedPlan);
   check_budget(budget_beside_others());
-  check(bytes_of_stage(plan.keys, like), kMostTimes, kAlwaysAllowed);
-  check(bytes_of_stage(most_keys, next), kErrorTimes * kMostTimes, kMostListedPlan);
-  check(bytes_of_stage(most_keys, std::max(next, like)), kMostTimes, kAlwaysAllowed);
+  const std::string next_filter = successor_text(params());
+  check(bytes_of_stage(params().filter, plan.keys, like), kMostTimes, kAlwaysAllowed);
+  check(bytes_of_stage(next_filter, most_keys, next), kErrorTimes * kMostTimes, kMostListedPlan);
+  check(bytes_of_stage(next_filter, most_keys, std::max(next, like)), kMostTimes, kAlwaysAllowed);
 }
 
 Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
