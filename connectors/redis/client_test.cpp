@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "connectors/redis/fake_server_test_util.hpp"
@@ -48,13 +49,13 @@ Outcome get(Client& client) {
 }
 
 TEST(RedisClient, FollowsMovedAndLoadsTheMapAgain) {
-  FakeServer* home = nullptr;
+  std::atomic<FakeServer*> home = nullptr;
   FakeServer second([&](const Words& words) {
-    return words[0] == "CLUSTER" ? slots(home->endpoint()) : std::string("+found\r\n");
+    return words[0] == "CLUSTER" ? slots(home.load()->endpoint()) : std::string("+found\r\n");
   });
   std::atomic<bool> moved = false;
   FakeServer first([&](const Words& words) {
-    if (words[0] == "CLUSTER") return slots(moved ? second.endpoint() : home->endpoint());
+    if (words[0] == "CLUSTER") return slots(moved ? second.endpoint() : home.load()->endpoint());
     moved = true;
     return "-MOVED 12539 " + second.text() + "\r\n";
   });
@@ -78,9 +79,10 @@ TEST(RedisClient, FollowsAskForOneCommandOnly) {
     heard.push_back(words);
     return words[0] == "ASKING" ? std::string("+OK\r\n") : std::string("+asked\r\n");
   });
-  FakeServer* home = nullptr;
+  std::atomic<FakeServer*> home = nullptr;
   FakeServer first([&](const Words& words) {
-    return words[0] == "CLUSTER" ? slots(home->endpoint()) : "-ASK 12539 " + second.text() + "\r\n";
+    return words[0] == "CLUSTER" ? slots(home.load()->endpoint())
+                                 : "-ASK 12539 " + second.text() + "\r\n";
   });
   home = &first;
   Client client(address_of({&first}, true), patient());
@@ -92,10 +94,10 @@ TEST(RedisClient, FollowsAskForOneCommandOnly) {
 }
 
 TEST(RedisClient, ACircleOfServersEnds) {
-  FakeServer* self = nullptr;
+  std::atomic<FakeServer*> self = nullptr;
   FakeServer server([&](const Words& words) {
-    return words[0] == "CLUSTER" ? slots(self->endpoint())
-                                 : fmt::format("-MOVED 1 :{}\r\n", self->endpoint().port);
+    return words[0] == "CLUSTER" ? slots(self.load()->endpoint())
+                                 : fmt::format("-MOVED 1 :{}\r\n", self.load()->endpoint().port);
   });
   self = &server;
   Client client(address_of({&server}, true), patient());
@@ -129,9 +131,9 @@ TEST(RedisClient, TriesAgainUntilTheDeadline) {
 TEST(RedisClient, TheMapComesFromWhoeverHasOne) {
   FakeServer garbage([](const Words&) { return std::string("*1\r\n*1\r\n:99999\r\n"); });
   FakeServer closes([](const Words&) { return FakeServer::kClose; });
-  FakeServer* self = nullptr;
+  std::atomic<FakeServer*> self = nullptr;
   FakeServer good([&](const Words& words) {
-    return words[0] == "CLUSTER" ? slots(self->endpoint()) : std::string("+found\r\n");
+    return words[0] == "CLUSTER" ? slots(self.load()->endpoint()) : std::string("+found\r\n");
   });
   self = &good;
   Client client(address_of({&garbage, &closes, &good}, true), patient());
