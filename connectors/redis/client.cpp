@@ -21,8 +21,11 @@ constexpr Client::Ticket kIgnored = 0, kMap = 1, kFirst = 2;
 constexpr unsigned kMostRedirections = 8;
 // Twice the nodes that a cluster can have.
 constexpr std::size_t kMostConnections = 2000;
-// Between two questions that a server was not ready for, or two maps.
+// Between two questions that a server was not ready for.
 constexpr Milliseconds kAgain{20};
+// Between two maps. Until it has the new one, a client goes where MOVED says, or fails for a node
+// that is gone; the servers are not to be asked for it by every batch of every producer.
+constexpr Milliseconds kMapAgain{200};
 
 std::uint64_t seed() {
   std::uint64_t value;
@@ -269,6 +272,7 @@ void Client::take_map(const Reply& reply, const Endpoint& from) {
   }
   map_ = std::move(map);
   map_wanted_ = false;
+  map_next_ = Clock::now() + kMapAgain;
 }
 
 // Closes connections to nodes that are gone.

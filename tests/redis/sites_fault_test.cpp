@@ -83,7 +83,8 @@ void kill_one(FaultRule rule, const char* name) {
   const std::vector<Digest> meanwhile = keys(kFresh * 2, kSeen / 10);
   observe(producer.slices, meanwhile);
 
-  outside("heal");
+  // Nobody says where the slots are now: the killed server is still away.
+  outside("failover");
   wait_until_answered(producer);
   EXPECT_EQ(duplicate_share(producer.slices, seen), 1.0) << "known before";
   // What was not remembered everywhere is let through again at most once, and then known.
@@ -97,6 +98,7 @@ void kill_one(FaultRule rule, const char* name) {
   fuller.keys += static_cast<double>(meanwhile.size());
   expect_rate(duplicate_share(producer.slices, fresh), model::sliced_fpr(fuller), kSeen,
               "false positives, healed");
+  outside("revive");
 }
 
 TEST(ClusterSites, AKilledPrimaryCountsAsDuplicate) {
@@ -151,9 +153,9 @@ TEST(PlainSites, AServerThatHangsIsWaitedForOnce) {
   outside("stop " + server);
   const auto start = std::chrono::steady_clock::now();
   duplicate_share(producer.slices, std::span(seen).first(512));
-  // All its sites are late together, not one after the other: three and more would take 1.5 s.
+  // All its four sites are late together, not one after the other.
   EXPECT_GE(std::chrono::steady_clock::now() - start, kTimeout);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, kTimeout * 5 / 2);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kTimeout * 7 / 2);
   EXPECT_NE(producer.client->problem().find(server), std::string::npos)
       << producer.client->problem();
   EXPECT_EQ(duplicate_share(producer.slices, seen), 1.0);

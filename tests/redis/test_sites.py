@@ -97,13 +97,17 @@ class Stage:
         assert self._killing
         self._killing.result()
 
-    def heal(self) -> None:
-        """The replica takes over, and the killed server comes back as its replica."""
-        assert self._cluster and self._killed
+    def failover(self) -> None:
+        """The replica of the killed server takes over."""
+        assert self._cluster
         for server in self._servers:
             if server.alive:
                 server.command("CONFIG", "SET", "cluster-replica-no-failover", "no")
         self._cluster.wait_until_ok()
+
+    def revive(self) -> None:
+        """The killed server comes back, as a replica of the one that took over."""
+        assert self._cluster and self._killed
         self._killed.start()
         self._cluster.wait_until_ok()
 
