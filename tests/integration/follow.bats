@@ -758,18 +758,16 @@ read_all() {
 
 @test "state: a copy of the disk goes on, by contents and names" {
   local run=("${follow[@]}" --state s -o passed a b)
-  mkdir old
+  mkdir old new
   cd old
   echo header >a
   printf 'header\nb1\n' >b
   start "${run[@]}"
   eventually has passed 2
   stop
-  cd ..
-  mkdir new
   # Made in this order, b may have the number that a had.
-  cp -p old/b old/a old/s old/passed new
-  cd new
+  cp -p b a s passed ../new
+  cd ../new
   echo a1 >>a
   echo b2 >>b
   start "${run[@]}"
