@@ -1,12 +1,12 @@
 // Cell sites: a slice of a filter as bits in a server's own string, read and written with BITFIELD,
 // so that it runs on servers that load no module.
 //
-// Cost     One command per request and 0.4 µs of server time per bit; 3 or 4 words per bit on the
-//          wire. Claims: SET NX PX for each key, and a script that deletes it if it is still this
-//          producer's.
+// Cost     One command per request; 0.25 µs per bit that is tested, measured with one producer on
+//          loopback. 3 words per bit that is tested and 4 per bit that is set on the wire. Claims:
+//          SET NX PX for each key, and a script that deletes it if it is still this producer's.
 // Errors   A server that comes back empty has another incarnation: see Site. A replica that takes
-//          over has the incarnation, but may have missed the last writes, as many as the server had
-//          not replicated: their keys are let through once more.
+//          over, and a server that loads an old snapshot, have the incarnation, but not the writes
+//          since: their keys are let through once more, unnoticed.
 // Use it   for vertical and diced slicings, and on managed servers.
 // Avoid    a server that evicts keys: a slice that is evicted is noticed, and doubted from then on.
 //          Set maxmemory-policy noeviction.

@@ -101,14 +101,38 @@ void kill_one(FaultRule rule, const char* name) {
   outside("revive");
 }
 
+// With full counts 21 failovers in a row: whoever took over is killed next.
+const int kFailovers = count_of(1, 7);
+
 TEST(ClusterSites, AKilledPrimaryCountsAsDuplicate) {
-  kill_one(FaultRule::duplicate(), "duplicate");
+  for (int i = 0; i < kFailovers; ++i) kill_one(FaultRule::duplicate(), "duplicate");
 }
 TEST(ClusterSites, AKilledPrimaryCountsAsDistinct) {
-  kill_one(FaultRule::distinct(kProbes), "distinct");
+  for (int i = 0; i < kFailovers; ++i) kill_one(FaultRule::distinct(kProbes), "distinct");
 }
 TEST(ClusterSites, AKilledPrimaryByTheHybridRule) {
-  kill_one(FaultRule::hybrid(3), "hybrid");
+  for (int i = 0; i < kFailovers; ++i) kill_one(FaultRule::hybrid(3), "hybrid");
+}
+
+// By default a cluster serves no slot while one of them has no server.
+TEST(WholeClusterSites, WhatIsDownIsWaitedForUntilTheDeadline) {
+  constexpr std::chrono::milliseconds kTimeout{500};
+  const Address address = servers();
+  Producer patient_one(address, {.slices = vertical()});
+  Producer hasty(address, {.slices = vertical(), .rule = FaultRule::distinct(kProbes)},
+                 {.timeout = kTimeout});
+  const std::vector<Digest> seen = keys(0, kSeen), few = keys(0, 100);
+  patient_one.slices.insert(seen);
+  outside("kill " + text_of(server_of(patient_one, 0, kSites)));
+  outside("killed?");
+  outside("down?");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(duplicate_share(hasty.slices, few), 0.0);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, kTimeout);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kTimeout * 7 / 2);
+  outside("failover");
+  wait_until_answered(hasty);
+  EXPECT_EQ(duplicate_share(patient_one.slices, seen), 1.0);
 }
 
 // `how`: what test_sites.py does so that a server has lost everything and answers again.

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from server import HOST, TREE, Cluster, Server, both, cluster
+from server import HOST, TREE, Cluster, Server, both, cluster, wait_until
 from workload import count
 
 PROGRAM = os.environ.get("SLUICE_SITES_TESTS", str(TREE / "build/release/tests/redis/sluice_sites_tests"))
@@ -91,11 +91,21 @@ class Stage:
         for replica in self._cluster.replicas_of(server):
             replica.wait_for_sync(server)
             replica.command("CONFIG", "SET", "cluster-replica-no-failover", "yes")
+        # A Valkey that is killed before does not read its file again: valkey-io/valkey#774.
+        wait_until(lambda: _shards_agree(server), "the killed server's file has one id per shard")
         self._killing = self._threads.submit(server.kill)
 
     def killed(self) -> None:
         assert self._killing
         self._killing.result()
+
+    def down(self) -> None:
+        """All others know that slots have no server."""
+        alive = [server for server in self._servers if server.alive]
+        wait_until(
+            lambda: all("cluster_state:fail" in server.cli("cluster", "info") for server in alive),
+            "the cluster is down",
+        )
 
     def failover(self) -> None:
         """The replica of the killed server takes over."""
@@ -141,6 +151,14 @@ class Stage:
         return [server for server in self._servers if server.info("replication")["role"] == "master"]
 
 
+def _shards_agree(server: Server) -> bool:
+    """Whether each replica in its file of the cluster has the shard of its primary."""
+    lines = [line.split() for line in (server.folder / "nodes.conf").read_text().splitlines()]
+    nodes = [fields for fields in lines if len(fields) >= 8 and fields[0] != "vars"]
+    shards = {fields[0]: fields[1].partition("shard-id=")[2] for fields in nodes}
+    return all(fields[3] == "-" or shards[fields[0]] == shards.get(fields[3]) for fields in nodes)
+
+
 def _has_slot(server: Server, own_id: str, slot: int) -> bool:
     for fields in map(str.split, server.cli("cluster", "nodes").splitlines()):
         for low, _, high in (slots.partition("-") for slots in fields[8:]):
@@ -184,6 +202,12 @@ def test_a_primary_that_is_killed(name: str) -> None:
     # Others serve their slots meanwhile.
     with cluster(3, 3, name, "cluster-require-full-coverage no") as made:
         Stage(made.nodes, made).run("ClusterSites.AKilledPrimary*")
+
+
+@both
+def test_a_cluster_that_is_down(name: str) -> None:
+    with cluster(3, 3, name) as made:
+        Stage(made.nodes, made).run("WholeClusterSites.*")
 
 
 @both
