@@ -116,8 +116,9 @@ class Entry {
   std::uint16_t expansion() const noexcept { return expansion_; }
 
   // When a time window expires if nothing more is written: its length and slack after the last change or
-  // the latest event, rounded up to a generation, and as much later as the events lag behind. While items are pending, not before it was to expire
-  // until now, and if one was just claimed, not before its lease ends. None: it does not expire.
+  // the latest event, rounded up to a generation, and as much later as the events lag behind. While items
+  // are pending, not before it was to expire until now, and if one was just claimed, not before its lease
+  // ends. None: it does not expire.
   std::optional<std::int64_t> due_ms(std::int64_t lease_ms = 0) const;
   // The expiry that was set the last time: another one was set by a person, and counts. 0: none was set so
   // far. kNotOurs: a person decides.
