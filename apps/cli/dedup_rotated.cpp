@@ -67,7 +67,12 @@ namespace {
 // The file that the state has read, under its new name or as a copy; empty if there is none.
 std::string found_again(const InputPosition& old, const Hasher& hasher,
                         const std::vector<FileIdentity>& outputs) {
-  if (old.end.checked == 0) return renamed_beside(old.name, old.inode);
+  if (old.end.checked == 0) {
+    // Nothing is known of its contents, and another file may have its inode by now: only a name like its own counts.
+    std::string path = renamed_beside(old.name, old.inode);
+    return path.starts_with(old.name) && packing_of_name(path) == Packing::none ? path
+                                                                                : std::string();
+  }
   std::string path = found_beside(old.name, old, hasher, outputs, true);
   return path.empty() && may_be_copied(old) ? found_beside(old.name, old, hasher, outputs) : path;
 }

@@ -113,6 +113,11 @@ void Entry::note_lag(bool of_events) noexcept {
   set_lag((std::uint64_t{shift} << kMantissaBits | mantissa) & kLagMask);
 }
 
+// An empty window does not know yet what its times will be.
+bool Entry::by_arrival() const noexcept {
+  return by_time() && !by_events() && window()->clock().started();
+}
+
 std::int64_t Entry::lag_ms() const noexcept {
   if (!by_events()) return 0;
   const std::uint64_t mantissa = lag() & ((1u << kMantissaBits) - 1);
@@ -128,6 +133,12 @@ std::size_t Entry::judge(std::span<const Digest> digests, const When& when,
   const Told told(judge_.get(), fates);
   const Nanoseconds now = advance(when.now_ms);
   std::ranges::fill(late, false);
+  const auto is_pending = [&](const Digest& digest) { return judge_->is_pending(digest, now); };
+  if (claimed() > 0 && !digests.empty() && std::ranges::all_of(digests, is_pending)) {
+    // Nothing is remembered, so nothing moves.
+    std::ranges::fill(verdicts, Verdict::pending);
+    return digests.size();
+  }
   std::array<Nanoseconds, kTogether> times;
   if (when.at_ms) times.fill(nanoseconds(*when.at_ms));
   const bool timed = when.at_ms && by_time();
@@ -200,7 +211,7 @@ std::optional<std::uint64_t> Entry::age_of(const Digest& digest, std::int64_t no
 void Entry::forget(std::span<const Digest> digests, std::span<Verdict> verdicts,
                    std::int64_t now_ms) {
   const Nanoseconds now = advance(now_ms);
-  if (by_time() && !by_events()) filter().window()->arrive(now);
+  if (by_arrival()) filter().window()->arrive(now);
   if (judge_) return judge_->forget(digests, verdicts);
   std::ranges::transform(digests, verdicts.begin(), [this](const Digest& digest) {
     return filter().forget(digest) ? Verdict::duplicate : Verdict::distinct;
@@ -258,7 +269,7 @@ ConfirmAnswer Entry::confirm(const Claim& claim, Fates& fates) {
   const bool timed = claim.when.at_ms && by_time();
   if (claimed() == 0) {
     // Nothing is to be confirmed, and no memory is taken for that.
-    if (by_time() && !timed && !by_events()) filter().window()->arrive(now);
+    if (!timed && by_arrival()) filter().window()->arrive(now);
     Verdict verdict{};
     ask({&claim.item, 1}, claim.when, {&verdict, 1});
     return verdict == Verdict::duplicate ? ConfirmAnswer::already : ConfirmAnswer::refused;

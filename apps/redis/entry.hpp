@@ -140,6 +140,7 @@ class Entry {
   void pass_time(Nanoseconds time, bool of_events);
   void note_lag(bool of_events) noexcept;
   bool by_events() const noexcept { return lag() != 0; }
+  bool by_arrival() const noexcept;
   std::int64_t lag_ms() const noexcept;
   Nanoseconds present(std::int64_t now_ms) const noexcept;
   void need_judge(const JudgeOptions& options);

@@ -308,7 +308,8 @@ Making making_of(const Wanted& wanted, const Decided& decided, std::int64_t now_
   making.generations = plan.generations;
   making.window = plan.window;
   making.anchor = plan.anchor;
-  making.listed = plan.window && wanted.filter.empty();
+  // A list and its table may not fit into MEMORY together.
+  making.listed = plan.window && wanted.filter.empty() && !wanted.request.memory;
   making.memory = wanted.request.memory;
   return making;
 }

@@ -201,6 +201,67 @@ TEST(NamedSizes, DoNotMakeAsManyStagesAsItems) {
   }
 }
 
+// What cannot be read back would keep the server from starting again.
+TEST(Filters, ThatCanBeMadeCanBeRead) {
+  TestHost host;
+  host.settings.key_memory = 4 << 20;
+  std::size_t made = 0;
+  for (const char* const window : {"50", "1000", "20k", "10m"})
+    for (const char* const filter : {"timing", "timer", "cohort", "apbf", "apbbf", "exact-window"})
+      for (const Words& parameters :
+           {Words{}, Words{"probes", "1"}, Words{"probes", "2"}, Words{"bytes", "1KiB"},
+            Words{"bytes", "64KiB"}, Words{"bytes", "1MiB"}, Words{"keys", "1"}})
+        for (const Words& options : {Words{}, Words{"FPR", "1%"}, Words{"RATE", "5k/s"}}) {
+          host.keys.clear();
+          Words words{"SLUICE.RESERVE", "k", "WINDOW", window};
+          words.insert(words.end(), options.begin(), options.end());
+          words.insert(words.end(), {"FILTER", filter});
+          words.insert(words.end(), parameters.begin(), parameters.end());
+          if (host.call(words) != "+OK") continue;
+          ++made;
+          for (int round = 0; round < 2; ++round) {
+            EXPECT_NO_THROW(entry_of(bytes_of(*host.entry("k")), host.memory())) << text_of(words);
+            host({"SLUICE.ADD", "k", "a"});
+          }
+        }
+  EXPECT_GT(made, 100u);
+}
+
+// The times of a window begin with its first item.
+TEST(EventTimes, OfAnEmptyWindowAreNotTheServers) {
+  for (const Words& first : {Words{"SLUICE.FORGET", "f", "x"}, Words{"SLUICE.MFORGET", "f", "x"},
+                             Words{"SLUICE.CONFIRM", "f", "x", "TOKEN", "t"}}) {
+    TestHost host;
+    host({"SLUICE.RESERVE", "f", "WINDOW", "10m"});
+    host.call(first);
+    EXPECT_EQ(host({"SLUICE.ADD", "f", "a", "AT", text(host.now - kHour)}), ":1");
+    EXPECT_EQ(host({"SLUICE.ADD", "f", "a", "AT", text(host.now - kHour)}), ":0") << text_of(first);
+  }
+}
+
+TEST(EventTimes, DoNotPassWithItemsThatArePending) {
+  TestHost host;
+  const std::string event = text(host.now - kHour);
+  host({"SLUICE.INSERT", "k", "WINDOW", "10m", "AT", event, "ITEMS", "a"});
+  host({"SLUICE.CLAIM", "k", "p", "TTL", "60000", "TOKEN", "t", "AT", event});
+  EXPECT_EQ(host({"SLUICE.ADD", "k", "p"}), ":2");
+  EXPECT_EQ(host({"SLUICE.AGE", "k", "a"}), ":0");
+}
+
+TEST(UsedUpMemory, IsNotUsedUpByAList) {
+  for (const char* const memory : {"4KiB", "5KiB", "6KiB", "8KiB", "12KiB"})
+    for (const char* const expect : {"1", "10", "50", "100"}) {
+      TestHost host;
+      const Words options{"WINDOW", "1m", "EXPECT", expect, "MEMORY", memory};
+      Words words{"SLUICE.RESERVE", "k"};
+      words.insert(words.end(), options.begin(), options.end());
+      if (host.call(words) != "+OK") continue;
+      Words add{"SLUICE.MADD", "k"};
+      for (int i = 0; i < 1500; ++i) add.push_back(text(i));
+      EXPECT_EQ(host.call(add).find("OOM"), std::string::npos) << text_of(words);
+    }
+}
+
 TEST(Filters, ThatTakeLongToPlanAreRefused) {
   TestHost host;
   EXPECT_NE(host({"SLUICE.PLAN", "WINDOW", "100", "FILTER", "timer", "probes", "64", "generations",

@@ -122,7 +122,8 @@ void Growth::clear() noexcept {
     keep_newest();
     afresh_ = 0;
   }
-  growths_ = forgotten_ = forget_misses_ = forgotten_early_ = 0;
+  growths_ = forgotten_ = forget_misses_ = 0;
+  forgotten_early_ = 0;
   writable_ = kAnyNumber;
   used_up_ = false;
 }

@@ -163,13 +163,14 @@ class Growth {
 
   std::shared_ptr<const Make> make_;  // shared by windows with the same parameters
   Plan plan_;
-  std::uint64_t growths_ = 0;
+  // Small: there are many windows.
+  std::uint32_t growths_ = 0;
   std::uint32_t changes_ = 0;  // stages made and freed
   static constexpr std::uint32_t kAnyNumber = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t writable_ = kAnyNumber;  // keys until forget_oldest() is due
   bool used_up_ = false;
   std::uint64_t forgotten_early_ = 0;
-  std::uint64_t forgotten_ = 0, forget_misses_ = 0;
+  std::uint32_t forgotten_ = 0, forget_misses_ = 0;
   std::uint64_t generation_keys_ = 0;  // written in the present generation, by all
   // If not 0: before the next key is written, make a smaller successor for this many keys.
   std::uint64_t successor_keys_ = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <limits>
 
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue.hpp"
@@ -50,7 +51,10 @@ void Growth::encode_payload(Encoder& to) const {
 }
 
 void Growth::decode(Decoder& header, Decoder& payload) {
-  growths_ = header.varint();
+  const std::uint64_t growths = header.varint();
+  if (growths > std::numeric_limits<std::uint32_t>::max())
+    throw CorruptSnapshot("a window says that it has grown more often than windows do");
+  growths_ = static_cast<std::uint32_t>(growths);
   generation_keys_ = header.varint();
   successor_keys_ = header.varint();
   const std::uint64_t owed = header.varint();

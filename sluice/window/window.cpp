@@ -9,6 +9,7 @@
 
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/filters/share_range.hpp"
 
@@ -45,8 +46,9 @@ bool names_a_size(const std::string& filter) {
 std::uint64_t first_keys(const Window::Params& params) {
   constexpr double kLeastShared = 1e-10;
   if (params.keys) return *params.keys;
-  if (names_a_size(params.filter))
-    return std::max<std::uint64_t>(forecast_filter(params.filter, {.fpr = params.fpr}).keys, 1);
+  const Settings settings = settings_of(params.filter);
+  for (const auto& [name, value] : settings.pairs())
+    if (name == "keys") return parse_count("keys of `filter`", value);
   const bool small = params.listed && params.filter == "cohort" && params.fpr >= kLeastShared;
   return small ? Window::kKeysAfterList : Window::kFirstKeys;
 }
@@ -222,8 +224,27 @@ Window Window::make(const Params& params, MemoryResource& memory) {
   memory.check_largest_block();
   Window window(find_blueprint(params, memory), memory);
   window.check_budget(memory.budget());
-  if (!window.params().listed || window.blueprint_->most_listed == 0) window.start_table();
+  if (!window.params().listed || window.blueprint_->most_listed == 0) {
+    window.start_table();
+    if (params.filter.find(',') != std::string::npos) window.check_readable();
+  }
   return window;
+}
+
+// What a person names may be made, and yet be too far from what its successors would be to be believed when
+// it is read back.
+void Window::check_readable() const {
+  CountingEncoder payload;
+  growth_->encode_payload(payload);
+  try {
+    check_stages_to_come(payload.count());
+  } catch (const CorruptSnapshot&) {
+    throw BadParameters(
+        fmt::format("filter '{}' is far smaller than what would follow it when it is full: leave "
+                    "out its size and its "
+                    "probes, or say how many keys it is for",
+                    params().filter));
+  }
 }
 
 void Window::check_budget(std::uint64_t budget) const {

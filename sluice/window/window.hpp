@@ -209,6 +209,7 @@ class Window {
   std::uint64_t budget_beside_others() const noexcept;
   std::uint64_t bytes_of_stage(const std::string& filter, std::uint64_t keys, double fpr) const;
   void check_stages_to_come(std::uint64_t payload_bytes) const;
+  void check_readable() const;
   Owned<Growth> make_growth() const;
   void start_table();
   std::size_t pace(std::span<const Digest> digests, std::span<Verdict> verdicts);

@@ -777,6 +777,24 @@ read_all() {
   run ! told warning
 }
 
+@test "state: a file that got the inode of a log of which nothing was read is not that log" {
+  local run=("${follow[@]}" --state s -o passed a.log)
+  mkdir l && cd l
+  : >a.log
+  start "${run[@]}"
+  eventually test -s s
+  stop
+  # The very inode, as a link.
+  ln a.log unrelated
+  mv a.log a.log.gone && rm a.log.gone
+  echo secret >>unrelated
+  echo 9 >a.log
+  start "${run[@]}"
+  eventually has passed 1
+  stop
+  holds passed '9\n'
+}
+
 @test "copytruncate: a log that begins with what was read of it before" {
   local how state
   for state in '' '--state s'; do
