@@ -187,10 +187,7 @@ void try_bytes(const std::string& bytes) {
   try {
     entry = entry_of(bytes, host.memory(), host.now);
   } catch (const Error& error) {
-    // An exact window makes its table before all of its fields are checked.
-    const bool exact = bytes.find("exact-window") != std::string::npos;
-    const std::uint64_t more = exact ? 256 << 10 : 64 << 10;
-    ASSERT_LE(FailingMalloc::peak - before, bytes.size() + more) << error.what();
+    ASSERT_LE(FailingMalloc::peak - before, bytes.size() + (64 << 10)) << error.what();
     ASSERT_EQ(FailingMalloc::held, before);
     return;
   }

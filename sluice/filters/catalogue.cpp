@@ -90,7 +90,8 @@ std::string_view name_of(FilterKind kind) noexcept {
 }
 
 AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& header,
-                        Decoder& payload, MemoryResource& memory) {
+                        Decoder& payload, MemoryResource& memory,
+                        std::optional<unsigned> generations) {
   const Known known = find_kind(static_cast<FilterKind>(kind));
   if (known.kind == nullptr)
     throw CorruptSnapshot(fmt::format(
@@ -101,7 +102,7 @@ AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& head
         "a newer sluice?",
         known.filter->name, version, known.kind->version));
   memory.check_largest_block();
-  return known.kind->decode(header, payload, memory);
+  return known.kind->decode(header, payload, memory, generations);
 }
 
 }  // namespace sluice

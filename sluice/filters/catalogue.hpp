@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -44,7 +45,10 @@ std::string_view name_of(FilterKind kind) noexcept;
 
 // Rebuilds a filter from what encode_header and encode_payload wrote. Throws CorruptSnapshot for a
 // kind or version that this build does not know, and for fields that no filter could have written.
+// `generations`: what it must have, if that is known: a filter with another number may be refused
+// before it takes memory for them.
 AnyFilter decode_filter(std::uint16_t kind, std::uint16_t version, Decoder& header,
-                        Decoder& payload, MemoryResource& memory = default_memory());
+                        Decoder& payload, MemoryResource& memory = default_memory(),
+                        std::optional<unsigned> generations = {});
 
 }  // namespace sluice

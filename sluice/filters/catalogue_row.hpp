@@ -2,6 +2,7 @@
 // by name. Adding a filter is adding a row (HACKING.md): everything else goes through the rows.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,11 +12,12 @@
 
 namespace sluice {
 
-// How to read a snapshot of this kind.
+// How to read a snapshot of this kind; `generations` as for decode_filter().
 struct KindInfo {
   FilterKind kind;
   std::uint16_t version;
-  AnyFilter (*decode)(Decoder& header, Decoder& payload, MemoryResource& memory);
+  AnyFilter (*decode)(Decoder& header, Decoder& payload, MemoryResource& memory,
+                      std::optional<unsigned> generations);
 };
 
 // What the planner tries a filter for: a set of a known number of keys, one of any number, a
@@ -80,8 +82,13 @@ std::vector<FilterInfo> window_rows();
 
 template <Filter... F>
 inline constexpr KindInfo kKinds[] = {
-    {F::kKind, F::kVersion, [](Decoder& header, Decoder& payload, MemoryResource& memory) {
-       return AnyFilter(F::decode(header, payload, memory));
+    {F::kKind, F::kVersion,
+     [](Decoder& header, Decoder& payload, MemoryResource& memory,
+        [[maybe_unused]] std::optional<unsigned> generations) {
+       if constexpr (requires { F::decode(header, payload, memory, generations); })
+         return AnyFilter(F::decode(header, payload, memory, generations));
+       else
+         return AnyFilter(F::decode(header, payload, memory));
      }}...};
 
 template <Filter F>

@@ -119,8 +119,8 @@ class Growth {
 
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
-  // Used instead of start(). Throws CorruptSnapshot.
-  void decode(Decoder& header, Decoder& payload);
+  // Used instead of start(). `generations`: of all its stages. Throws CorruptSnapshot.
+  void decode(Decoder& header, Decoder& payload, unsigned generations);
 
  private:
   struct Stage {

@@ -50,7 +50,7 @@ void Growth::encode_payload(Encoder& to) const {
   for (const Stage& stage : stages_) stage.filter.encode_payload(to);
 }
 
-void Growth::decode(Decoder& header, Decoder& payload) {
+void Growth::decode(Decoder& header, Decoder& payload, unsigned generations) {
   const std::uint64_t growths = header.varint();
   if (growths > std::numeric_limits<std::uint32_t>::max())
     throw CorruptSnapshot("a window says that it has grown more often than windows do");
@@ -74,10 +74,10 @@ void Growth::decode(Decoder& header, Decoder& payload) {
       throw CorruptSnapshot(fmt::format("stage {} of the window is not there whole", i));
     PartDecoder fields(header, field_bytes);
     PartDecoder part(payload, payload_bytes);
-    AnyFilter filter = decode_filter(kind, version, fields, part, memory());
+    AnyFilter filter = decode_filter(kind, version, fields, part, memory(), generations);
     if (fields.remaining() != 0 || part.remaining() != 0 || !filter.ages() ||
-        (!stages_.empty() &&
-         (filter.generations() != generations() || filter.kind() != newest().kind())))
+        filter.generations() != generations ||
+        (!stages_.empty() && filter.kind() != newest().kind()))
       throw CorruptSnapshot(fmt::format("stage {} of the window is none", i));
     stages_.push_back({std::move(filter), written});
   }

@@ -152,9 +152,8 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
     return window;
   }
   Owned<Growth> growth_of = window.make_growth();
-  growth_of->decode(header, payload);
+  growth_of->decode(header, payload, window.generations());
   window.growth_.reset(growth_of.release());
-  refuse(window.growth_->generations() != params.generations);
   refuse(name_of(window.growth_->newest().kind()) != window.filter_name());
   refuse(!params.spec.by_time() && window.clock_.started());
   window.left_ = position;

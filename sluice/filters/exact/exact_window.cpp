@@ -278,7 +278,8 @@ void ExactWindow::encode_payload(Encoder& to) const {
   table_.encode_payload(to);
 }
 
-ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
+ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload, MemoryResource& memory,
+                                std::optional<unsigned> generations) {
   const auto refuse = [](bool wrong) {
     if (wrong) throw CorruptSnapshot("no filter 'exact-window' has these fields");
   };
@@ -286,8 +287,9 @@ ExactWindow ExactWindow::decode(Decoder& header, Decoder& payload, MemoryResourc
   params.generations = header.u32();
   params.expected_keys = header.u64();
   const std::uint64_t now = header.u64(), swept = header.u64();
-  refuse(params.generations > kMostGenerations || params.expected_keys > kMostKeys ||
-         now <= params.generations || now >= kMostTicks);
+  refuse(params.generations > kMostGenerations ||
+         params.generations != generations.value_or(params.generations) ||
+         params.expected_keys > kMostKeys || now <= params.generations || now >= kMostTicks);
   const auto lives = [&](const Entry& entry) {
     return now - entry.generation <= params.generations;
   };

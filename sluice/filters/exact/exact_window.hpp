@@ -18,6 +18,8 @@
 // left. Each insertion moves some (digest_table.hpp), and expired keys are dropped.
 #pragma once
 
+#include <optional>
+
 #include "sluice/filters/cohort/generation_counts.hpp"
 #include "sluice/filters/exact/digest_table.hpp"
 #include "sluice/filters/forecast.hpp"
@@ -76,7 +78,8 @@ class ExactWindow {
   void encode_header(Encoder& to) const;
   void encode_payload(Encoder& to) const;
   static ExactWindow decode(Decoder& header, Decoder& payload,
-                            MemoryResource& memory = default_memory());
+                            MemoryResource& memory = default_memory(),
+                            std::optional<unsigned> generations = {});
 
  private:
   struct Entry {
