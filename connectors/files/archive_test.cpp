@@ -29,6 +29,7 @@ TEST(Archive, IsToldByItsFirstBytes) {
       {kXz, "xz"},
       {"BZh91AY&SY"s, "bzip2"},
       {"\x04\x22\x4d\x18"s, "lz4"},
+      {"\x27\xb5\x2f\xfd\x04"s, "zstd 0.7"},
       {"PK\x03\x04\x14"s, "zip"},
       {"7z\xbc\xaf\x27\x1c"s, "7z"},
       {"PAR1\x15\x04"s, "Parquet"},

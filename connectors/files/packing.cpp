@@ -30,6 +30,14 @@ bool begins(std::string_view magic, std::string_view bytes) {
   return bytes.size() < magic.size() && magic.starts_with(bytes);
 }
 
+// Of a frame's first bytes, as many as are known.
+bool may_begin_frame(std::string_view bytes) {
+  const auto agree = [](std::string_view part, std::string_view magic) {
+    return magic.starts_with(part.substr(0, magic.size()));
+  };
+  return agree(bytes, kZstdMagic) || (is_skip(bytes) && agree(bytes.substr(1), kSkipMagic));
+}
+
 // windowBits of zlib: the largest window, and the format of gzip alone.
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kGzipLevel = 6;
@@ -129,6 +137,10 @@ class ZstdUnpacker final : public Unpacker {
         head_size_ = 0;
       }
       if (room.empty()) return step;
+      if (!goes_on_as_frame(rest)) {
+        step.fault = {.kind = PackingFault::Kind::garbage};
+        return step;
+      }
       ZSTD_inBuffer from{rest.data(), rest.size(), 0};
       ZSTD_outBuffer to{room.data(), room.size(), 0};
       const std::size_t result = ZSTD_decompressStream(context_.get(), &to, &from);
@@ -150,6 +162,15 @@ class ZstdUnpacker final : public Unpacker {
   }
 
  private:
+  // libzstd would read frames of its versions before 0.8, if their first bytes come in one piece,
+  // with windows of any size.
+  bool goes_on_as_frame(std::span<const char> bytes) const {
+    if (head_size_ >= kZstdMagic.size()) return true;
+    std::string first(head_.data(), head_size_);
+    first.append(bytes.data(), std::min(bytes.size(), kZstdMagic.size() - head_size_));
+    return may_begin_frame(first);
+  }
+
   // For the message if the frame is refused.
   void keep_head(std::span<const char> bytes) {
     const std::size_t count = std::min(bytes.size(), head_.size() - head_size_);
@@ -166,9 +187,6 @@ class ZstdUnpacker final : public Unpacker {
                 .window = zstd_window({head_.data(), head_size_})};
       case ZSTD_error_dictionary_wrong:
         return {.kind = PackingFault::Kind::dictionary};
-      case ZSTD_error_prefix_unknown:
-        if (member_ > 1) return {.kind = PackingFault::Kind::garbage};
-        break;
       default:
         break;
     }
