@@ -62,6 +62,7 @@ Audit::Audit(const Params& params, const AnyFilter& filter)
       knows_all_(params.fresh),
       threshold_(0),
       clock_(clock_of(window_)),
+      shadow_(filter.memory()),
       ghosts_(params.seed, params.fresh) {
   if (params.sample == 0 || params.sample > kMostSample)
     throw BadParameters(fmt::format("an audit takes one key in 1 to {}, not one in {}", kMostSample,
@@ -178,12 +179,12 @@ void Audit::forget(const Digest& digest, bool found) {
 
 // The table grows. If it may not, keys that have left the window are dropped; they come back as
 // other keys, as far as the sums know, so they stay while there is room. If that is not enough, the
-// sample is halved. While it is rebuilt there are two tables, and both are counted. Keys that no
+// sample is halved, in place. While the table grows there are two, and both are counted. If there is
+// no memory for both, that is as if the limit were reached: no event is left out. Keys that no
 // halving drops were chosen by somebody who knows the hash: then the audit starts anew.
 void Audit::make_room(std::int64_t now) {
   const std::size_t slots = shadow_.slots();
-  if (3 * shadow_.bytes() <= params_.most_bytes)
-    return shadow_.rebuild(2 * slots, [](const Shadow::Entry&) { return true; });
+  if (3 * shadow_.table_bytes() <= params_.most_bytes && shadow_.grow()) return;
   const bool all = knows_all(now);
   const auto alive = [&](const Shadow::Entry& entry) {
     if (!sampled(entry.key)) return false;
@@ -193,7 +194,7 @@ void Audit::make_room(std::int64_t now) {
   const auto halvings = halvings_for(slots / 8 * 3, alive);
   if (!halvings) return lose_track(now);
   for (unsigned i = 0; i < *halvings; ++i) halve();
-  shadow_.rebuild(slots, [&](const Shadow::Entry& entry) {
+  shadow_.keep_only([&](const Shadow::Entry& entry) {
     const bool stays = alive(entry);
     if (!stays) dropped_.add(entry.counts);
     return stays;
@@ -230,7 +231,7 @@ void Audit::halve() {
 // Or its keys are no digests.
 void Audit::lose_track(std::int64_t now) {
   std::as_const(shadow_).each([&](const Shadow::Entry& entry) { dropped_.add(entry.counts); });
-  shadow_ = Shadow();
+  shadow_.clear();
   knows_all_ = false;
   start_ = now;
 }

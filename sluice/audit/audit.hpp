@@ -20,11 +20,12 @@
 // many more as the caller has time for.
 //
 // Cost     about three instructions per key; 48 bytes and some free room for each key of the sample.
-//          When its memory is used up, keys that have left the window are dropped; then half of the
-//          sample is dropped and the counts so far get half the weight, so that the rates still
-//          describe the whole run. If halving does not help, the keys are not digests, or were
-//          chosen by somebody who knows the secret: the sample is dropped, and the keys so far are
-//          unknown from then on (Report::knows_all).
+//          Its memory comes from the filter's resource. When it is used up, or the resource gives
+//          no more, keys that have left the window are dropped; then half of the sample is dropped
+//          and the counts so far get half the weight, so that the rates still describe the whole
+//          run. If halving does not help, the keys are not digests, or were chosen by somebody who
+//          knows the secret: the sample is dropped, and the keys so far are unknown from then on
+//          (Report::knows_all).
 #pragma once
 
 #include <cstdint>
@@ -70,12 +71,12 @@ class Audit {
     bool knows_all = true;         // false: the filter may hold keys from before the audit
   };
 
-  // `filter` must outlive this. Throws BadParameters.
+  // `filter` must outlive this. Throws BadParameters and NoMemory.
   Audit(const Params& params, const AnyFilter& filter);
 
   // Takes the verdicts that the filter has just given. The spans have equal length, in the order of
   // judging; `times` and `late` are as in Window::judge, and empty if records have no time of their
-  // own. Throws std::bad_alloc.
+  // own. Where the resource has no memory for a larger sample, half of it is dropped: nothing fails.
   void observe(std::span<const Digest> digests, std::span<const Verdict> verdicts,
                std::span<const Nanoseconds> times = {}, std::span<const bool> late = {});
 
@@ -93,11 +94,11 @@ class Audit {
   // be decoded whatever happened before, even if the audit came from bytes that somebody forged.
   void encode(Encoder& to) const;
   // Continues the encoded audit, which must have been of the same filter in the same state. `from`
-  // must end with it. Throws CorruptSnapshot, and BadParameters when its sample is larger than this
-  // audit's limit; this audit is then unchanged.
+  // must end with it. Throws CorruptSnapshot, NoMemory, and BadParameters when its sample is larger
+  // than this audit's limit; this audit is then unchanged.
   void decode(Decoder& from);
 
-  std::uint64_t bytes() const noexcept { return shadow_.bytes(); }  // allocated
+  std::uint64_t bytes() const noexcept { return shadow_.bytes(); }  // taken from the resource
 
   // Whether a key is in a sample of one in `sample` (kernels/sample.hpp).
   static bool in_sample(const Digest& digest, std::uint64_t sample) noexcept {

@@ -156,7 +156,7 @@ void Audit::decode_shadow(Decoder& from) {
         fmt::format("the audit's sample takes {} bytes, and may take {}: give it as much as before",
                     slots * sizeof(Shadow::Entry), params_.most_bytes));
   from.expect_remaining(count * kEncodedEntry, "the keys of an audit");
-  shadow_ = Shadow(slots);
+  shadow_ = Shadow(shadow_.memory(), slots);
   Digest before;
   std::uint64_t displaced = 0;
   bool alike = false;

@@ -1,11 +1,14 @@
 // An exact table of keys, when each was last written and what was counted of it: an audit's truth.
+// Its memory comes from a resource. Only making one and grow() ask for more.
 #pragma once
 
 #include <cstdint>
 #include <limits>
-#include <vector>
+#include <utility>
 
 #include "sluice/audit/key_sums.hpp"
+#include "sluice/base/error.hpp"
+#include "sluice/base/memory_resource.hpp"
 #include "sluice/hash/digest.hpp"
 
 namespace sluice {
@@ -35,8 +38,9 @@ class Shadow {
   static constexpr std::int64_t kForgotten = kEmpty + 2;  // taken back: surely not in the filter
   static constexpr std::size_t kFirstSlots = 32;
 
-  // `slots`: a power of two.
-  explicit Shadow(std::size_t slots = kFirstSlots) : slots_(slots) {}
+  // `slots`: a power of two. Throws NoMemory.
+  explicit Shadow(MemoryResource& memory, std::size_t slots = kFirstSlots)
+      : slots_(slots, Entry{}, memory) {}
 
   // When it was last written, or null. Valid until the next call that writes.
   Entry* find(const Digest& key) noexcept {
@@ -74,22 +78,50 @@ class Shadow {
     for (const Entry& entry : slots_) kept += entry.last != kEmpty && keep(entry);
     return kept;
   }
-  // Keeps the keys for which `keep` holds, in a table of `slots` slots, a power of two.
+  // Twice the slots. False: there is no memory for both tables, and nothing has changed.
+  bool grow() noexcept {
+    return while_memory_lasts([&] {
+      Shadow larger(memory(), 2 * slots());
+      each([&](const Entry& entry) { larger.slots_[larger.place(entry.key)] = entry; });
+      larger.size_ = size_;
+      slots_ = std::move(larger.slots_);
+    });
+  }
+  // Keeps the keys for which `keep` holds; it may be asked twice about one of them. In place: an
+  // entry that is removed makes room for those behind it. One that was looked at moves at most from
+  // the beginning of the table to its end, so that none is left out.
   template <class Keep>
-  void rebuild(std::size_t slots, Keep keep) {
-    std::vector<Entry> old(slots);
-    old.swap(slots_);
+  void keep_only(Keep keep) noexcept {
+    for (std::size_t at = 0; at < slots_.size(); ++at)
+      while (slots_[at].last != kEmpty && !keep(std::as_const(slots_[at]))) erase(at);
+  }
+  // Without keys, and of kFirstSlots if there is memory for so small a table beside this one.
+  void clear() noexcept {
     size_ = 0;
-    for (const Entry& entry : old)
-      if (entry.last != kEmpty && keep(entry))
-        add(entry.key, entry.last, entry.lost()).counts = entry.counts;
+    if (!while_memory_lasts([&] { slots_ = Vector<Entry>(kFirstSlots, Entry{}, memory()); }))
+      slots_.assign(slots_.size(), Entry{});
   }
 
   std::size_t size() const noexcept { return size_; }
   std::size_t slots() const noexcept { return slots_.size(); }
-  std::uint64_t bytes() const noexcept { return slots_.size() * sizeof(Entry); }
+  MemoryResource& memory() const noexcept { return slots_.get_allocator().resource(); }
+  // As asked for, and as taken from the resource.
+  std::uint64_t table_bytes() const noexcept { return slots_.size() * sizeof(Entry); }
+  std::uint64_t bytes() const noexcept { return taken_by(slots_); }
 
  private:
+  // Entries behind it move up, unless that would be before the slot of their hash.
+  void erase(std::size_t at) noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t hole = at;
+    for (std::size_t i = (at + 1) & mask; slots_[i].last != kEmpty; i = (i + 1) & mask) {
+      if (((i - slots_[i].key.lo) & mask) < ((i - hole) & mask)) continue;
+      slots_[hole] = slots_[i];
+      hole = i;
+    }
+    slots_[hole] = Entry{};
+    --size_;
+  }
   // The slot where the key is or would be.
   std::size_t place(const Digest& key) const noexcept {
     const std::size_t mask = slots_.size() - 1;
@@ -98,7 +130,7 @@ class Shadow {
     return at;
   }
 
-  std::vector<Entry> slots_;
+  Vector<Entry> slots_;
   std::size_t size_ = 0;
 };
 

@@ -27,7 +27,7 @@ double kept_past(const Window& window) {
 
 }  // namespace
 
-SlackMeter::SlackMeter(const Window& window) : window_(&window) {
+SlackMeter::SlackMeter(const Window& window) : window_(&window), times_(window.memory()) {
   set_ages();
   missed_keys();
   if (window.stats().keys == 0) all_known_from_ = std::numeric_limits<std::int64_t>::min();
@@ -167,7 +167,7 @@ void SlackMeter::set_ages() {
 
 // The window's first time was replaced, and its keys were forgotten.
 void SlackMeter::start_afresh() {
-  times_ = Shadow(times_.slots());
+  times_.keep_only([](const Shadow::Entry&) { return false; });
   all_known_from_ = std::numeric_limits<std::int64_t>::min();
 }
 
@@ -235,14 +235,16 @@ void SlackMeter::make_room() {
   const std::int64_t kept = longest_stay();
   const auto inside = [&](const Shadow::Entry& entry) { return now_ - entry.last <= kept; };
   const std::size_t live = times_.count(inside), slots = times_.slots();
-  times_.rebuild(live < slots / 2 || slots == kMostSlots ? slots : 2 * slots, inside);
+  times_.keep_only(inside);
+  // If there is no memory for that, the sample is smaller.
+  if (live >= slots / 2 && slots < kMostSlots) times_.grow();
   if (times_.full()) halve();
 }
 
 void SlackMeter::halve() {
   threshold_ /= 2;
   weight_ *= 2;
-  times_.rebuild(times_.slots(), [&](const Shadow::Entry& entry) { return sampled(entry.key); });
+  times_.keep_only([&](const Shadow::Entry& entry) { return sampled(entry.key); });
 }
 
 }  // namespace sluice

@@ -11,8 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/audit/audit.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/filters/catalogue_row.hpp"
+#include "sluice/judge/slack_meter.hpp"
 #include "sluice/window/window.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
@@ -333,6 +335,138 @@ TEST_P(MemoryOf, AgeingAndClearingDoNotFail) {
           [&] { EXPECT_TRUE(go_on() == expected) << rotations << " generations"; });
       filter.reset();
     }
+}
+
+Audit audit_of(const AnyFilter& filter) {
+  return Audit({.sample = 2, .most_bytes = 256 << 10}, filter);
+}
+
+std::vector<std::byte> bytes_of_audit(const Audit& audit) {
+  BytesEncoder to;
+  audit.encode(to);
+  return to.take();
+}
+
+// An audit and a meter of the slack hold keys beside the filter, in the same resource.
+TEST(MemoryOfAudits, IsWhatTheResourceCounts) {
+  const std::vector<Digest> digests = random_digests(12, 20'000);
+  std::vector<Verdict> verdicts(digests.size());
+  TestMemory memory;
+  {
+    AnyFilter filter(Window::make({.spec = kCount}, memory));
+    Audit audit = audit_of(filter);
+    SlackMeter meter(*filter.window());
+    const auto expect_count = [&](const char* when) {
+      EXPECT_EQ(filter.bytes() + audit.bytes() + meter.bytes(), memory.taken()) << when;
+      EXPECT_EQ(audit.report().bytes, audit.bytes()) << when;
+      EXPECT_GE(audit.bytes(), audit.report().keys * sizeof(Shadow::Entry)) << when;
+    };
+    expect_count("made");
+    for (std::size_t at = 0; at < digests.size(); at += 200) {
+      const auto batch = std::span(digests).subspan(at, 200);
+      const auto judged = std::span(verdicts).subspan(at, 200);
+      ASSERT_EQ(filter.observe(batch, judged), 200u);
+      audit.observe(batch, judged);
+      meter.look(batch, judged, {}, {});
+      expect_count("observed");
+    }
+    EXPECT_GT(audit.bytes(), 50u << 10) << "it has grown";
+    const std::vector<std::byte> bytes = bytes_of_audit(audit);
+    BytesDecoder from(bytes);
+    audit.decode(from);
+    expect_count("decoded");
+    EXPECT_TRUE(bytes_of_audit(audit) == bytes);
+  }
+  EXPECT_EQ(memory.taken(), 0u);
+  EXPECT_EQ(memory.blocks(), 0u);
+}
+
+TEST(MemoryOfAudits, MakingAndReadingMayFailAnywhere) {
+  AnyFilter written = make_filter("exact", {});
+  Audit audit = audit_of(written);
+  const std::vector<Digest> digests = random_digests(13, 2000);
+  std::vector<Verdict> verdicts(digests.size());
+  ASSERT_EQ(written.observe(digests, verdicts), digests.size());
+  audit.observe(digests, verdicts);
+  const std::vector<std::byte> bytes = bytes_of_audit(audit);
+  TestMemory memory;
+  AnyFilter filter = make_filter("exact", {}, memory);
+  std::optional<Audit> copy;
+  unsigned refused = 0;
+  refuse_each(
+      memory, [&] { copy.reset(); },
+      [&] {
+        const std::uint64_t before = memory.taken();
+        try {
+          copy.emplace(Audit::Params{.sample = 2, .most_bytes = 256 << 10}, filter);
+        } catch (const NoMemory&) {
+          EXPECT_EQ(memory.taken(), before);
+          ++refused;
+          return;
+        }
+        const std::vector<std::byte> empty = bytes_of_audit(*copy);
+        BytesDecoder from(bytes);
+        try {
+          copy->decode(from);
+          EXPECT_TRUE(bytes_of_audit(*copy) == bytes);
+        } catch (const NoMemory&) {
+          EXPECT_TRUE(bytes_of_audit(*copy) == empty) << "as it was";
+          ++refused;
+        }
+        EXPECT_EQ(memory.taken(), filter.bytes() + copy->bytes());
+      });
+  EXPECT_GE(refused, 3u);
+}
+
+// The filter has judged these keys: none may be left out because the audit is refused memory. It goes
+// on with half of the sample.
+TEST(MemoryOfAudits, ABatchDoesNotFail) {
+  constexpr std::size_t kKeys = 6000;
+  std::vector<Digest> digests = random_digests(14, kKeys);
+  digests.insert(digests.end(), digests.begin(), digests.end());
+  unsigned halved = 0;
+  TestMemory memory;
+  std::optional<AnyFilter> filter;
+  std::optional<Audit> audit;
+  std::vector<Verdict> verdicts(digests.size());
+  AnyFilter exact = make_filter("exact", {});
+  ASSERT_EQ(exact.observe(digests, verdicts), digests.size());
+  refuse_each(
+      memory,
+      [&] {
+        audit.reset();
+        filter.emplace(make_filter("exact", {}, memory));
+        audit.emplace(Audit::Params{.sample = 1, .most_bytes = 8 << 20}, *filter);
+      },
+      [&] {
+        audit->observe(digests, verdicts);
+        EXPECT_EQ(memory.taken(), filter->bytes() + audit->bytes());
+        const Audit::Report report = audit->report();
+        EXPECT_EQ(report.doublings, memory.failed() ? 1u : 0u);
+        halved += report.doublings;
+        const double each = static_cast<double>(report.sample);
+        EXPECT_NEAR(report.positives.trials * each, kKeys, report.doublings == 0 ? 0 : 400);
+        EXPECT_NEAR(report.negatives.trials * each, kKeys, report.doublings == 0 ? 0 : 400);
+        EXPECT_EQ(report.positives.errors, 0);
+        EXPECT_EQ(report.negatives.errors, 0);
+        const std::vector<std::byte> bytes = bytes_of_audit(*audit);
+        AnyFilter other = make_filter("exact", {});
+        Audit copy({.sample = 1, .most_bytes = 8 << 20}, other);
+        BytesDecoder from(bytes);
+        ASSERT_NO_THROW(copy.decode(from));
+        EXPECT_TRUE(bytes_of_audit(copy) == bytes);
+      });
+  EXPECT_GE(halved, 5u);
+  // Refused all that it asks for from the first key on: a sample of 32 slots is one still.
+  HostMemory none(malloc_calls(), 1 << 20);
+  const AnyFilter filled = make_filter("exact", {}, none);
+  Audit small({.sample = 1, .most_bytes = 8 << 20}, filled);
+  none.charge(none.left());
+  small.observe(digests, verdicts);
+  EXPECT_GT(small.report().doublings, 5u);
+  EXPECT_TRUE(small.report().knows_all);
+  EXPECT_EQ(small.report().positives.errors, 0);
+  none.discharge((1 << 20) - filled.bytes() - small.bytes());
 }
 
 std::vector<std::string> large() {
