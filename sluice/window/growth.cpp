@@ -154,6 +154,10 @@ double Growth::share_left() const {
   return std::max(left / 2, kLeastFpr);
 }
 
+double Growth::share_after(const Plan& plan, double first_fpr) noexcept {
+  return std::max((plan.fpr - first_fpr) / 2, kLeastFpr);
+}
+
 void Growth::adopt(AnyFilter filter) {
   stages_.push_back({std::move(filter), 0});
   count_older();
@@ -237,8 +241,12 @@ std::uint64_t Growth::next_keys() const {
   return std::clamp(at_this_rate, std::max(plan_.keys, live / kLeastShare), most_keys_of_next());
 }
 
+std::uint64_t Growth::most_keys_after(std::uint64_t live) noexcept {
+  return live * kMostSteps;
+}
+
 std::uint64_t Growth::most_keys_of_next() const {
-  return std::max({plan_.keys, live_keys() * kMostSteps, successor_keys_});
+  return std::max({plan_.keys, most_keys_after(live_keys()), successor_keys_});
 }
 
 double Growth::worst_planned_fpr() const {

@@ -95,6 +95,9 @@ class Growth {
   // filter has it, kWorseBy times that, and so on.
   std::uint64_t most_keys_of_next() const;
   double fpr_of_next() const { return share_left(); }
+  // The same of a plan whose first stage is all there is, and full.
+  static std::uint64_t most_keys_after(std::uint64_t live) noexcept;
+  static double share_after(const Plan& plan, double first_fpr) noexcept;
   static constexpr double kWorseBy = 2;
   static constexpr const char* kUsedUp =
       "`memory` is used up: there is room again when keys have left the window";

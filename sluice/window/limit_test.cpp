@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -213,6 +214,46 @@ TEST(WindowLimit, ForgettingTheOldestMakesRoom) {
       // bits count whole slices, and stages leave as a whole.
       EXPECT_GT(6 * least, most);
     }
+}
+
+std::string refusal_of(const std::function<void()>& make) {
+  try {
+    make();
+  } catch (const NoMemory& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "there was memory";
+  return "";
+}
+
+// A larger budget always helps; what else does depends on who asks.
+TEST(WindowLimit, ARefusedTableNamesWhatHelps) {
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  HostMemory little(malloc_calls(), 8192);
+  Window::Params time{.spec = kTime, .listed = true},
+      count{.spec = {WindowSpec::Kind::count, 9000}};
+  const std::string by_time = refusal_of([&] { Window::make(time, little); }),
+                    by_count = refusal_of([&] { Window::make(count, little); });
+  EXPECT_TRUE(has(by_time, "larger budget, or ask for fewer `keys` or a larger `fpr`")) << by_time;
+  EXPECT_TRUE(has(by_count, "larger budget, or ask for a smaller `window` or a larger `fpr`"))
+      << by_count;
+  // They do.
+  time.keys = 10;
+  time.fpr = 0.1;
+  EXPECT_NO_THROW(Window::make(time, little));
+  count.spec.size = 100;
+  EXPECT_NO_THROW(Window::make(count, little));
+  // A state is as large as it is.
+  time = {.spec = kTime, .listed = true};
+  BytesEncoder header, payload;
+  Window::make(time).encode_header(header);
+  BytesDecoder from_header(header.written()), from_payload(payload.written());
+  const std::string decoded =
+      refusal_of([&] { Window::decode(from_header, from_payload, little); });
+  EXPECT_TRUE(has(decoded, "free some of the resource, or give it a larger budget")) << decoded;
+  EXPECT_FALSE(has(decoded, "keys")) << decoded;
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cassert>
+#include <deque>
+#include <functional>
 #include <limits>
+#include <unordered_map>
 
 #include "sluice/base/checked.hpp"
 #include "sluice/base/error.hpp"
@@ -16,7 +19,15 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kKnownBlueprints = 8;
+// Of a thread. One takes about 1 KiB, and five times the text of its filter.
+constexpr std::size_t kMostBlueprints = 1024;
+constexpr std::size_t kMostTexts = std::size_t{256} << 10;
+
+// What helps where the table of a window does not fit its resource.
+constexpr const char* kSmallerByTime =
+    "give the resource a larger budget, or ask for fewer `keys` or a larger `fpr`";
+constexpr const char* kSmallerByCount =
+    "give the resource a larger budget, or ask for a smaller `window` or a larger `fpr`";
 
 // What is left for the stages beside the objects that hold them.
 std::uint64_t memory_of_growth(std::uint64_t memory, const BlockCosts& costs) {
@@ -172,12 +183,24 @@ Settings Window::Params::settings() const {
   return settings;
 }
 
+// Whether the stage that follows a full first table is of about its size: of twice the keys, at half
+// the error. A filter whose text names the size of the first may say otherwise.
+bool Window::next_is_like_first(const Params& params, const Forecast& first) {
+  constexpr std::uint64_t kMostTimes = 4, kAlwaysAllowed = std::uint64_t{16} << 20;
+  const Growth::Plan plan = plan_of(params);
+  if (!plan.may_grow || params.filter.find(',') == std::string::npos) return true;
+  const std::uint64_t keys = std::max(plan.keys, Growth::most_keys_after(first.keys));
+  const std::uint64_t bytes = bytes_of_stage(
+      successor_text(params), keys, Growth::share_after(plan, first.fpr), *params.generations);
+  return bytes <= kAlwaysAllowed || bytes / kMostTimes <= first.bytes;
+}
+
 Counted<Window::Blueprint> Window::blueprint_of(const Params& params, const BlockCosts& costs) {
   const Forecast table = forecast(params);
   Params cut = params;
   // The stages to come are cut as the first one is.
   cut.generations = table.generations;
-  cut.listed = params.listed && table.bytes <= kMostListedPlan;
+  cut.listed = params.listed && table.bytes <= kMostListedPlan && next_is_like_first(cut, table);
   Wish first = first_wish(params);
   if (forecast_filter(params.filter, first).generations != table.generations)
     first.generations = table.generations;  // it was cut again, into whole generations
@@ -195,22 +218,62 @@ Counted<Window::Blueprint> Window::blueprint_of(const Params& params, const Bloc
                 .most_listed = most_listed(cut, table.bytes, costs)});
 }
 
-// A host with one window per user makes them all with the same parameters: the last few blueprints
-// are kept.
+std::size_t Window::hash_of(const Params& params) noexcept {
+  std::size_t hash = std::hash<std::string_view>{}(params.filter);
+  const auto add = [&](std::uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15 >> 1; };
+  add(params.spec.size);
+  add(std::bit_cast<std::uint64_t>(params.fpr));
+  add(params.keys.value_or(0));
+  add(params.generations.value_or(0));
+  add(params.max_ahead.value_or(0));
+  add(params.memory.value_or(0));
+  add(static_cast<std::uint64_t>(params.spec.kind) << 16 |
+      static_cast<std::uint64_t>(params.anchor) << 8 |
+      static_cast<std::uint64_t>(params.growth) << 1 | static_cast<std::uint64_t>(params.listed));
+  return hash;
+}
+
+// A host with one window per user makes them with a few hundred different parameters at most: the
+// blueprints of the last ones that were new are kept.
 Counted<Window::Blueprint> Window::find_blueprint(const Params& params,
                                                   const MemoryResource& memory) {
-  const BlockCosts costs = memory.costs();
-  struct Known {
-    Params asked;
+  struct View {
+    const Params& params;
     BlockCosts costs;
-    Counted<Blueprint> blueprint;
   };
-  thread_local std::array<std::optional<Known>, kKnownBlueprints> known;
-  thread_local std::size_t next = 0;
-  for (const auto& entry : known)
-    if (entry && entry->asked == params && entry->costs == costs) return entry->blueprint;
+  struct Asked {
+    Params params;
+    BlockCosts costs;
+    operator View() const noexcept { return {params, costs}; }
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(const View& asked) const noexcept { return hash_of(asked.params); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const View& one, const View& other) const noexcept {
+      return one.params == other.params && one.costs == other.costs;
+    }
+  };
+  struct Known {
+    std::unordered_map<Asked, Counted<Blueprint>, Hash, Equal> blueprints;
+    std::deque<const Asked*> order;  // the oldest first
+    std::size_t texts = 0;
+  };
+  thread_local Known known;
+  const BlockCosts costs = memory.costs();
+  if (const auto found = known.blueprints.find(View{params, costs});
+      found != known.blueprints.end())
+    return found->second;
   auto made = blueprint_of(params, costs);
-  known[next++ % known.size()] = Known{params, costs, made};
+  while (known.order.size() >= kMostBlueprints || known.texts > kMostTexts) {
+    known.texts -= known.order.front()->params.filter.size();
+    known.blueprints.erase(known.blueprints.find(View(*known.order.front())));
+    known.order.pop_front();
+  }
+  known.order.push_back(&known.blueprints.emplace(Asked{params, costs}, made).first->first);
+  known.texts += params.filter.size();
   return made;
 }
 
@@ -223,7 +286,7 @@ void Window::Delete::operator()(Growth* growth) const noexcept {
 Window Window::make(const Params& params, MemoryResource& memory) {
   memory.check_largest_block();
   Window window(find_blueprint(params, memory), memory);
-  window.check_budget(memory.budget());
+  window.check_budget(memory.budget(), params.spec.by_time() ? kSmallerByTime : kSmallerByCount);
   if (!window.params().listed || window.blueprint_->most_listed == 0) {
     window.start_table();
     if (params.filter.find(',') != std::string::npos) window.check_readable();
@@ -247,11 +310,10 @@ void Window::check_readable() const {
   }
 }
 
-void Window::check_budget(std::uint64_t budget) const {
+void Window::check_budget(std::uint64_t budget, const char* help) const {
   if (blueprint_->bytes > budget)
-    throw NoMemory(fmt::format(
-        "the table of the window may take {} bytes, and there are {}: ask for a smaller window",
-        blueprint_->bytes, budget));
+    throw NoMemory(fmt::format("the table of the window may take {} bytes, and there are {}: {}",
+                               blueprint_->bytes, budget, help));
 }
 
 Owned<Growth> Window::make_growth() const {

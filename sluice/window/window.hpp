@@ -39,9 +39,9 @@ class Window {
   static constexpr std::size_t kMostFilterText = 4096;
   static constexpr const char* kNoMemoryForKey =
       "there is no memory for one key more: free some of the resource, or give it a larger budget";
-  // A window whose table takes more than this starts with the table, not as a list. So a large
-  // block is never requested in the middle of a stream, nor by loading a state of a few hundred
-  // bytes.
+  // A window whose table takes more than this starts with the table, not as a list; and so does one
+  // whose next stage would be far larger than that table. So a large block is never requested in
+  // the middle of a stream of few keys, nor by loading a state of a few hundred bytes.
   static constexpr std::uint64_t kMostListedPlan = std::uint64_t{256} << 20;
 
   struct Params {
@@ -153,6 +153,8 @@ class Window {
 
   // Whether its keys are still in a short list. Verdicts are then exact, and there is no slack.
   bool listed() const noexcept { return growth_ == nullptr; }
+  // The most keys of a list: with one more inside the window it becomes a table.
+  std::size_t most_listed() const noexcept { return blueprint_->most_listed; }
   // Makes the table now, for a caller that needs to read it. Throws NoMemory; nothing has changed
   // then.
   void make_table();
@@ -197,7 +199,9 @@ class Window {
     std::uint64_t bytes;      // the most that it takes in such a resource
     std::size_t most_listed;  // keys of a list
   };
+  static bool next_is_like_first(const Params& params, const Forecast& first);
   static Counted<Blueprint> blueprint_of(const Params& params, const BlockCosts& costs);
+  static std::size_t hash_of(const Params& params) noexcept;
   static Counted<Blueprint> find_blueprint(const Params& params, const MemoryResource& memory);
   static Counted<Blueprint> blueprint_of_snapshot(const Params& params,
                                                   const MemoryResource& memory);
@@ -205,9 +209,10 @@ class Window {
   Window(Counted<Blueprint> blueprint, MemoryResource& memory) noexcept
       : blueprint_(std::move(blueprint)), list_(memory) {}
   // Throws NoMemory when that cannot hold its table.
-  void check_budget(std::uint64_t budget) const;
+  void check_budget(std::uint64_t budget, const char* help) const;
   std::uint64_t budget_beside_others() const noexcept;
-  std::uint64_t bytes_of_stage(const std::string& filter, std::uint64_t keys, double fpr) const;
+  static std::uint64_t bytes_of_stage(const std::string& filter, std::uint64_t keys, double fpr,
+                                      unsigned generations);
   void check_stages_to_come(std::uint64_t payload_bytes) const;
   void check_readable() const;
   Owned<Growth> make_growth() const;

@@ -505,5 +505,49 @@ TEST(WindowList, EveryAllocationThatFailsLeavesItsClaimsAsTheyWere) {
   EXPECT_GT(refused, count_of(200u, 1000u, 1000u));
 }
 
+// Windows with the same parameters share what is known of them, whatever others are made in between,
+// and so do those that are decoded: each is forecast once.
+TEST(WindowPlans, OfAHundredAreSharedInTurn) {
+  constexpr std::uint64_t kPlans = 100;
+  const auto params = [](std::uint64_t plan) {
+    const bool count = plan % 3 == 0;
+    return Window::Params{
+        .spec = count ? WindowSpec{WindowSpec::Kind::count, 1000 + plan}
+                      : WindowSpec{WindowSpec::Kind::time, (plan + 1) * 1'000'000'000},
+        .anchor = plan % 5 == 0 ? Anchor::refreshed : Anchor::delivered,
+        .filter = plan % 4 == 0 ? "apbf" : "cohort",
+        .fpr = plan % 7 == 0 ? 1e-3 : 1e-6,
+        .keys = count ? std::nullopt : std::optional(100 + plan % 50),
+        .listed = plan % 2 == 0};
+  };
+  std::vector<Window> windows;
+  for (std::uint64_t plan = 0; plan < kPlans; ++plan) windows.push_back(Window::make(params(plan)));
+  for (int round = 0; round < 3; ++round)
+    for (std::uint64_t plan = 0; plan < kPlans; ++plan) {
+      const Window again = Window::make(params(plan));
+      ASSERT_EQ(&again.params(), &windows[plan].params()) << plan;
+      BytesEncoder header, payload;
+      again.encode_header(header);
+      again.encode_payload(payload);
+      BytesDecoder from_header(header.written()), from_payload(payload.written());
+      const Window copy = Window::decode(from_header, from_payload);
+      ASSERT_EQ(&copy.params(), &windows[plan].params()) << plan;
+    }
+  HostMemory host(malloc_calls());
+  EXPECT_NE(&Window::make(params(0), host).params(), &windows[0].params()) << "other costs";
+}
+
+// A host may be asked for any number of different ones: the oldest make room.
+TEST(WindowPlans, OfManyAreNotKeptForever) {
+  const auto make = [](std::uint64_t size) {
+    return Window::make({.spec = {WindowSpec::Kind::count, size}, .listed = true});
+  };
+  const Window first = make(500);
+  for (std::uint64_t size = 501; size < 1600; ++size) make(size);
+  const Window recent = make(1500);
+  EXPECT_EQ(&make(1500).params(), &recent.params());
+  EXPECT_NE(&make(500).params(), &first.params());
+}
+
 }  // namespace
 }  // namespace sluice

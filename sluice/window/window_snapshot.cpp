@@ -12,6 +12,8 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 62;
+// A state is as large as it is.
+constexpr const char* kLargerBudget = "free some of the resource, or give it a larger budget";
 
 }  // namespace
 
@@ -59,12 +61,11 @@ std::uint64_t Window::budget_beside_others() const noexcept {
 }
 
 // What best_stage() of Growth would make; 0: it makes one as large as the first.
-std::uint64_t Window::bytes_of_stage(const std::string& filter, std::uint64_t keys,
-                                     double fpr) const {
+std::uint64_t Window::bytes_of_stage(const std::string& filter, std::uint64_t keys, double fpr,
+                                     unsigned generations) {
   for (; fpr < 1; fpr *= Growth::kWorseBy) {
     try {
-      return forecast_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations()})
-          .bytes;
+      return forecast_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations}).bytes;
     } catch (const BadParameters&) {
       // Not to be had: the next one may be.
     }
@@ -93,12 +94,15 @@ void Window::check_stages_to_come(std::uint64_t payload_bytes) const {
   const double next = growth_->fpr_of_next();
   const double like = std::max(plan.first_fpr(), std::min(growth_->worst_planned_fpr(), kWorstFpr));
   check(blueprint_->table.bytes, kErrorTimes * kMostTimes, kMostListedPlan);
-  check_budget(budget_beside_others());
+  check_budget(budget_beside_others(), kLargerBudget);
   const std::string next_filter = successor_text(params());
-  check(bytes_of_stage(params().filter, plan.keys, like), kMostTimes, kAlwaysAllowed);
+  check(bytes_of_stage(params().filter, plan.keys, like, generations()), kMostTimes,
+        kAlwaysAllowed);
   if (!plan.may_grow) return;
-  check(bytes_of_stage(next_filter, most_keys, next), kErrorTimes * kMostTimes, kMostListedPlan);
-  check(bytes_of_stage(next_filter, most_keys, std::max(next, like)), kMostTimes, kAlwaysAllowed);
+  check(bytes_of_stage(next_filter, most_keys, next, generations()), kErrorTimes * kMostTimes,
+        kMostListedPlan);
+  check(bytes_of_stage(next_filter, most_keys, std::max(next, like), generations()), kMostTimes,
+        kAlwaysAllowed);
 }
 
 Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory) {
@@ -135,9 +139,10 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
   if ((form & 4) == 0) asked.generations.reset();
   Window window(blueprint_of_snapshot(asked, memory), memory);
   if (params.listed && !window.params().listed)
-    throw CorruptSnapshot(
-        fmt::format("the window would take {} bytes, and none of more than {} starts as a list",
-                    window.blueprint_->table.bytes, kMostListedPlan));
+    throw CorruptSnapshot(fmt::format(
+        "no list becomes a table like that of the window, which would take {} bytes, or "
+        "is followed by one of another size: was its filter '{}' changed?",
+        window.blueprint_->table.bytes, params.filter));
   window.clock_.decode(header);
   const std::uint64_t position = header.varint();
   window.clock_.decode_keys(header);
@@ -148,7 +153,7 @@ Window Window::decode(Decoder& header, Decoder& payload, MemoryResource& memory)
     window.tick_ = static_cast<std::int64_t>(position);
     window.list_.decode(header, window.blueprint_->most_listed, window.newest_stamp());
     refuse(payload.remaining() != 0 || !window.list_is_sound());
-    window.check_budget(window.budget_beside_others());
+    window.check_budget(window.budget_beside_others(), kLargerBudget);
     return window;
   }
   Owned<Growth> growth_of = window.make_growth();

@@ -275,15 +275,17 @@ TEST(ForgedLists, OfTwoFieldsAreRefusedOrWork) {
     try {
       AnyFilter copy = decoded(bad, memory);
       ++used;
-      // Two fields may ask for stages beyond the budget in the middle of a stream: then it stops.
       copy.window()->arrive(1'700'000'010 * kSecond);
       const Digest digest = digest_of(9);
       Verdict verdict{};
       bool late = false;
       const Nanoseconds at = 1'700'000'020 * kSecond;
-      (void)copy.window()->judge({&digest, 1}, {&at, 1}, {&verdict, 1}, {&late, 1});
+      ASSERT_EQ(copy.window()->judge({&digest, 1}, {&at, 1}, {&verdict, 1}, {&late, 1}), 1u)
+          << round << ": a window stops in the middle of a stream";
       const Parts again = parts_of(copy);
       EXPECT_EQ(joined(parts_of(decoded(again, memory))), joined(again)) << round;
+      Use(copy).run();
+      ASSERT_FALSE(HasFailure()) << round;
     } catch (const CorruptSnapshot&) {
       ++refused;
     } catch (const NoMemory&) {
@@ -300,6 +302,49 @@ TEST(ForgedLists, OfTwoFieldsAreRefusedOrWork) {
       owing.header.fields[i + 1] = owing.header.fields[i];
   ASSERT_NE(joined(owing), joined(good));
   EXPECT_THROW(decoded(owing, default_memory()), CorruptSnapshot);
+}
+
+// A list whose table and next stage are of another size than its text and its keys say together.
+TEST(ForgedLists, OfATextAndANumberOfKeysAreRefusedOrWork) {
+  const auto number = [](std::uint64_t value) {
+    BytesEncoder bytes;
+    bytes.varint(value);
+    return bytes.take();
+  };
+  constexpr std::uint64_t kKeys = 50;
+  const Parts good = parts_of(AnyFilter(Window::make(
+      {.spec = {WindowSpec::Kind::time, 100 * kSecond}, .keys = kKeys, .listed = true})));
+  const auto keys_at = std::ranges::find(good.header.fields, number(kKeys));
+  const auto text_at = std::ranges::find_if(good.header.fields, [](const auto& field) {
+    return std::ranges::equal(field, std::as_bytes(std::span("cohort", 6)));
+  });
+  ASSERT_NE(keys_at, good.header.fields.end());
+  ASSERT_NE(text_at, good.header.fields.end());
+  std::size_t refused = 0, used = 0;
+  for (const std::string text :
+       {"cohort,bytes=2KiB", "cohort,keys=20", "cohort,keys=20,bytes=8MiB", "apbf,keys=20",
+        "apbf,bytes=4KiB", "apbbf,keys=20", "timing,keys=20", "timer,bytes=4KiB",
+        "exact-window,keys=20", "sharded,of=cohort,keys=20"})
+    for (const std::uint64_t keys :
+         {std::uint64_t{1}, kKeys, std::uint64_t{100'000}, std::uint64_t{2'000'000},
+          std::uint64_t{1} << 30, std::uint64_t{1} << 40, std::uint64_t{1} << 63}) {
+      SCOPED_TRACE(text + " of " + std::to_string(keys) + " keys");
+      Parts bad = good;
+      const auto field = [&](auto at) -> std::vector<std::byte>& {
+        return bad.header.fields[static_cast<std::size_t>(at - good.header.fields.begin())];
+      };
+      const auto bytes = std::as_bytes(std::span(text));
+      field(text_at).assign(bytes.begin(), bytes.end());
+      field(text_at - 1) = number(text.size());
+      field(keys_at) = number(keys);
+      Tally tally;
+      try_out(bad, tally);
+      ASSERT_FALSE(HasFailure());
+      refused += tally.refused;
+      used += tally.used;
+    }
+  EXPECT_GT(refused, 20u);
+  EXPECT_GT(used, 20u);
 }
 
 // What a window of a few hundred bytes may be told to become.
