@@ -30,6 +30,12 @@ std::optional<std::string> latest_time(const AnyFilter& filter) {
   return format_time(window->clock().now());
 }
 
+// Of a window: it may still be a list of exact keys.
+const Window* list_of(const AnyFilter& filter) {
+  const Window* const window = filter.window();
+  return window != nullptr && window->listed() ? window : nullptr;
+}
+
 template <class Row>
 void print_positions(const Positions& positions, const Row& row) {
   for (const OutputPosition& output : positions.outputs)
@@ -88,9 +94,13 @@ void print_text(const std::string& file, const Snapshot& snapshot) {
                               format_count(series.filters), format_count(series.room),
                               format_count(series.kept)));
   }
+  if (const Window* list = list_of(snapshot.filter))
+    row("form", fmt::format("list of {}, exact; becomes a table at about {}",
+                            counted(stats.listed, "key"), format_count(list->most_listed() + 1)));
   row("keys planned", stats.capacity == 0 ? "any number" : format_count(stats.capacity));
   row("memory", format_size(stats.bytes));
-  row("bits per key", fmt::format("{:.1f}", bits_per_key(stats)));
+  if (list_of(snapshot.filter) == nullptr)
+    row("bits per key", fmt::format("{:.1f}", bits_per_key(stats)));
   row("predicted fpr", format_probability(stats.predicted_fpr));
   row("hash", fmt::format("{}, with its own secret", name_of(snapshot.hasher.kind())));
   for (const auto& [name, value] : snapshot.labels) row(printable(name), printable(value));
@@ -119,6 +129,11 @@ void print_json(const std::string& file, const Snapshot& snapshot) {
         .field("kept", series.kept)
         .field("real_capacity", series.real_capacity)
         .end();
+  }
+  if (snapshot.filter.window() != nullptr) {
+    const Window* const list = list_of(snapshot.filter);
+    json.field("form", list != nullptr ? "list" : "table").field("listed", stats.listed);
+    if (list != nullptr) json.field("table_at", list->most_listed() + 1);
   }
   if (const auto latest = latest_time(snapshot.filter)) json.field("latest_time", *latest);
   json.begin("parameters");

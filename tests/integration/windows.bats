@@ -331,6 +331,17 @@ by_time=(--key 1 --event-time 2)
   [ "$(sluice inspect --json counted | jq 'has("latest_time")')" = false ]
 }
 
+@test "inspect tells a list of a few keys from a table" {
+  printf '%s\n' a b c a | sluice dedup --stats none --arrival-time --window 10m --state few >out
+  sluice inspect few | grep -qx '  form             list of 3 keys, exact; becomes a table at about 513'
+  run -1 grep -c "bits per key" < <(sluice inspect few)
+  [ "$(sluice inspect --json few | jq -c '[.form, .listed, .table_at]')" = '["list",3,513]' ]
+  seq 1000 | sluice dedup --stats none --arrival-time --window 10m --state many >out
+  run -1 grep -c "  form" < <(sluice inspect many)
+  sluice inspect many | grep -q "bits per key"
+  [ "$(sluice inspect --json many | jq -c '[.form, .listed, .table_at]')" = '["table",0,null]' ]
+}
+
 @test "a clock that jumps back: late by less than a window is judged, by more is late" {
   { at 100 a && at 101 b && at 95 a && at 95 c && at 96 c && at 50 d && at 50 d && at 102 b; } >input
   sluice dedup --stats json "${by_time[@]}" --window 10s input 2>err | cut -d' ' -f1 | xargs >out
