@@ -83,7 +83,7 @@ std::uint64_t GrowableMemory::given_for(std::uint64_t bytes) noexcept {
 std::uint64_t GrowableMemory::given_in_pages_for(std::uint64_t bytes) noexcept {
   const auto wanted = static_cast<std::size_t>(bytes);
   const std::size_t pages = (wanted + kPageBytes - 1) / kPageBytes;
-  return (pages <= 1 ? first_page(wanted) : pages * kPageBytes) + pages * sizeof(std::byte*);
+  return (pages <= 1 ? first_page(wanted) : pages * kPageBytes) + PageList::bytes_for(pages);
 }
 
 void GrowableMemory::grow(std::uint64_t wanted) {
@@ -149,7 +149,7 @@ void GrowableMemory::grow_first_page(std::size_t wanted) {
   const std::size_t bytes = first_page(wanted);
   pages_.reserve(1);
   auto* const page = static_cast<std::byte*>(resource_->allocate(bytes, kCacheLineBytes));
-  if (!pages_.empty()) std::memcpy(page, pages_[0], bytes_);
+  if (!pages_.empty()) std::memcpy(page, pages_[0].bytes, bytes_);
   drop_pages(0);
   pages_.push_back(page);
   taken_ = resource_->usable(page, bytes, kCacheLineBytes);
@@ -160,7 +160,7 @@ void GrowableMemory::grow_pages(std::size_t wanted) {
   if (bytes_ < kPageBytes) grow_first_page(std::min(wanted, kPageBytes));
   const std::size_t before = pages_.size();
   const std::size_t needed = (wanted + kPageBytes - 1) / kPageBytes;
-  if (needed > pages_.capacity()) pages_.reserve(std::max(needed, 2 * pages_.capacity()));
+  pages_.reserve(needed);
   try {
     while (bytes_ < wanted) {
       auto* const page = static_cast<std::byte*>(resource_->allocate(kPageBytes, kCacheLineBytes));
@@ -177,8 +177,9 @@ void GrowableMemory::grow_pages(std::size_t wanted) {
 void GrowableMemory::drop_pages(std::size_t keep) noexcept {
   while (pages_.size() > keep) {
     const std::size_t bytes = page_bytes(pages_.size() - 1);
-    taken_ -= resource_->usable(pages_.back(), bytes, kCacheLineBytes);
-    resource_->deallocate(pages_.back(), bytes, kCacheLineBytes);
+    std::byte* const page = pages_[pages_.size() - 1].bytes;
+    taken_ -= resource_->usable(page, bytes, kCacheLineBytes);
+    resource_->deallocate(page, bytes, kCacheLineBytes);
     pages_.pop_back();
     bytes_ -= bytes;
   }
@@ -189,9 +190,12 @@ void GrowableMemory::zero(std::uint64_t bytes) noexcept {
     if (bytes > 0) std::memset(data_, 0, static_cast<std::size_t>(bytes));
     return;
   }
-  for (std::size_t page = 0; page * kPageBytes < bytes; ++page)
-    std::memset(pages_[page], 0,
-                std::min(kPageBytes, static_cast<std::size_t>(bytes) - page * kPageBytes));
+  if (pages_.size() == 1) {
+    std::memset(pages_[0].bytes, 0, static_cast<std::size_t>(bytes));
+    pages_[0].cleared = GrownPage::kAllCleared;
+    return;
+  }
+  for (std::size_t page = 0; page * kPageBytes < bytes; ++page) pages_[page].cleared = 0;
 }
 
 void GrowableMemory::advise_huge(std::size_t from, std::size_t until) noexcept {
@@ -309,7 +313,7 @@ GrowableMemory& GrowableMemory::operator=(GrowableMemory&& other) noexcept {
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
   std::swap(fetching_, other.fetching_);
-  std::swap(pages_, other.pages_);
+  swap(pages_, other.pages_);
   return *this;
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "sluice/base/memory.hpp"
+#include "sluice/base/page_list.hpp"
 
 namespace sluice {
 
@@ -19,12 +20,11 @@ namespace sluice {
 // pages, each before it is needed, on a short-lived thread. Apart from that, a block may be used by
 // only one thread at a time.
 //
-// Otherwise they are pages of kPageBytes, not cleared: the user must write before it reads. The
-// first page is smaller while it is the only one, and is copied when it grows.
+// Otherwise they are pages of kPageBytes, not cleared: the user must write before it reads, or call
+// zero(). The first page is smaller while it is the only one, and is copied when it grows.
 class GrowableMemory {
  public:
-  // With what aligns it, a page takes 64 KiB.
-  static constexpr std::size_t kPageBytes = (std::size_t{64} << 10) - kCacheLineBytes;
+  static constexpr std::size_t kPageBytes = GrownPage::kLines * kCacheLineBytes;
 
   explicit GrowableMemory(MemoryResource& resource = default_memory()) noexcept
       : resource_(&resource), pages_(resource) {}
@@ -41,18 +41,19 @@ class GrowableMemory {
   // Shrinks to what `bytes` need, with the first `bytes` zero. Cannot fail: it keeps more if the
   // system refuses a smaller block.
   void reset(std::uint64_t bytes) noexcept;
-  // Clears the first `bytes`, at most size().
+  // Clears the first `bytes`, at most size(). Several pages are only marked: use to_read() and
+  // to_write() of their lines.
   void zero(std::uint64_t bytes) noexcept;
 
   // The block; null if there are pages.
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
-  // The pages; null if there is a block.
-  std::byte* const* pages() const noexcept { return pages_.empty() ? nullptr : pages_.data(); }
+  // The pages; none if there is a block.
+  GrownPages pages() const noexcept { return pages_.pages(); }
   std::size_t size() const noexcept { return bytes_; }
   MemoryResource& resource() const noexcept { return *resource_; }
   // The memory that it has taken from its resource, including a page prepared for the next grow().
-  std::uint64_t taken() const noexcept { return taken_ + taken_by(pages_); }
+  std::uint64_t taken() const noexcept { return taken_ + pages_.taken(); }
   // The size after grow(bytes), if it was smaller before.
   static std::uint64_t given_for(std::uint64_t bytes) noexcept;
   // The same in a resource that maps nothing, with the list of the pages.
@@ -80,7 +81,7 @@ class GrowableMemory {
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;
   std::thread fetching_;  // of the page behind
-  Vector<std::byte*> pages_;
+  PageList pages_;
 };
 
 }  // namespace sluice

@@ -42,20 +42,27 @@ void free_pages(MemoryResource& memory, Vector<T*>& pages, std::size_t each) {
 Claims::Claims(std::uint64_t most, MemoryResource& memory)
     : memory_(&memory),
       most_(checked_most(most)),
-      slot_mask_(std::bit_ceil(2 * std::min<std::uint64_t>(most, kPageEntries)) - 1),
       salt_(random_salt()),
       pages_(memory),
-      slots_(make_slots(slot_count())) {}
+      slots_(memory),
+      old_slots_(memory),
+      next_slots_(memory) {
+  slots_.mask = std::bit_ceil(2 * std::min<std::uint64_t>(most, kPageEntries)) - 1;
+  add_page_of(slots_);
+}
 
 Claims::Claims(Claims&& other) noexcept
     : memory_(other.memory_),
       most_(other.most_),
-      slot_mask_(other.slot_mask_),
       salt_(other.salt_),
       size_(std::exchange(other.size_, 0)),
-      in_pages_(other.in_pages_),
+      in_pages_(std::exchange(other.in_pages_, 0)),
       pages_(std::move(other.pages_)),
-      slots_(std::move(other.slots_)) {}
+      slots_(std::move(other.slots_)),
+      old_slots_(std::move(other.old_slots_)),
+      next_slots_(std::move(other.next_slots_)),
+      cursor_(other.cursor_),
+      side_(other.side_) {}
 
 Claims::~Claims() {
   free_all();
@@ -63,11 +70,12 @@ Claims::~Claims() {
 
 void Claims::free_all() noexcept {
   free_pages(*memory_, pages_, kPageEntries);
-  free_pages(*memory_, slots_, slots_per_page(slot_count()));
+  for (Slots* const slots : {&slots_, &old_slots_, &next_slots_}) free_slots(*slots);
 }
 
 std::uint64_t Claims::bytes() const noexcept {
-  return in_pages_ + taken_by(pages_) + taken_by(slots_);
+  return in_pages_ + taken_by(pages_) + taken_by(slots_.pages) + taken_by(old_slots_.pages) +
+         taken_by(next_slots_.pages);
 }
 
 Claims::Salt Claims::random_salt() {
@@ -79,10 +87,9 @@ Claims::Salt Claims::random_salt() {
 // Someone who can choose digests cannot choose their slots: each factor has a secret of its own. One
 // round is not enough. With keys that differ in a few bits only, it displaced keys by more than 64
 // slots on average under one salt in 300; two rounds do as well as random keys.
-std::size_t Claims::home_of(const Digest& key) const noexcept {
+std::uint64_t Claims::hash_of(const Digest& key) const noexcept {
   const std::uint64_t mixed = fold_multiply(key.lo ^ salt_.first.lo, key.hi ^ salt_.first.hi);
-  const std::uint64_t word = fold_multiply(mixed ^ salt_.second.lo, salt_.second.hi | 1);
-  return static_cast<std::size_t>(word) & slot_mask_;
+  return fold_multiply(mixed ^ salt_.second.lo, salt_.second.hi | 1);
 }
 
 std::uint64_t Claims::longest_search() const noexcept {
@@ -93,53 +100,90 @@ std::uint64_t Claims::longest_search() const noexcept {
 }
 
 // Where the key's place stands, or would.
-std::size_t Claims::slot_of(const Digest& key) const noexcept {
-  std::size_t i = home_of(key);
-  while (slot(i) != kNone && at(slot(i)).key != key) i = (i + 1) & slot_mask_;
+std::size_t Claims::slot_of(const Slots& slots, const Digest& key,
+                            std::uint64_t hash) const noexcept {
+  std::size_t i = hash & slots.mask;
+  while (slots[i] != kNone && at(slots[i]).key != key) i = (i + 1) & slots.mask;
   return i;
 }
 
 Claims::Entry* Claims::find(const Digest& key) noexcept {
-  const std::uint32_t place = slot(slot_of(key));
+  const std::uint64_t hash = hash_of(key);
+  std::uint32_t place = slots_[slot_of(slots_, key, hash)];
+  if (place == kNone && !old_slots_.pages.empty())
+    place = old_slots_[slot_of(old_slots_, key, hash)];
   return place == kNone ? nullptr : &at(place);
 }
 
+// Shortly before this table is full, each claim makes a page of the next one, so that it is whole in
+// time. That only prepares: if memory is refused, there may be some when it is needed.
 void Claims::reserve_one() {
-  if (2 * (size_ + 1) > slot_count()) double_slots();
+  move_some();
+  const std::size_t limit = slots_.count() / 2;
+  if (size_ + 1 > limit)
+    double_slots();
+  else if (size_ >= limit - limit / 256 && most_ > limit && limit >= kPageSlots)
+    while_memory_lasts([&] {
+      start_next(2 * slots_.count());
+      if (!next_slots_.whole()) add_page_of(next_slots_);
+    });
   if (size_ < pages_.size() * kPageEntries) return;
   if (pages_.size() == pages_.capacity()) pages_.reserve(2 * pages_.size() + 1);
   pages_.push_back(add_page(kPageEntries, Entry{}));  // there is room for the pointer
 }
 
-Vector<std::uint32_t*> Claims::make_slots(std::size_t count) {
-  const std::size_t page = slots_per_page(count);
-  const std::uint64_t before = in_pages_;
-  Vector<std::uint32_t*> slots(*memory_);
-  slots.reserve(count / page);
-  try {
-    for (std::size_t made = 0; made < count; made += page) slots.push_back(add_page(page, kNone));
-  } catch (...) {
-    free_pages(*memory_, slots, page);
-    in_pages_ = before;
-    throw;
-  }
-  return slots;
+void Claims::add_page_of(Slots& slots) {
+  slots.pages.reserve(slots.page_count());
+  slots.pages.push_back(add_page(slots.per_page(), kNone));
 }
 
-void Claims::double_slots() {
-  Vector<std::uint32_t*> old = make_slots(2 * slot_count());
-  std::swap(slots_, old);
-  const std::size_t page = slots_per_page(slot_count());
-  for (const std::uint32_t* const each : old)
-    in_pages_ -= memory_->usable(each, page * sizeof *each, alignof(std::uint32_t));
-  free_pages(*memory_, old, page);
-  slot_mask_ = 2 * slot_count() - 1;
-  for (std::size_t place = 0; place < size_; ++place) {
-    Entry& entry = at(place);
-    const std::size_t i = slot_of(entry.key);
-    entry.slot = static_cast<std::uint32_t>(i);
-    slot(i) = static_cast<std::uint32_t>(place);
+void Claims::free_slots(Slots& slots) noexcept {
+  for (const std::uint32_t* const page : slots.pages)
+    in_pages_ -= memory_->usable(page, slots.per_page() * sizeof *page, alignof(std::uint32_t));
+  free_pages(*memory_, slots.pages, slots.per_page());
+  slots.pages = Vector<std::uint32_t*>(*memory_);
+}
+
+void Claims::start_next(std::size_t count) noexcept {
+  if (next_slots_.pages.empty()) next_slots_.mask = count - 1;
+}
+
+// A table of n slots with n / 2 claims is empty after 1.5 n steps: n / 10 calls, and at least n / 2 are
+// still to come until the next one is full.
+void Claims::move_some() noexcept {
+  constexpr int kSteps = 16;
+  for (int i = 0; i < kSteps && !old_slots_.pages.empty(); ++i) {
+    if (cursor_ == old_slots_.count()) {
+      free_slots(old_slots_);
+    } else if (const std::uint32_t place = old_slots_[cursor_]; place != kNone) {
+      remove_slot(old_slots_, cursor_);
+      put_slot(place);
+    } else {
+      ++cursor_;
+    }
   }
+}
+
+// Of a claim that has none.
+void Claims::put_slot(std::size_t place) noexcept {
+  Entry& entry = at(place);
+  const std::size_t i = slot_of(slots_, entry.key, hash_of(entry.key));
+  entry.slot = static_cast<std::uint32_t>(i);
+  entry.side = side_;
+  slots_[i] = static_cast<std::uint32_t>(place);
+}
+
+// Pages are left to be made only if the table is small, or there was no memory for them before. The
+// same goes for claims that are left to be moved, but they never are.
+void Claims::double_slots() {
+  start_next(2 * slots_.count());
+  while (!next_slots_.whole()) add_page_of(next_slots_);
+  while (!old_slots_.pages.empty()) move_some();
+  std::swap(old_slots_, slots_);
+  std::swap(slots_, next_slots_);
+  side_ = !side_;
+  cursor_ = 0;
+  move_some();
 }
 
 template <class T>
@@ -152,7 +196,7 @@ T* Claims::add_page(std::size_t each, const T& with) {
 
 void Claims::move_to(std::size_t place, const Entry& entry) noexcept {
   at(place) = entry;
-  slot(entry.slot) = static_cast<std::uint32_t>(place);
+  slots_of(entry)[entry.slot] = static_cast<std::uint32_t>(place);
 }
 
 // To where it belongs in the heap, up or down.
@@ -171,33 +215,32 @@ void Claims::sift(std::size_t place) noexcept {
 }
 
 void Claims::add(const Entry& entry) noexcept {
-  const std::size_t i = slot_of(entry.key);
   const std::size_t place = size_++;
   at(place) = entry;
-  at(place).slot = static_cast<std::uint32_t>(i);
-  slot(i) = static_cast<std::uint32_t>(place);
+  put_slot(place);
   sift(place);
 }
 
 void Claims::remove(Entry& entry) noexcept {
   const std::size_t place = place_of(entry);
-  remove_slot(entry.slot);
+  remove_slot(slots_of(entry), entry.slot);
   if (--size_ == place) return;
   move_to(place, at(size_));
   sift(place);
 }
 
 // Those behind it move up, so that a search never meets a hole.
-void Claims::remove_slot(std::size_t hole) noexcept {
-  for (std::size_t i = (hole + 1) & slot_mask_; slot(i) != kNone; i = (i + 1) & slot_mask_) {
-    Entry& entry = at(slot(i));
-    const std::size_t home = home_of(entry.key);
-    if (((i - home) & slot_mask_) < ((i - hole) & slot_mask_)) continue;
-    slot(hole) = slot(i);
+void Claims::remove_slot(Slots& slots, std::size_t hole) noexcept {
+  const std::size_t mask = slots.mask;
+  for (std::size_t i = (hole + 1) & mask; slots[i] != kNone; i = (i + 1) & mask) {
+    Entry& entry = at(slots[i]);
+    const std::size_t home = hash_of(entry.key) & mask;
+    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+    slots[hole] = slots[i];
     entry.slot = static_cast<std::uint32_t>(hole);
     hole = i;
   }
-  slot(hole) = kNone;
+  slots[hole] = kNone;
 }
 
 // The first of the heap, if it has ended: true. `has_memory` becomes false when the filter takes no

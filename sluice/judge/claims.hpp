@@ -22,8 +22,9 @@
 //          is remembered at its event time if the claim names one, otherwise at that of its
 //          confirmation, or at the time when it was confirmed if neither names one.
 // Cost     A hash table into a heap ordered by lease: O(log n) per call, about 70 bytes per pending
-//          key, none for keys that may still come. A claim that doubles the table writes a slot for
-//          each pending key.
+//          key, none for keys that may still come. When it is nearly full, a table of twice the
+//          size is made beside it, a page with each claim, and then keys move there, a few with
+//          each claim.
 //
 // The same calls give the same encoded bytes. They hold who claims which key; the limit `most` is
 // not encoded.
@@ -160,6 +161,7 @@ class Claims {
     KeyMemory::When when = {};
     std::uint32_t slot = 0;  // the slot that points here
     bool delivered = false;
+    bool side = false;  // which table that slot is in: slots_, if this is side_
 
     // A total order, so that claims that end at the same moment are dropped in the same order
     // everywhere.
@@ -183,20 +185,34 @@ class Claims {
   const Entry& at(std::size_t place) const noexcept {
     return pages_[place / kPageEntries][place % kPageEntries];
   }
-  std::uint32_t& slot(std::size_t i) noexcept { return slots_[i / kPageSlots][i % kPageSlots]; }
-  std::uint32_t slot(std::size_t i) const noexcept {
-    return slots_[i / kPageSlots][i % kPageSlots];
-  }
-  std::size_t slot_count() const noexcept { return slot_mask_ + 1; }
-  static std::size_t slots_per_page(std::size_t slots) noexcept {
-    return std::min(slots, kPageSlots);
+  // A table of open addressing; each slot holds a place in the heap, or kNone.
+  struct Slots {
+    explicit Slots(MemoryResource& memory) noexcept : pages(memory) {}
+    std::size_t count() const noexcept { return mask + 1; }
+    std::size_t per_page() const noexcept { return std::min(count(), kPageSlots); }
+    std::size_t page_count() const noexcept { return count() / per_page(); }
+    bool whole() const noexcept { return pages.size() == page_count(); }
+    std::uint32_t& operator[](std::size_t i) noexcept {
+      return pages[i / kPageSlots][i % kPageSlots];
+    }
+    std::uint32_t operator[](std::size_t i) const noexcept {
+      return pages[i / kPageSlots][i % kPageSlots];
+    }
+
+    std::size_t mask = 0;  // at least twice as many slots as claims
+    Vector<std::uint32_t*> pages;
+  };
+  Slots& slots_of(const Entry& entry) noexcept { return entry.side == side_ ? slots_ : old_slots_; }
+  const Slots& slots_of(const Entry& entry) const noexcept {
+    return entry.side == side_ ? slots_ : old_slots_;
   }
 
-  std::size_t home_of(const Digest& key) const noexcept;
+  std::uint64_t hash_of(const Digest& key) const noexcept;
   std::size_t distance_of(const Entry& entry) const noexcept {
-    return (entry.slot - home_of(entry.key)) & slot_mask_;
+    const std::size_t mask = slots_of(entry).mask;
+    return (entry.slot - (hash_of(entry.key) & mask)) & mask;
   }
-  std::size_t slot_of(const Digest& key) const noexcept;
+  std::size_t slot_of(const Slots& slots, const Digest& key, std::uint64_t hash) const noexcept;
   Entry* find(const Digest& key) noexcept;
   const Entry* find(const Digest& key) const noexcept {
     return const_cast<Claims*>(this)->find(key);
@@ -204,25 +220,32 @@ class Claims {
   template <class T>
   T* add_page(std::size_t each, const T& with);
   void reserve_one();
-  Vector<std::uint32_t*> make_slots(std::size_t count);
+  void add_page_of(Slots& slots);
+  void free_slots(Slots& slots) noexcept;
+  void start_next(std::size_t count) noexcept;
   void double_slots();
+  void move_some() noexcept;
+  void put_slot(std::size_t place) noexcept;
   void add(const Entry& entry) noexcept;
   void remove(Entry& entry) noexcept;
-  void remove_slot(std::size_t i) noexcept;
+  void remove_slot(Slots& slots, std::size_t i) noexcept;
   void move_to(std::size_t place, const Entry& entry) noexcept;
   void sift(std::size_t place) noexcept;
-  std::size_t place_of(const Entry& entry) const noexcept { return slot(entry.slot); }
+  std::size_t place_of(const Entry& entry) const noexcept { return slots_of(entry)[entry.slot]; }
   bool retire_first(KeyMemory& memory, Nanoseconds now, bool& has_memory);
   void free_all() noexcept;
 
   MemoryResource* memory_;
   std::uint64_t most_;
-  std::size_t slot_mask_;  // at least twice as many slots as claims
-  Salt salt_;              // of the slots only; no encoding depends on it
+  Salt salt_;  // of the slots only; no encoding depends on it
   std::size_t size_ = 0;
-  std::uint64_t in_pages_ = 0;    // bytes; before slots_, which counts them
-  Vector<Entry*> pages_;          // a heap: claims that expire first come first
-  Vector<std::uint32_t*> slots_;  // open addressing; each holds a place in the heap
+  std::uint64_t in_pages_ = 0;  // bytes
+  Vector<Entry*> pages_;        // a heap: claims that expire first come first
+  // Claims are in slots_, and in old_slots_ from cursor_ on if they have not moved yet. next_slots_ is
+  // being made.
+  Slots slots_, old_slots_, next_slots_;
+  std::size_t cursor_ = 0;
+  bool side_ = false;
 };
 
 }  // namespace sluice

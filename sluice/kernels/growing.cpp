@@ -240,8 +240,8 @@ std::size_t observe(GrowingTable& table, const Digest* digests, std::size_t coun
                     Verdict* verdicts) {
   return with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
-    if (HWY_UNLIKELY(table.halves[0].pages != nullptr))
-      return observe_all<F, GrowingPaged>(table, digests, count, verdicts);
+    if (HWY_UNLIKELY(bool{table.halves[0].pages}))
+      return observe_all<F, GrowingPaged<true>>(table, digests, count, verdicts);
     return observe_all<F, GrowingFlat>(table, digests, count, verdicts);
   });
 }
@@ -284,8 +284,8 @@ HWY_INLINE void ask_all(const GrowingTable& table, const Digest* digests, std::s
 void ask(const GrowingTable& table, const Digest* digests, std::size_t count, Verdict* verdicts) {
   with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
-    if (HWY_UNLIKELY(table.halves[0].pages != nullptr))
-      return ask_all<F, GrowingPaged>(table, digests, count, verdicts);
+    if (HWY_UNLIKELY(bool{table.halves[0].pages}))
+      return ask_all<F, GrowingPaged<false>>(table, digests, count, verdicts);
     return ask_all<F, GrowingFlat>(table, digests, count, verdicts);
   });
 }
@@ -293,7 +293,7 @@ void ask(const GrowingTable& table, const Digest* digests, std::size_t count, Ve
 void split(GrowingTable& table) {
   with_format(table, [&](auto format) HWY_ATTR {
     using F = decltype(format);
-    if (table.halves[0].pages != nullptr) return split_one<F, GrowingPaged>(table);
+    if (table.halves[0].pages) return split_one<F, GrowingPaged<true>>(table);
     return split_one<F, GrowingFlat>(table);
   });
 }

@@ -29,6 +29,7 @@
 #include <optional>
 
 #include "sluice/base/bits.hpp"
+#include "sluice/base/page_list.hpp"
 #include "sluice/base/verdict.hpp"
 #include "sluice/hash/digest.hpp"
 
@@ -36,8 +37,8 @@ namespace sluice::kernels {
 
 inline constexpr std::size_t kGrowingBucketBytes = 64;
 inline constexpr std::size_t kGrowingMostStrays = 64;
-// Buckets per page, if a half is in pages: with its alignment a page takes 64 KiB.
-inline constexpr std::uint64_t kGrowingPageBuckets = 1023;
+// A bucket is a line of a page, if a half is in pages.
+static_assert(kGrowingBucketBytes == kCacheLineBytes);
 // More would need more hash bits than there are: 33 for the address, 31 for a 64-bit slot.
 inline constexpr std::uint64_t kGrowingMostBuckets = std::uint64_t{1} << 33;
 
@@ -70,9 +71,9 @@ struct GrowingTrace {
 
 // The buckets of even, or of odd, hashes.
 struct GrowingHalf {
-  // One block, or pages of kGrowingPageBuckets each.
+  // One block, or pages.
   std::byte* lines = nullptr;
-  std::byte* const* pages = nullptr;
+  GrownPages pages;
   std::uint64_t allocated = 0;  // buckets there is memory for
   std::uint64_t buckets = 0;
   std::uint64_t low_mask = 0;  // 2^L − 1: 2^L ≤ buckets < 2^(L+1)
@@ -80,17 +81,17 @@ struct GrowingHalf {
   unsigned level = 0;          // L + 1: level of a bucket that has not been split
 
   void set_buckets(std::uint64_t count) noexcept;
-  // For a hash that belongs to this half.
-  std::byte* line(std::uint64_t hash) const noexcept {
+  // The number of the bucket of a hash that belongs to this half.
+  std::uint64_t bucket_of(std::uint64_t hash) const noexcept {
     const std::uint64_t far = hash >> 1 & (2 * low_mask + 1), near = hash >> 1 & low_mask;
-    return at(far < buckets ? far : near);
+    return far < buckets ? far : near;
   }
-  // Bucket number `index` of this half.
+  // Bucket number `index` of this half: to be written, or only to be read.
   std::byte* at(std::uint64_t index) const noexcept {
-    return pages == nullptr ? lines + index * kGrowingBucketBytes : in_page(index);
+    return pages ? pages.to_write(index) : lines + index * kGrowingBucketBytes;
   }
-  std::byte* in_page(std::uint64_t index) const noexcept {
-    return pages[index / kGrowingPageBuckets] + index % kGrowingPageBuckets * kGrowingBucketBytes;
+  const std::byte* to_read(std::uint64_t index) const noexcept {
+    return pages ? pages.to_read(index) : lines + index * kGrowingBucketBytes;
   }
   unsigned level_of(std::uint64_t hash) const noexcept {
     return level + ((hash >> 1 & low_mask) < split);
@@ -120,7 +121,12 @@ struct GrowingTable {
     return halves[next()].buckets < halves[next()].allocated && buckets < kGrowingMostBuckets;
   }
   const GrowingHalf& half(std::uint64_t hash) const noexcept { return halves[hash & 1]; }
-  std::byte* line(std::uint64_t hash) const noexcept { return half(hash).line(hash); }
+  std::byte* line(std::uint64_t hash) const noexcept {
+    return half(hash).at(half(hash).bucket_of(hash));
+  }
+  const std::byte* line_to_read(std::uint64_t hash) const noexcept {
+    return half(hash).to_read(half(hash).bucket_of(hash));
+  }
   unsigned level_of(std::uint64_t hash) const noexcept { return half(hash).level_of(hash); }
 };
 

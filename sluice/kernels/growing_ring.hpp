@@ -95,7 +95,8 @@ class WholeHalf {
   unsigned level_;
 };
 
-// The same two, of halves that lie in pages.
+// The same two, of halves that lie in pages. `kWrite`: the line may be written.
+template <bool kWrite>
 class PagedPartialHalf {
  public:
   explicit PagedPartialHalf(const GrowingHalf& half) noexcept : half_(half) {}
@@ -104,19 +105,23 @@ class PagedPartialHalf {
     const std::uint64_t near = hash >> 1 & half_.low_mask;
     const std::uint64_t split = near < half_.split;
     const std::uint64_t last = (half_.low_mask + 1) & (std::uint64_t{0} - split);
-    found(half_.in_page(near | (hash >> 1 & last)), half_.level + static_cast<unsigned>(split));
+    const std::uint64_t bucket = near | (hash >> 1 & last);
+    found(kWrite ? half_.pages.to_write(bucket) : half_.pages.to_read(bucket),
+          half_.level + static_cast<unsigned>(split));
   }
 
  private:
   GrowingHalf half_;
 };
 
+template <bool kWrite>
 class PagedWholeHalf {
  public:
   explicit PagedWholeHalf(const GrowingHalf& half) noexcept : half_(half) {}
   template <class Found>
   [[gnu::always_inline]] void find(std::uint64_t hash, Found found) const noexcept {
-    found(half_.in_page(hash >> 1 & half_.low_mask), half_.level);
+    const std::uint64_t bucket = hash >> 1 & half_.low_mask;
+    found(kWrite ? half_.pages.to_write(bucket) : half_.pages.to_read(bucket), half_.level);
   }
 
  private:
@@ -131,11 +136,12 @@ struct GrowingFlat {
     return half.lines + index * kGrowingBucketBytes;
   }
 };
+template <bool kWrite>
 struct GrowingPaged {
-  using Partial = PagedPartialHalf;
-  using Whole = PagedWholeHalf;
+  using Partial = PagedPartialHalf<kWrite>;
+  using Whole = PagedWholeHalf<kWrite>;
   static std::byte* at(const GrowingHalf& half, std::uint64_t index) noexcept {
-    return half.in_page(index);
+    return half.pages.to_write(index);
   }
 };
 

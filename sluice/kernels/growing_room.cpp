@@ -25,7 +25,7 @@ std::array<std::byte, kGrowingBucketBytes> line_copy(const std::byte* line) noex
 // Calls run with the bucket's slots as an array of their width.
 template <class Run>
 auto with_slots(const GrowingTable& table, std::uint64_t bucket, Run run) noexcept {
-  const std::byte* line = table.line(bucket);
+  const std::byte* line = table.line_to_read(bucket);
   switch (table.shape.slot_bits) {
     case 16:
       return run(std::bit_cast<std::array<std::uint16_t, 32>>(line_copy(line)));

@@ -58,6 +58,7 @@ Dynamic::Dynamic(const Params& params, MemoryResource& memory)
     : params_(params),
       pieces_(memory),
       matrix_(params.bits, memory),
+      joins_(memory),
       asking_(params.ask == Ask::always) {}
 
 // Calls judge(i, words) for each key of a batch in order, and prefetches ahead of it: in a matrix,
@@ -102,7 +103,7 @@ bool Dynamic::claims(ProbeWords& words) const noexcept {
   if (in_matrix()) return matrix_.claims(words, params_.probes);
   // The newest first: repeats tend to come soon.
   for (std::size_t i = pieces_.size(); i-- > 0;)
-    if (pieces_[i].claims(words)) return true;
+    if (joins_.empty() ? pieces_[i].claims(words) : piece_claims(i, words)) return true;
   return false;
 }
 
@@ -154,9 +155,11 @@ void Dynamic::insert(const Digest& digest) {
 void Dynamic::add(ProbeWords& words) {
   while (active_ < pieces_.size() && pieces_[active_].full()) ++active_;
   if (active_ == pieces_.size()) append(params_.shape(pieces_.size()));
+  if (!joins_.empty()) [[unlikely]]
+    join_some();
   DynamicPiece& piece = pieces_[active_];
   if (in_matrix()) {
-    if (matrix_.widening()) matrix_.widen_some(params_.bits / params_.widened_within() + 1);
+    if (matrix_.widening()) matrix_.widen_some(params_.bits / params_.moved_within() + 1);
     matrix_.write(active_, words, params_.probes);
   } else {
     piece.write(words);
@@ -217,6 +220,7 @@ std::size_t Dynamic::insert(std::span<const Digest> digests) {
 }
 
 void Dynamic::clear() noexcept {
+  joins_ = Vector<Join>(memory());
   pieces_.erase(pieces_.begin() + 1, pieces_.end());
   pieces_[0].keys = pieces_[0].doubles = 0;
   pieces_[0].shared_fpr = 0;

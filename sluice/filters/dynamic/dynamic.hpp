@@ -3,15 +3,17 @@
 //
 // Source   Guo, Wu, Chen, Yuan, Luo 2010, §3. A key goes to the first filter that is not full; when
 //          all are, another is added. A key is contained when any filter claims it.
-// Differs  Positions as in bloom.hpp: the paper's double hashing has a 15 % higher error. Filters
-//          are merged when together they hold at most one capacity (the paper's code says less than
-//          one). `insert` asks first unless ask=auto, which begins to ask by the paper's rule
+// Differs  Positions as in bloom.hpp: the paper's double hashing has a 15 % higher error. A union
+//          joins filters that together hold at most one capacity (the paper's code says less than
+//          one); forgetting, at most three quarters, so that there is time to join them before
+//          another filter is needed. `insert` asks first unless ask=auto, which begins to ask by the paper's rule
 //          (§3.5.1). `tighten` makes each filter stricter and larger than the one before, so that
 //          the total error stays below one bound for any number of keys.
 // Cost     plain: about two cache lines per filter, and a line per probe in the one that is written.
 //          matrix: one line per probe for up to 64 filters; up to a third of a row is unused.
 //          Growing allocates. Wider rows are filled over the next quarter of a filter's keys; until
-//          then both widths take memory, and a probe reads up to two lines.
+//          then both widths take memory, and a probe reads up to two lines. Filters are joined in
+//          the same way, over the next keys that are written or forgotten.
 // Errors   `duplicate` may be wrong: 1 − Π(1 − fᵢ), so s full filters have about s times the error
 //          of one. `distinct` never is, as long as only keys that were judged distinct are
 //          forgotten. A key that several filters claim is not forgotten but kept, and counted.
@@ -72,9 +74,11 @@ class Dynamic {
     Forecast forecast(std::uint64_t keys) const;
     // Filter number `index`, from 0.
     DynamicShape shape(std::size_t index) const;
-    // Keys of a new filter in a matrix by which all rows have been widened: long before they must
-    // be widened again.
-    std::uint64_t widened_within() const noexcept { return capacity / 4 + 1; }
+    // Keys by which work on whole tables is done. All rows of a matrix have been widened: long
+    // before they must be widened again. Two filters are one table.
+    std::uint64_t moved_within() const noexcept { return capacity / 4 + 1; }
+    // forget() joins two filters that together hold at most this many keys.
+    std::uint64_t joined_up_to() const noexcept { return capacity - moved_within(); }
     // A sentence if the parameters are impossible; otherwise empty.
     std::string what_is_wrong() const;
     // Whether filters of the two can be merged: all but layout and ask.
@@ -95,7 +99,8 @@ class Dynamic {
   void clear() noexcept;
 
   // Takes back a key that was judged distinct, if exactly one filter claims it; returns whether it
-  // did. Afterwards two filters that fit into one are merged.
+  // did. Afterwards two filters that fit into one with room to spare are joined, some of
+  // their counters with each key that comes.
   bool forget(const Digest& digest) noexcept;
   bool can_forget() const noexcept { return params_.forget; }
 
@@ -113,7 +118,7 @@ class Dynamic {
   const Params& params() const noexcept { return params_; }
   FilterStats stats() const;
   std::uint64_t bytes() const noexcept {
-    return matrix_.taken() + taken_by(pieces_) + pieces_taken_;
+    return matrix_.taken() + taken_by(pieces_) + taken_by(joins_) + pieces_taken_;
   }
   MemoryResource& memory() const noexcept { return matrix_.memory(); }
   DynamicStats series() const;
@@ -135,7 +140,7 @@ class Dynamic {
   void adopt(DynamicPiece piece);
   void adopt_some(DynamicPieces& pieces);
   DynamicPiece copy_of(std::size_t index, MemoryResource& memory) const;
-  void combine(std::size_t into, std::size_t from) noexcept;
+  void combine(std::size_t into, std::size_t from, bool at_once) noexcept;
   void combine_all() noexcept;
   void remove(std::size_t index) noexcept;
   void series_changed();
@@ -143,6 +148,28 @@ class Dynamic {
   bool find_overlaps(std::uint64_t most_words);
   void find_overlaps();
   std::uint64_t table_bytes() const noexcept;
+
+  // One filter that has left the series, and is still to be added to another.
+  struct Join {
+    std::size_t into = 0;
+    std::uint64_t joined = 0;  // words before this one were added
+    LineTable rest;
+  };
+  // dynamic_joins.cpp
+  template <class Act>
+  void each_rest(std::size_t index, std::uint64_t at, Act act) const noexcept;
+  bool is_joining(std::size_t index) const noexcept;
+  bool piece_claims(std::size_t index, ProbeWords& words) const noexcept;
+  void erase(std::size_t index, ProbeWords& words) noexcept;
+  void join_later(std::size_t into, std::size_t from) noexcept;
+  void join_some(Join& join, std::uint64_t words) noexcept;
+  void join_some() noexcept;
+  void join_rests() noexcept;
+  void drop_joined() noexcept;
+  void joined_words(std::size_t index, std::uint64_t first,
+                    std::span<std::uint64_t> out) const noexcept;
+  void add_rests(std::size_t index, std::uint64_t first,
+                 std::span<std::uint64_t> words) const noexcept;
 
   template <class Judge>
   void ahead(std::span<const Digest> digests, unsigned probes, Judge judge) const;
@@ -152,7 +179,8 @@ class Dynamic {
   Params params_;
   Vector<DynamicPiece> pieces_;
   BitMatrix matrix_;
-  std::uint64_t pieces_taken_ = 0;  // by the tables of all pieces
+  Vector<Join> joins_;
+  std::uint64_t pieces_taken_ = 0;  // by the tables of all pieces, and those still to be joined
   std::size_t active_ = 0;          // no filter before it has room
   std::uint64_t keys_ = 0;          // Σ n_r
   std::uint64_t ask_from_ = 0;      // with Ask::by_rule, insert asks from this many keys on

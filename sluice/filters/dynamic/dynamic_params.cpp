@@ -125,7 +125,7 @@ Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
   }
   if (layout == Layout::matrix) {
     const std::uint64_t newest = keys - std::min(keys, (filters - 1) * capacity);
-    bytes = BitMatrix::bytes_for(bits, filters, newest <= widened_within());
+    bytes = BitMatrix::bytes_for(bits, filters, newest <= moved_within());
     bytes += std::bit_ceil((filters + MatrixGroup::kMostColumns - 1) / MatrixGroup::kMostColumns) *
              sizeof(MatrixGroup);
     lines = probes;

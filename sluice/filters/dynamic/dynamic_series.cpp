@@ -14,10 +14,11 @@ namespace sluice {
 bool Dynamic::forget(const Digest& digest) noexcept {
   assert(params_.forget && "this filter was made without forget=yes");
   if (!params_.forget) return false;
+  if (!joins_.empty()) join_some();
   ProbeWords words(digest);
   std::size_t found = 0, claimants = 0;
   for (std::size_t i = 0; i < pieces_.size() && claimants < 2; ++i) {
-    if (!pieces_[i].claims(words)) continue;
+    if (!piece_claims(i, words)) continue;
     found = i;
     ++claimants;
   }
@@ -28,27 +29,29 @@ bool Dynamic::forget(const Digest& digest) noexcept {
     return false;
   }
   DynamicPiece& piece = pieces_[found];
-  piece.erase(words);
+  erase(found, words);
   // Strangers may have been forgotten before.
   keys_ -= piece.keys > 0;
   piece.keys -= piece.keys > 0;
   ++forgotten_;
   active_ = 0;
-  // No two filters could be merged before, so a pair that can be merged now includes this one.
+  // No two filters could be joined before, so a pair that can be joined now includes this one.
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    if (i == found || pieces_[i].keys + piece.keys > piece.shape.capacity) continue;
-    combine(std::min(i, found), std::max(i, found));
+    if (i == found || pieces_[i].keys + piece.keys > params_.joined_up_to()) continue;
+    combine(std::min(i, found), std::max(i, found), false);
     break;
   }
   return true;
 }
 
 // Into the lower one, so that most pieces of a snapshot stay where they were.
-void Dynamic::combine(std::size_t into, std::size_t from) noexcept {
+void Dynamic::combine(std::size_t into, std::size_t from, bool at_once) noexcept {
   if (in_matrix())
     matrix_.join(into, from);
-  else
+  else if (at_once)
     pieces_[into].join(pieces_[from]);
+  else
+    join_later(into, from);
   pieces_[into].keys += pieces_[from].keys;
   pieces_[into].doubles += pieces_[from].doubles;
   remove(from);
@@ -66,6 +69,8 @@ void Dynamic::remove(std::size_t index) noexcept {
   }
   pieces_taken_ -= pieces_[index].table.taken();
   if (index != last) pieces_[index] = std::move(pieces_[last]);
+  for (Join& join : joins_)
+    if (join.into == last) join.into = index;
   pieces_.pop_back();
   // What was before a filter may not be any more.
   for (DynamicPiece& piece : pieces_) piece.shared_fpr = 0;
@@ -77,7 +82,7 @@ void Dynamic::combine_all() noexcept {
   for (std::size_t into = 0; into < pieces_.size(); ++into)
     for (std::size_t from = into + 1; from < pieces_.size();) {
       if (pieces_[into].keys + pieces_[from].keys <= pieces_[into].shape.capacity)
-        combine(into, from);
+        combine(into, from, true);
       else
         ++from;
     }
@@ -86,7 +91,15 @@ void Dynamic::combine_all() noexcept {
 // --- sets of sets -------------------------------------------------------------------------------
 
 DynamicPiece Dynamic::copy_of(std::size_t index, MemoryResource& memory) const {
-  if (!in_matrix()) return pieces_[index].copy(memory);
+  if (!in_matrix()) {
+    DynamicPiece piece = pieces_[index].copy(memory);
+    if (is_joining(index))
+      with_words(piece.table, [&](auto words) {
+        for (std::uint64_t at = 0; at < piece.shape.bytes() / sizeof(std::uint64_t); ++at)
+          add_rests(index, at, std::span(&words.at(at), 1));
+      });
+    return piece;
+  }
   DynamicPiece piece = DynamicPiece::make(pieces_[index].shape, memory);
   piece.keys = pieces_[index].keys;
   with_words(piece.table, [&](auto words) {
@@ -137,6 +150,7 @@ void Dynamic::merge(const Dynamic& other) {
         "filters 'dynamic' of different keys, fpr, bytes, probes or forget cannot be merged: make "
         "both with the same ones");
   if (&other == this) return;  // it holds nothing that this one does not
+  join_rests();
   const std::size_t before = pieces_.size();
   try {
     for (std::size_t i = 0; i < other.pieces_.size(); ++i) adopt(other.copy_of(i, memory()));
@@ -196,17 +210,21 @@ void Dynamic::encode_header(Encoder& to) const {
 void Dynamic::encode_payload(Encoder& to) const {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     encode_piece_fields(pieces_[i], to);
-    if (!in_matrix()) {
+    const bool joining = is_joining(i);
+    if (!in_matrix() && !joining) {
       pieces_[i].table.encode(to);
       continue;
     }
     // Some at a time: a whole filter of its own would be a second copy.
     std::uint64_t words[512];
-    const std::uint64_t count = pieces_[i].shape.bits / 64;
+    const std::uint64_t count = pieces_[i].shape.bytes() / sizeof(std::uint64_t);
     for (std::uint64_t word = 0; word < count; word += std::size(words)) {
       const std::span some(words, std::min<std::uint64_t>(std::size(words), count - word));
       if (to.skip(some.size_bytes())) continue;
-      matrix_.gather(i, word, some);
+      if (joining)
+        joined_words(i, word, some);
+      else
+        matrix_.gather(i, word, some);
       to.bytes(std::as_bytes(some));
     }
   }

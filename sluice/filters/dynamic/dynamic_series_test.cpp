@@ -56,21 +56,22 @@ TEST(Dynamic, FiltersThatFitTogetherBecomeOneInTheLowerPlace) {
   };
   forget(10, 5);  // of the second
   EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{10, 5, 10, 10}));
-  forget(20, 4);  // of the third
-  EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{10, 5, 6, 10})) << "11 keys do not fit";
+  forget(20, 7);  // of the third
+  EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{10, 5, 3, 10}))
+      << "8 keys would soon be 10";
   const std::vector<DynamicPiece> before = pieces_of(filter);
-  forget(24, 1);
-  // Ten do. The last one took the place of the third.
-  EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{10, 10, 10}));
+  forget(27, 1);
+  // Seven will not. The last one took the place of the third.
+  EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{10, 7, 10}));
   const std::vector<DynamicPiece> after = pieces_of(filter);
   EXPECT_EQ(table_of(after[0]), table_of(before[0]));
   EXPECT_EQ(table_of(after[2]), table_of(before[3]));
   for (std::size_t i = 0; i < written.size(); ++i)
-    EXPECT_EQ(filter.may_contain(written[i]), i < 10 || (i >= 15 && i < 20) || i >= 25) << i;
+    EXPECT_EQ(filter.may_contain(written[i]), i < 10 || (i >= 15 && i < 20) || i >= 28) << i;
   // New keys go where there is room first.
   forget(0, 1);
   write(filter, 9, 1);
-  EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{10, 10, 10}));
+  EXPECT_EQ(keys_of(filter), (std::vector<std::uint64_t>{10, 7, 10}));
 }
 
 TEST(Dynamic, KeptKeysStayCountedInASnapshot) {
@@ -264,7 +265,8 @@ class Watched {
     RC_ASSERT(sum == filter_.stats().keys);
     if (!filter_.can_forget()) return;
     for (std::size_t i = 0; i < keys.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j) RC_ASSERT(keys[i] + keys[j] > filter_.params().capacity);
+      for (std::size_t j = 0; j < i; ++j)
+        RC_ASSERT(keys[i] + keys[j] > filter_.params().joined_up_to());
   }
 
  private:

@@ -7,8 +7,8 @@
 //          Beyond, observe: two cache lines, and one bucket split per dozen keys; now and then an
 //          occupant moves. 47 bits per key with 32-bit slots, up to 59 where huge pages begin
 //          (docs/filters/growing.md). The table grows at its end, without a copy; an insertion may
-//          take memory. Memory of a host comes in pages of 64 KiB. Where memory is mapped, a
-//          short-lived thread fetches it from 8 MiB on.
+//          take memory. Memory of a host comes in pages of 64 KiB, and is cleared as it is
+//          reached. Where memory is mapped, a short-lived thread fetches it from 8 MiB on.
 // Errors   None as a list. As a table, `duplicate` may be wrong (model::growing_fpr; each doubling
 //          adds a constant, and growing_fpr_bound bounds it for all sizes). `distinct` never is.
 // Use it   when the number of keys is not known: it is the default without --expect

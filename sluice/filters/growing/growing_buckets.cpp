@@ -78,10 +78,10 @@ GrowingBuckets::GrowingBuckets(const GrowingShape& shape, std::uint64_t buckets,
 GrowingBuckets::GrowingBuckets(const GrowingShape& shape, std::uint64_t buckets,
                                MemoryResource& memory)
     : GrowingBuckets(shape, buckets, memory, ToBeWritten()) {
-  // Pages are not cleared. Buckets that are added later are written completely by the split that
-  // adds them.
+  // Pages are cleared as they are reached. Buckets that are added later are written completely by
+  // the split that adds them.
   for (std::size_t i = 0; i < 2; ++i)
-    if (memory_[i].pages() != nullptr)
+    if (memory_[i].pages())
       memory_[i].zero(table_.halves[i].buckets * kernels::kGrowingBucketBytes);
 }
 
@@ -115,8 +115,6 @@ void GrowingBuckets::allocate(std::uint64_t buckets) {
 }
 
 void GrowingBuckets::adopt_memory() noexcept {
-  static_assert(GrowableMemory::kPageBytes ==
-                kernels::kGrowingPageBuckets * kernels::kGrowingBucketBytes);
   for (std::size_t i = 0; i < 2; ++i) {
     table_.halves[i].lines = memory_[i].data();
     table_.halves[i].pages = memory_[i].pages();
@@ -269,7 +267,8 @@ void GrowingBuckets::merge(const GrowingBuckets& other) {
   for (std::size_t i = 0; i < 2; ++i) {
     const kernels::GrowingHalf& from = large.table_.halves[i];
     for (std::uint64_t bucket = 0; bucket < from.buckets; ++bucket)
-      std::memcpy(base.table_.halves[i].at(bucket), from.at(bucket), kernels::kGrowingBucketBytes);
+      std::memcpy(base.table_.halves[i].at(bucket), from.to_read(bucket),
+                  kernels::kGrowingBucketBytes);
   }
   base.keys_ = large.keys_;
   base.add_all_of(small);
@@ -299,15 +298,20 @@ void GrowingBuckets::encode_header(Encoder& to) const {
 
 namespace {
 
-// Calls part(lines, bytes) for the buckets of a half from `from` on, as many at once as lie together.
+// Calls part(lines, bytes) for the buckets of a half from `from` on, as many at once as lie together
+// and are cleared, or are not. Those that are not are zeros, and must not be written.
 template <class Part>
 void for_lines(const kernels::GrowingHalf& half, std::uint64_t from, std::uint64_t until,
                Part part) {
-  constexpr std::uint64_t kPageBuckets = kernels::kGrowingPageBuckets;
+  constexpr std::uint64_t kPage = GrownPage::kLines, kGranule = GrownPage::kGranuleLines;
+  if (!half.pages && from < until)
+    return part(half.at(from), (until - from) * kernels::kGrowingBucketBytes);
   for (std::uint64_t next; from < until; from = next) {
-    next =
-        half.pages == nullptr ? until : std::min(until, (from / kPageBuckets + 1) * kPageBuckets);
-    part(half.at(from), (next - from) * kernels::kGrowingBucketBytes);
+    const std::uint64_t page = from / kPage * kPage;
+    const bool whole = half.pages[from / kPage].cleared == GrownPage::kAllCleared;
+    const std::uint64_t most = whole ? kPage : ((from - page) / kGranule + 1) * kGranule;
+    next = std::min(until, page + std::min(most, kPage));
+    part(half.pages.to_read(from), (next - from) * kernels::kGrowingBucketBytes);
   }
 }
 
