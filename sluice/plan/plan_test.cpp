@@ -365,49 +365,6 @@ TEST(Plan, RoundsToWhatIsPrinted) {
   }
 }
 
-// --- the cache ----------------------------------------------------------------------------------
-
-TEST(PlanCache, AnswersTheSameRequestWithTheSamePlan) {
-  const PlanRequest request{.window = last(4321), .fpr = 1e-5};
-  const auto first = planned(request);
-  EXPECT_EQ(planned(request), first) << "planned again, or copied";
-  EXPECT_EQ(first->choice().settings, plan(request).choice().settings);
-  EXPECT_NE(planned(request, PlanScope::choice), first);
-  PlanRequest other = request;
-  other.anchor = Anchor::refreshed;
-  EXPECT_NE(planned(other), first);
-  EXPECT_EQ(planned(request), first);
-}
-
-TEST(PlanCache, IsBounded) {
-  const auto first = planned({.expect = 1});
-  const auto kept = planned({.expect = 2});
-  for (std::uint64_t i = 0; i < kPlansKept - 1; ++i) {
-    planned({.expect = 1000 + i});
-    planned({.expect = 2});  // asked for again and again, so it stays
-  }
-  EXPECT_EQ(planned({.expect = 2}), kept);
-  EXPECT_NE(planned({.expect = 1}), first) << "the oldest makes room";
-}
-
-// tests/integration/instructions.bats counts what this function takes.
-[[gnu::noinline]] std::size_t count_plan_cache_hits(
-    const std::vector<std::shared_ptr<const Planning>>& kept) {
-  std::size_t hits = 0;
-  for (const auto& each : kept) hits += planned(each->request) == each;
-  return hits;
-}
-
-TEST(PlanCache, AllThatAreKeptAreFound) {
-  std::vector<std::shared_ptr<const Planning>> kept;
-  for (std::uint64_t i = 0; i < kPlansKept; ++i) kept.push_back(planned({.expect = 5000 + i}));
-  EXPECT_EQ(count_plan_cache_hits(kept), kPlansKept);
-}
-
-TEST(PlanCache, RefusesNonsenseEveryTime) {
-  for (int i = 0; i < 2; ++i) EXPECT_THROW(planned({.expect = 0}), BadParameters);
-}
-
 TEST(Plan, WithNothingChosenTheReasonIsThrown) {
   const Planning none = plan({.expect = 1'000'000, .fpr = 1e-9, .memory = 1000});
   ASSERT_FALSE(none.chosen);

@@ -18,6 +18,19 @@ class Cache {
  public:
   std::shared_ptr<const Planning> find(const PlanRequest& request, PlanScope scope) {
     const std::lock_guard lock(mutex_);
+    return known(request, scope);
+  }
+
+  // What is kept then: of threads that plan the same at once, the first one's.
+  std::shared_ptr<const Planning> keep(PlanScope scope, std::shared_ptr<const Planning> planning) {
+    const std::lock_guard lock(mutex_);
+    if (auto others = known(planning->request, scope)) return others;
+    *std::ranges::min_element(kept_, {}, &Kept::used) = {scope, ++now_, planning};
+    return planning;
+  }
+
+ private:
+  std::shared_ptr<const Planning> known(const PlanRequest& request, PlanScope scope) {
     for (Kept& each : kept_)
       if (each.planning && each.scope == scope && each.planning->request == request) {
         each.used = ++now_;
@@ -26,12 +39,6 @@ class Cache {
     return nullptr;
   }
 
-  void keep(PlanScope scope, std::shared_ptr<const Planning> planning) {
-    const std::lock_guard lock(mutex_);
-    *std::ranges::min_element(kept_, {}, &Kept::used) = {scope, ++now_, std::move(planning)};
-  }
-
- private:
   std::mutex mutex_;
   std::uint64_t now_ = 0;
   std::array<Kept, kPlansKept> kept_;
@@ -42,9 +49,7 @@ class Cache {
 std::shared_ptr<const Planning> planned(const PlanRequest& request, PlanScope scope) {
   static Cache cache;
   if (auto known = cache.find(request, scope)) return known;
-  auto planning = std::make_shared<const Planning>(plan(request, scope));
-  cache.keep(scope, planning);
-  return planning;
+  return cache.keep(scope, std::make_shared<const Planning>(plan(request, scope)));
 }
 
 }  // namespace sluice

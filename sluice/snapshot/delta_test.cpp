@@ -13,6 +13,7 @@
 #include "sluice/snapshot/layout.hpp"
 #include "sluice/snapshot/snapshot.hpp"
 #include "tests/support/delta_repair.hpp"
+#include "tests/support/snapshot_bytes.hpp"
 
 namespace sluice {
 namespace {
@@ -24,9 +25,7 @@ const Labels kLabels = {{"records", "lines"}};
 
 Bytes snapshot_of(const AnyFilter& filter, const Hasher& hasher = kHasher,
                   const Labels& labels = kLabels) {
-  BytesEncoder to;
-  write_snapshot(hasher, filter, labels, to);
-  return to.take();
+  return testing_support::snapshot_bytes(hasher, filter, labels);
 }
 
 Bytes delta_of(const Bytes& from, const Bytes& until) {

@@ -12,6 +12,7 @@
 #include "sluice/snapshot/snapshot.hpp"
 #include "sluice/window/window.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/snapshot_bytes.hpp"
 
 namespace sluice {
 namespace {
@@ -24,9 +25,7 @@ constexpr Nanoseconds kSecond = 1'000'000'000;
 const Hasher kHasher(HashKind::xxh3, Secret::from_seed(5));
 
 Bytes bytes_of(const AnyFilter& filter) {
-  BytesEncoder to;
-  write_snapshot(kHasher, filter, {}, to);
-  return to.take();
+  return testing_support::snapshot_bytes(kHasher, filter);
 }
 
 AnyFilter window() {

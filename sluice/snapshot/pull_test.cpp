@@ -12,6 +12,7 @@
 #include "sluice/snapshot/layout.hpp"
 #include "sluice/window/window.hpp"
 #include "tests/support/digests.hpp"
+#include "tests/support/snapshot_bytes.hpp"
 
 namespace sluice {
 namespace {
@@ -29,9 +30,7 @@ const Sections kSections = {{"offsets", true, filled(100, std::byte{3})},
                             {"audit", false, filled(1'500'000, std::byte{4})}};
 
 Bytes written(const AnyFilter& filter) {
-  BytesEncoder to;
-  write_snapshot(kHasher, filter, kLabels, to, kSections);
-  return to.take();
+  return testing_support::snapshot_bytes(kHasher, filter, kLabels, kSections);
 }
 
 // All in pieces of random sizes up to `most`; at each, with the given chance, the position is
@@ -88,9 +87,7 @@ TEST(SnapshotPull, ResumesAtEveryByte) {
   AnyFilter filter = make_filter("bloom,bytes=128", {});
   filter.insert(testing_support::random_digests(3, 20));
   SnapshotPull pull(kHasher, filter);
-  BytesEncoder to;
-  write_snapshot(kHasher, filter, {}, to);
-  const Bytes whole = to.take();
+  const Bytes whole = testing_support::snapshot_bytes(kHasher, filter);
   ASSERT_EQ(pull.size(), whole.size());
   for (std::size_t at = 0; at <= whole.size(); ++at) {
     SnapshotPull other(kHasher, filter);

@@ -11,6 +11,7 @@
 #include "sluice/snapshot/snapshot.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
+#include "tests/support/snapshot_bytes.hpp"
 
 namespace sluice {
 namespace {
@@ -55,9 +56,7 @@ struct Disk {
 };
 
 Bytes bytes_of(const AnyFilter& filter) {
-  BytesEncoder to;
-  write_snapshot(kHasher, filter, {}, to);
-  return to.take();
+  return testing_support::snapshot_bytes(kHasher, filter);
 }
 
 struct Found {

@@ -12,6 +12,7 @@
 #include "sluice/snapshot/layout.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
+#include "tests/support/snapshot_bytes.hpp"
 #include "tests/support/snapshot_repair.hpp"
 
 namespace sluice {
@@ -19,6 +20,7 @@ namespace {
 
 using testing_support::random_digests;
 using testing_support::repair_snapshot;
+using testing_support::snapshot_bytes;
 using Bytes = std::vector<std::byte>;
 
 const Labels kLabels = {{"format", "json"}, {"key", "/user"}, {"key", "/ad"}, {"", ""}};
@@ -28,9 +30,7 @@ Hasher hasher() {
 }
 
 Bytes snapshot_of(const AnyFilter& filter, const Labels& labels = kLabels) {
-  BytesEncoder to;
-  write_snapshot(hasher(), filter, labels, to);
-  return to.take();
+  return snapshot_bytes(hasher(), filter, labels);
 }
 
 Bytes snapshot_of(const char* filter, std::size_t keys) {
@@ -355,9 +355,7 @@ const Sections kSections = {{"offsets", true, Bytes(3, std::byte{7})},
                             {"empty", true, {}}};
 
 Bytes with_sections(const Sections& sections, const char* filter = "bloom,bytes=2MiB") {
-  BytesEncoder to;
-  write_snapshot(hasher(), make_filter(filter, {}), kLabels, to, sections);
-  return to.take();
+  return snapshot_bytes(hasher(), make_filter(filter, {}), kLabels, sections);
 }
 
 Snapshot read_some(const Bytes& bytes, const Understands& understands) {

@@ -211,7 +211,7 @@ TEST(WindowLimit, ForgettingTheOldestMakesRoom) {
       // A burst that comes before the first pressure is one generation, forgotten at once.
       EXPECT_GE(known + 400, asked);
       // From then on one generation at a time is forgotten, not all that a burst brought. Filters of
-      // bits count whole slices, and stages leave as a whole.
+      // bits count whole parts, and stages leave as a whole.
       EXPECT_GT(6 * least, most);
     }
 }

@@ -12,6 +12,7 @@
 #include "connectors/files/stored_file.hpp"
 #include "sluice/snapshot/delta.hpp"
 #include "sluice/snapshot/delta_coding.hpp"
+#include "tests/support/snapshot_bytes.hpp"
 
 namespace sluice {
 namespace {
@@ -38,9 +39,7 @@ std::vector<std::byte> later(const char* base) {
     const Digest digest = snapshot.hasher.digest("key " + std::to_string(number));
     snapshot.filter.insert({&digest, 1});
   }
-  BytesEncoder to;
-  write_snapshot(snapshot.hasher, snapshot.filter, snapshot.labels, to);
-  return to.take();
+  return testing_support::snapshot_bytes(snapshot.hasher, snapshot.filter, snapshot.labels);
 }
 
 void write_missing(const Golden& golden) {

@@ -14,7 +14,7 @@ setup_file() {
   export bench
 }
 
-# Instructions may rise by 3 %, lines by 2 %: what another patch of the compiler moves.
+# Both may rise by 2 %: what another patch of the compiler moves.
 @test "a key costs no more instructions and lines than it did" {
   [[ -x $bench ]] || skip "the benchmarks are not built"
   need_instructions "$SLUICE"
@@ -40,7 +40,7 @@ setup_file() {
     !(($1 FS $2) in kept) { printf "%s, %s: add to guard.tsv: %s\n", $1, $2, $0; bad = 1; next }
     {
       split(kept[$1 FS $2], then, FS)
-      check("instructions", $3, then[1], 1.03)
+      check("instructions", $3, then[1], 1.02)
       check("lines", $4, then[2], 1.02)
       ++seen
     }

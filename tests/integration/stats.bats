@@ -27,7 +27,7 @@ load helper
   [ "$(stat_of '.memory_bytes > 1e6 and .memory_bytes < 5e7')" = true ]
 }
 
-@test "--stats json: bits a key are of the keys held when the filter is unbounded" {
+@test "--stats json: bits per key are of the keys held when the filter is unbounded" {
   lines_of 20k >input
   sluice dedup --stats json --filter exact input >out 2>err
   [ "$(stat_of '.filter.name, .filter.capacity, .filter.predicted_fpr' | xargs)" = "exact 0 0" ]
