@@ -195,6 +195,10 @@ SinkBefore Resume::join_finished(Output& output) {
   output.ours = sink.size() == 0 && known->end.offset == 0;
   // What the shell has emptied is to be written anew, for all that we know.
   output.same = in_role && (output.ours || !is_standard(sink));
+  if (is_standard(sink) && sink.size() < known->end.offset) {
+    emptied_text_ = less_than_written(sink, *known);
+    appends_ = (::fcntl(sink.descriptor(), F_GETFL) & O_APPEND) != 0;
+  }
   if (sink.size() == 0) return {};
   const bool ours = known->end.matches(sink.descriptor(), hasher_);
   if (ours) check_packing(output, *known);
@@ -264,6 +268,14 @@ void Resume::check_packing(const Output& output, const OutputPosition& known) co
         request_.state, text_of(output.role, *output.sink), text(before), text(now)));
 }
 
+std::string Resume::less_than_written(const FileSink& sink, const OutputPosition& known) const {
+  return fmt::format(
+      "standard output has {}, fewer than the {} that --state '{}' has written {}",
+      counted(sink.size(), "byte"), counted(known.end.offset, "byte"), request_.state,
+      known.path.empty() || known.path == sink.path() ? "there"
+                                                      : fmt::format("to '{}'", known.path));
+}
+
 void Resume::refuse_output(const Output& output, const OutputPosition& known) const {
   const FileSink& sink = *output.sink;
   const std::string what = text_of(output.role, sink);
@@ -279,9 +291,9 @@ void Resume::refuse_output(const Output& output, const OutputPosition& known) co
   const bool shorter = sink.size() < known.end.offset;
   if (shorter && is_standard(sink))
     throw BadParameters(fmt::format(
-        "standard output has {}, fewer than {}: `>` empties the file before the run begins. Use "
-        "--output FILE or `>>`; if the records are lost, delete the state and begin again",
-        counted(sink.size(), "byte"), wrote));
+        "{}: `>` empties the file before the run begins. Use --output FILE or `>>`; if the records "
+        "are lost, delete the state and begin again",
+        less_than_written(sink, known)));
   throw BadParameters(fmt::format(
       "{} {} {}: give that file again{}", what,
       shorter ? fmt::format("has {}, fewer than", counted(sink.size(), "byte"))
