@@ -253,6 +253,26 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   [ "$(wc -l <out)" -eq 8 ]
 }
 
+@test "FILE.cut is on the disk, with its name, before the output is shortened" {
+  : "${SLUICE_SHIM:?set it to the library that logs calls, see syscall_shim.cpp}"
+  seq 1 1000 | sluice dedup --stats none --filter exact --state s -o out
+  for before in none kept; do
+    if [[ $before == none ]]; then rm -f out.cut; fi
+    echo torn >>out
+    rm -f calls
+    seq 1 1000 | LD_PRELOAD=$SLUICE_SHIM SLUICE_SHIM_DIRECTORY=$PWD SLUICE_SHIM_LOG=$PWD/calls \
+      "$SLUICE" dedup --stats none --filter exact --state "$PWD/s" -o "$PWD/out"
+    holds out "$(seq 1 1000)\n"
+    awk -v folder="$PWD" '
+      $1 == "write" && $2 == folder "/out.cut" { state = "written" }
+      $1 == "fsync" && $2 == folder "/out.cut" && state == "written" { state = "contents" }
+      $1 == "fsync" && ($2 == folder || $2 == folder "/") && state == "contents" { state = "durable" }
+      $1 == "truncate" && $2 == folder "/out" { found = state; exit }
+      END { print found }' calls | grep -qx durable || fail "$(cat calls)"
+  done
+  holds out.cut 'torn\ntorn\n'
+}
+
 @test "standard output: what a run wrote before its first checkpoint is cut off" {
   echo before >out
   lines_of 30000 >input
