@@ -84,7 +84,7 @@ std::string legend_of(const CompareResult& result, Rate rate) {
 double legend_width(const CompareReport& report) {
   std::size_t longest = 0;
   for (const CompareResult& result : report.results)
-    for (const Rate rate :
+    for (const Rate& rate :
          {&CompareCounts::false_positive_rate, &CompareCounts::false_negative_rate})
       longest = std::max(longest, legend_of(result, rate).size());
   return std::ceil(60 + 8.5 * static_cast<double>(longest));

@@ -283,6 +283,20 @@ void Resume::say_read_before() {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (found[i] != nullptr && found[i]->end.offset > base_[i] && count++ == 0) first = i;
   if (count == 0) return;
+  if (!emptied_text_.empty()) {
+    const std::string text = std::exchange(emptied_text_, {});
+    if (!appends_ && known_.run->shape == request_.shape && same_forget() && nothing_new(found))
+      throw BadParameters(fmt::format(
+          "{}: `>` empties the file before the run begins, and there is nothing new in the inputs. "
+          "Use --output FILE or `>>`; if the records are lost, delete the state and begin again",
+          text));
+    return warn(
+        "dedup",
+        fmt::format("{}: this run reads its inputs from their beginning, but "
+                    "records that {} are not written again. To keep what was "
+                    "written, use --output FILE, or `>>`",
+                    text, request_.window ? "the window still remembers" : "the state remembers"));
+  }
   tell(fmt::format("'{}' was read before, up to byte {}{}, by a run with {}: this run reads {}{}",
                    inputs_[first].name(), format_count(found[first]->end.offset),
                    count == 1 ? "" : fmt::format(", with {}", counted(count - 1, "other input")),
@@ -292,6 +306,15 @@ void Resume::say_read_before() {
                        : "other outputs, or with outputs that were emptied since",
                    count == 1 ? "it from its beginning" : "them from their beginnings",
                    again_text()));
+}
+
+// Whether all inputs were read to their ends. For an output that is gone, which nothing would be written to.
+bool Resume::nothing_new(const std::vector<const InputPosition*>& found) const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (!inputs_[i].regular() || found[i] == nullptr ||
+        size_of(inputs_[i]) > found[i]->end.offset || is_rewritten(given(i), *found[i], stamps_[i]))
+      return false;
+  return true;
 }
 
 // What can cause duplicates is a warning.

@@ -55,6 +55,10 @@ class Resume {
   // What else a user should know of the inputs: which are read on, and from where.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
 
+  // That standard output has lost what runs of this state wrote there, in a sentence that has not been said
+  // yet; empty if it has not, or a warning said so.
+  const std::string& emptied() const noexcept { return emptied_text_; }
+
   // Seeks, after the header was read.
   void seek(std::size_t input);
 
@@ -111,6 +115,8 @@ class Resume {
   void say_read_on();
   void say_nothing_new();
   void say_read_before();
+  bool nothing_new(const std::vector<const InputPosition*>& found) const;
+  std::string less_than_written(const FileSink& sink, const OutputPosition& known) const;
   void check_same(bool same_inputs) const;
   void check_read(std::size_t input, const InputPosition& known, bool by_names_alone);
   std::string difference(std::size_t input, const InputPosition& known) const;
@@ -148,6 +154,8 @@ class Resume {
   bool replaceable_ = false;  // that may be followed by any other
   bool nothing_new_ = false;  // since a finished run of the same command; nor is --forget
   bool ended_ = false;
+  std::string emptied_text_;         // of standard output, if it is shorter than recorded
+  bool appends_ = false;             // so the shell has not emptied it
   bool restarted_ = false;           // an input of this run
   std::optional<RunPosition> kept_;  // the last finished run, if this one leaves no record
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "command.hpp"
 #include "dedup_known.hpp"
@@ -114,6 +115,16 @@ int unpack_from(int from, std::uint64_t& at, Packing packing, int to) {
   }
 }
 
+// A file whose name is not on the disk is lost with the power, whatever of its contents is. Some file systems
+// cannot sync folders.
+int sync_folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const Descriptor opened(
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
+  const bool done = opened && ::fsync(opened.number()) == 0;
+  return done || errno == EINVAL || errno == ENOTSUP || errno == EACCES ? 0 : errno;
+}
+
 // Moves what stands in the file after `end` to PATH.cut, which is for those who may read PATH. All or
 // nothing: the next try would append a part of it again.
 void cut_back(int descriptor, const std::string& name, const std::string& path, std::uint64_t end,
@@ -131,10 +142,11 @@ void cut_back(int descriptor, const std::string& name, const std::string& path, 
   if (!created) to = {::open(kept.c_str(), kFlags), true};
   if (!to || ::fstat(to.number(), &before) != 0) fail(errno);
   std::uint64_t at = end;
-  const int error = created && ::fchmod(to.number(), status.st_mode & 0777) != 0 ? errno
-                    : packing == Packing::none
-                        ? copy_from(from.number(), at, to.number())
-                        : unpack_from(from.number(), at, packing, to.number());
+  int error = created && ::fchmod(to.number(), status.st_mode & 0777) != 0 ? errno
+              : packing == Packing::none ? copy_from(from.number(), at, to.number())
+                                         : unpack_from(from.number(), at, packing, to.number());
+  // Also if it was there before: who made it may have been cut off here.
+  if (error == 0) error = sync_folder_of(kept);
   if (error != 0 && created) ::unlink(kept.c_str());
   if (error != 0 && !created && ::ftruncate(to.number(), before.st_size) != 0)
     warn("dedup", fmt::format("'{}' holds a part of the end of '{}'", kept, name));
@@ -195,6 +207,10 @@ SinkBefore Resume::join_finished(Output& output) {
   output.ours = sink.size() == 0 && known->end.offset == 0;
   // What the shell has emptied is to be written anew, for all that we know.
   output.same = in_role && (output.ours || !is_standard(sink));
+  if (is_standard(sink) && sink.size() < known->end.offset) {
+    emptied_text_ = less_than_written(sink, *known);
+    appends_ = (::fcntl(sink.descriptor(), F_GETFL) & O_APPEND) != 0;
+  }
   if (sink.size() == 0) return {};
   const bool ours = known->end.matches(sink.descriptor(), hasher_);
   if (ours) check_packing(output, *known);
@@ -264,6 +280,14 @@ void Resume::check_packing(const Output& output, const OutputPosition& known) co
         request_.state, text_of(output.role, *output.sink), text(before), text(now)));
 }
 
+std::string Resume::less_than_written(const FileSink& sink, const OutputPosition& known) const {
+  return fmt::format(
+      "standard output has {}, fewer than the {} that --state '{}' has written {}",
+      counted(sink.size(), "byte"), counted(known.end.offset, "byte"), request_.state,
+      known.path.empty() || known.path == sink.path() ? "there"
+                                                      : fmt::format("to '{}'", known.path));
+}
+
 void Resume::refuse_output(const Output& output, const OutputPosition& known) const {
   const FileSink& sink = *output.sink;
   const std::string what = text_of(output.role, sink);
@@ -279,9 +303,9 @@ void Resume::refuse_output(const Output& output, const OutputPosition& known) co
   const bool shorter = sink.size() < known.end.offset;
   if (shorter && is_standard(sink))
     throw BadParameters(fmt::format(
-        "standard output has {}, fewer than {}: `>` empties the file before the run begins. Use "
-        "--output FILE or `>>`; if the records are lost, delete the state and begin again",
-        counted(sink.size(), "byte"), wrote));
+        "{}: `>` empties the file before the run begins. Use --output FILE or `>>`; if the records "
+        "are lost, delete the state and begin again",
+        less_than_written(sink, known)));
   throw BadParameters(fmt::format(
       "{} {} {}: give that file again{}", what,
       shorter ? fmt::format("has {}, fewer than", counted(sink.size(), "byte"))

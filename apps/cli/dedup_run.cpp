@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -96,6 +98,8 @@ class Run {
   bool between();
   bool checkpoint_due() const;
   bool has_news() const;
+  bool is_near_limit() const;
+  [[noreturn]] void fail_at_limit(const IoError& error) const;
   void checkpoint();
   bool is_over() const;
   void save_state();
@@ -131,8 +135,9 @@ class Run {
   std::size_t input_ = 0;    // the one that is being read; past the last one: all are done
   bool reading_ = false;
   bool running_ = true;
-  std::uint64_t seen_records_ = 0;  // at the last turn
-  unsigned turns_without_ = 0;      // turns in a row without a new record
+  std::uint64_t seen_records_ = 0;     // at the last turn
+  unsigned turns_without_ = 0;         // turns in a row without a new record
+  rlim_t most_bytes_ = RLIM_INFINITY;  // that a file may have (ulimit -f)
   Clock::time_point last_checkpoint_ = start_;
   std::uint64_t last_checkpoint_records_ = 0;
 };
@@ -216,6 +221,8 @@ Run::Run(const DedupRequest& request)
     if (state_file_ && follow_ && follow_->has_changed()) save_state();
   };
   if (resume_.has_ended()) input_ = inputs_.size();
+  struct rlimit limit;
+  if (state_file_ && ::getrlimit(RLIMIT_FSIZE, &limit) == 0) most_bytes_ = limit.rlim_cur;
   continued_ = resume_.continued();
   const std::uint64_t all = bytes_in_all(inputs_);
   std::uint64_t before = 0;
@@ -247,13 +254,31 @@ int Run::execute() {
     flush_what_goes();
     throw RunFailed(fmt::format("filter '{}' holds {} and cannot grow: {}", report().filter_name,
                                 counted(judge_.filter().stats().keys, "key"), error.what()));
-  } catch (const IoError&) {
+  } catch (const IoError& error) {
     // So are the records read before an input failed. An output that failed gets no more.
     flush_what_goes();
+    if (error.error_number() == EFBIG) fail_at_limit(error);
     throw;
   }
-  finish();
+  try {
+    finish();
+  } catch (const IoError& error) {
+    if (error.error_number() == EFBIG) fail_at_limit(error);
+    throw;
+  }
   return signals_.received() == 0 ? kDone : 128 + signals_.received();
+}
+
+// The records after the last save may be delivered in part, so their keys may not be saved.
+void Run::fail_at_limit(const IoError& error) const {
+  if (!state_file_) throw error;
+  throw RunFailed(fmt::format(
+      "{}; the state is the one saved after {} of this run: allow larger files and run the same "
+      "command again{}",
+      error.what(), counted(last_checkpoint_records_, "record"),
+      std::ranges::all_of(inputs_, &FileSource::regular)
+          ? ""
+          : ". What a pipe has brought since then must be sent again"));
 }
 
 // Says how the flags were understood if that could be a surprise.
@@ -443,9 +468,9 @@ void Run::save_state() {
 bool Run::between() {
   if (judge_.meter().was_over()) warnings_.look_at_error();
   warnings_.look_at_memory(dedup_->counts());
-  if (state_file_ && has_news()) {
+  if (state_file_ && (has_news() || is_near_limit())) {
     begin();
-    if (has_news()) checkpoint();
+    if (has_news() || is_near_limit()) checkpoint();
   }
   if (judge_.audit() != nullptr) ask_ghosts_when_idle();
   if (signals_.asked()) tell();
@@ -458,6 +483,19 @@ bool Run::has_news() const {
   if (!follow_) return checkpoint_due();
   return follow_->has_changed() ||
          (dedup_->counts().records != last_checkpoint_records_ && checkpoint_due());
+}
+
+// What is written between two turns might be cut off at the limit on the size of files. What was saved before
+// stays as it is then.
+bool Run::is_near_limit() const {
+  if (most_bytes_ == RLIM_INFINITY || dedup_->counts().records == last_checkpoint_records_)
+    return false;
+  // Two chunks under way and two buffers that are not written, and as much again.
+  constexpr std::uint64_t kRoom = std::uint64_t{1} << 21;
+  const auto is_near = [&](const FileSink& sink) {
+    return sink.identity().regular && sink.size() + kRoom > most_bytes_;
+  };
+  return is_near(passed_) || (held_ && is_near(*held_)) || (late_ && is_near(*late_));
 }
 
 bool Run::checkpoint_due() const {
@@ -501,6 +539,12 @@ void Run::finish() {
   say_stopped();
   warnings_.look_at_keys(counts);
   warnings_.look_at_peak();
+  const std::uint64_t held = request_.options.invert ? counts.distinct : counts.duplicates;
+  if (is_standard_output(request_.output) && !resume_.emptied().empty() && held > 0 &&
+      held == counts.records)
+    warn("dedup", fmt::format("{}: no record of this run was written, because the state remembers "
+                              "all of them. To keep what was written, use --output FILE, or `>>`",
+                              resume_.emptied()));
   tell();
 }
 

@@ -12,6 +12,7 @@ struct Archive {
   std::string_view signature;  // its first bytes; '?' stands for any byte
   std::string_view is;         // "is compressed with xz": for messages
   std::string_view command;    // writes the contents to standard output; empty: there is none
+  std::string_view does = "unpack";
 };
 
 // So many bytes are enough to tell all of them.

@@ -35,6 +35,16 @@ TEST(Archive, IsToldByItsFirstBytes) {
       {"PAR1\x15\x04"s, "Parquet"},
       {"Obj\x01\x04"s, "Avro"},
       {"SQLite format 3\0"s, "SQLite"},
+      {"ORC\n\x0b\n\x03\0\0\0\x12\x04"s, "ORC"},
+      {"ORC\x1d\0\0\n\x0c"s, "ORC"},
+      {"]\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0"s, "lzma"},
+      {"]\0\0\0\x04\x10\x27\0\0\0\0\0\0\0"s, "lzma"},
+      {"\xff\x06\0\0sNaPpY\0"s, "snappy"},
+      {"FEA1\0\0\0\0"s, "Feather"},
+      {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0"s, "OLE"},
+      {"\xff\xfei\0d\0\n\0"s, "UTF-16"},
+      {"\xfe\xff\0i\0d\0\n"s, "UTF-16"},
+      {"\xff\xfe\x3a\x53\n\0"s, "UTF-16"},
       {tar, "tar"},
   };
   for (const auto& [bytes, name] : known) {
@@ -47,7 +57,8 @@ TEST(Archive, IsToldByItsFirstBytes) {
 TEST(Archive, TextIsNone) {
   for (const std::string& text :
        {""s, "a\n"s, "PAR1,5\n"s, "BZh9 is a name\n"s, "PK,1\n"s, "Obj,1\n"s, "7z\n"s, "SQLite\n"s,
-        "\xEF\xBB\xBF{}"s, "\xff\xfe\n"s, "\x1f\x8b\n"s}) {
+        "\xEF\xBB\xBF{}"s, "\xff\xfe\n"s, "\x1f\x8b\n"s, "ORC\n"s, "ORC,1\r\na\tb\n"s, "ORC\0b\0"s,
+        "FEA1\n"s, "]\0\0]\0"s, "\xff\xfe"s}) {
     EXPECT_EQ(archive_of(text), nullptr) << text;
   }
 }
@@ -58,6 +69,10 @@ TEST(Archive, IsAwaitedWhileItMayBeOneAndNoRecordEnds) {
   EXPECT_TRUE(is_archive_start("\x51\x2a\x4d"));
   EXPECT_TRUE(is_archive_start("P"));
   EXPECT_TRUE(is_archive_start("BZh9"));
+  EXPECT_TRUE(is_archive_start("OR"));
+  EXPECT_TRUE(is_archive_start("\xfe"));
+  EXPECT_TRUE(is_archive_start("\xff\xfe"));
+  EXPECT_FALSE(is_archive_start("\xff\xfe\x41"));
   EXPECT_FALSE(is_archive_start("P\n"));
   EXPECT_FALSE(is_archive_start("P\0"s));
   EXPECT_FALSE(is_archive_start("Px"));

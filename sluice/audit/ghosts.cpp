@@ -78,6 +78,10 @@ void Ghosts::Sums::add(const Probe& probe) noexcept {
   per_ghost += each * probe.weight;
 }
 
+// A sum of hits that count differently: its interval is that of Fay and Feuer (1997) for weighted sums of
+// Poisson counts, which is the exact one if all count the same. The next hit might have come where nothing
+// was found, so for the upper end one more is added, with the mean weight of the ghosts. A probe that
+// found nothing must not make the sum more certain.
 Rate Ghosts::average() const noexcept {
   Sums all = sums_;
   Probe last = last_;
@@ -85,18 +89,20 @@ Rate Ghosts::average() const noexcept {
   all.add(last);
   Rate rate{.errors = all.found, .trials = all.asked};
   if (!(all.per_ghost > 0)) return rate;
-  const double share = std::min(1.0, all.errors / all.weight);
+  const double one_more = all.per_ghost / all.weight / all.weight;
   if (!(all.errors > 0)) {
     rate.errors = 0;
-    rate.estimate = {.share = 0, .independent = all.weight * all.weight / all.per_ghost};
-  } else {
-    // Probes of a few ghosts each that found all or none tell nothing about the variance.
-    const double least = all.weight * all.weight / all.per_ghost;
-    const double clustered = share * (1 - share) * all.weight * all.weight / all.variance;
-    rate.estimate = {.share = share,
-                     .independent = all.variance > 0 && clustered > 0 ? clustered : least,
-                     .quantile = student95(all.errors * all.errors / all.each2 - 1)};
+    rate.estimate = {.share = 0, .independent = 1 / one_more};
+    return rate;
   }
+  const double share = std::min(1.0, all.errors / all.weight);
+  const double of_hits = all.each2 / all.weight / all.weight * (1 - share);
+  // What probes differ in is no uncertainty, but it takes hits to know how they differ.
+  constexpr double kEnoughHits = 20;
+  const double part = std::min(1.0, kEnoughHits * all.each2 / (all.errors * all.errors));
+  const double between = all.variance / all.weight / all.weight;
+  const double variance = between + part * std::max(0.0, of_hits - between);
+  rate.estimate = {.share = share, .ends = interval95(share, variance, one_more)};
   return rate;
 }
 

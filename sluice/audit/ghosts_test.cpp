@@ -55,6 +55,27 @@ TEST(Ghosts, ManyAtTheEndDoNotMoveTheAverage) {
   EXPECT_LT(ghosts.now().trials, 2 * Ghosts::kEnoughFound);
 }
 
+// A filter that found nothing while the events came, and something at the end, where hardly one came. Of the 2,000
+// that were asked before, some might as well have been found.
+TEST(Ghosts, ManyAtTheEndDoNotMakeTheAverageMoreCertain) {
+  const AnyFilter empty = empty_filter();
+  AnyFilter half = make_filter("bloom,keys=1000,fpr=0.5", {});
+  half.insert(random_digests(1, 1000));
+  Ghosts ghosts(3, true);
+  for (int probe = 0; probe < 20; ++probe) {
+    ghosts.count(6400, 1000);
+    ghosts.ask(empty, 100);
+  }
+  const double none = ghosts.average().high();
+  EXPECT_NEAR(none, 3.7 / 2000, 0.3 / 2000);
+  ghosts.count(100, 1);
+  ghosts.ask(half, 5000);
+  const Rate rate = ghosts.average();
+  EXPECT_LT(*rate.value(), 1.0 / 2000);
+  EXPECT_GT(rate.high(), 0.95 * none);
+  EXPECT_LT(rate.high(), 3 * none);
+}
+
 // Of a filter that was loaded nothing is known before the first probe.
 TEST(Ghosts, TheFirstProbeOfALoadedFilterStandsForWhatCameBefore) {
   const AnyFilter full = full_filter();

@@ -24,7 +24,27 @@ double wilson(const Rate::Estimate& of, double side) noexcept {
   return std::clamp((of.share + z2 / 2 + side * spread) / (1 + z2), 0.0, 1.0);
 }
 
+// A quantile of the gamma distribution with this mean and variance, by the cube of a normal one (Wilson and
+// Hilferty 1931). From a shape of 1 on within 1 % at the upper end; the lower end is too low for few hits.
+double gamma_quantile(double mean, double variance, double side) noexcept {
+  if (!(variance > 0)) return mean;
+  const double ninth = variance / (9 * mean * mean);
+  const double root = 1 - ninth + side * kNormal95 * std::sqrt(ninth);
+  return root > 0 ? mean * root * root * root : 0;
+}
+
 }  // namespace
+
+// Where most are hits, it is the misses that are few.
+Interval interval95(double share, double variance, double one_more) noexcept {
+  if (share > 0.5) {
+    const Interval misses = interval95(1 - share, variance, one_more);
+    return {.low = 1 - misses.high, .high = 1 - misses.low};
+  }
+  return {.low = std::clamp(gamma_quantile(share, variance, -1), 0.0, share),
+          .high = std::clamp(gamma_quantile(share + one_more, variance + one_more * one_more, 1),
+                             share, 1.0)};
+}
 
 double student95(double freedom) noexcept {
   constexpr double z = kNormal95, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
@@ -34,12 +54,14 @@ double student95(double freedom) noexcept {
 }
 
 double Rate::low() const noexcept {
+  if (estimate && estimate->ends) return estimate->ends->low;
   return errors > 0 ? wilson(estimate_of(*this), -1) : 0;
 }
 
 double Rate::high() const noexcept {
   if (!(trials > 0)) return 1;
   const Estimate of = estimate_of(*this);
+  if (of.ends) return of.ends->high;
   return of.share < 1 ? wilson(of, 1) : 1;
 }
 

@@ -235,6 +235,20 @@ load helper
   awk '!seen[$0]++' input | cmp - result
 }
 
+@test "at the limit on the size of files, the state holds nearly all that a pipe brought and was delivered" {
+  seq 1000000 1200000 >input
+  run -1 --separate-stderr bash -c 'cat input 2>/dev/null | (ulimit -f 300
+    exec "$SLUICE" dedup --stats none --filter exact --expect 10 --state s -o out)'
+  says "cannot write" "File too large" "the state is the one saved after" "must be sent again"
+  bytes=$(sluice inspect --json s | jq '.outputs[0].bytes')
+  keys=$(sluice inspect --json s | jq .keys)
+  [ "$keys" -gt 0 ]
+  [ "$((8 * keys))" -eq "$bytes" ]
+  # What is not in the state is sent again.
+  tail -n +$((keys + 1)) input | sluice dedup --stats none --filter exact --state s -o out
+  cmp out input
+}
+
 @test "outputs that cannot be opened are named" {
   echo a >input
   refused 1 dedup input --output no-such-folder/x

@@ -129,7 +129,7 @@ load helper
   says "empty-keys=yes"
   # It says nothing of whole records.
   sluice dedup --stats none --state t table.csv >out
-  sluice dedup --stats none --state t --empty-keys table.csv >out
+  sluice dedup --stats none --state t --empty-keys table.csv >again
 }
 
 @test "json: a missing member is no key, and null and \"\" only with --empty-keys" {

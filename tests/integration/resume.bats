@@ -207,6 +207,72 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   { echo before && cat want; } | cmp - out
 }
 
+@test "standard output that was emptied after a finished run is refused if nothing is new, or said" {
+  again=(dedup --stats none --filter exact --state s)
+  seq 1 1000 >input
+  sluice "${again[@]}" input >out
+  cp s kept
+  run -2 --separate-stderr bash -c '"$SLUICE" "$@" >out' - "${again[@]}" input
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  says "standard output has 0 bytes, fewer than the 3,893 bytes" "nothing new" "--output FILE or \`>>\`" "delete the state"
+  cmp s kept
+  # Standard input is another input by its name only.
+  run -2 --separate-stderr bash -c '"$SLUICE" "$@" <input >out' - "${again[@]}"
+  # A job whose inputs grow and whose output is read each time goes on, but is warned.
+  seq 1001 1003 >>input
+  sluice "${again[@]}" input >out 2>err
+  [ "$(paste -sd ' ' out)" = "1001 1002 1003" ]
+  grep -q "standard output has 0 bytes, fewer than the 3,893 bytes.*not written again.*>>" err
+  # Inputs that were not read before ask for nothing of what was there.
+  seq 2001 2003 >other
+  sluice "${again[@]}" other >out 2>err
+  [ "$(wc -l <out)" -eq 3 ]
+  [ ! -s err ]
+  # What a pipe brings is known at the end only.
+  seq 2001 2003 | sluice "${again[@]}" >out 2>err
+  [ ! -s out ]
+  grep -q "no record of this run was written" err
+  # Nothing was written, so nothing is missing.
+  seq 2001 2003 | sluice "${again[@]}" >out 2>err
+  [ ! -s err ]
+}
+
+@test "standard output that was emptied: >> is not refused, and neither are other flags or --forget" {
+  again=(dedup --stats none --filter exact --state s)
+  seq 1 10 >input
+  sluice "${again[@]}" input >>out
+  : >out
+  sluice "${again[@]}" input >>out 2>err
+  grep -q "fewer than the 21 bytes" err
+  rm s s.previous
+  sluice "${again[@]}" input >out
+  sluice "${again[@]}" --invert input >out
+  [ "$(wc -l <out)" -eq 10 ]
+  seq 1 2 >back
+  sluice "${again[@]}" --invert --forget back input >out
+  [ "$(wc -l <out)" -eq 8 ]
+}
+
+@test "FILE.cut is on the disk, with its name, before the output is shortened" {
+  : "${SLUICE_SHIM:?set it to the library that logs calls, see syscall_shim.cpp}"
+  seq 1 1000 | sluice dedup --stats none --filter exact --state s -o out
+  for before in none kept; do
+    if [[ $before == none ]]; then rm -f out.cut; fi
+    echo torn >>out
+    rm -f calls
+    seq 1 1000 | LD_PRELOAD=$SLUICE_SHIM SLUICE_SHIM_DIRECTORY=$PWD SLUICE_SHIM_LOG=$PWD/calls \
+      "$SLUICE" dedup --stats none --filter exact --state "$PWD/s" -o "$PWD/out"
+    holds out "$(seq 1 1000)\n"
+    awk -v folder="$PWD" '
+      $1 == "write" && $2 == folder "/out.cut" { state = "written" }
+      $1 == "fsync" && $2 == folder "/out.cut" && state == "written" { state = "contents" }
+      $1 == "fsync" && ($2 == folder || $2 == folder "/") && state == "contents" { state = "durable" }
+      $1 == "truncate" && $2 == folder "/out" { found = state; exit }
+      END { print found }' calls | grep -qx durable || fail "$(cat calls)"
+  done
+  holds out.cut 'torn\ntorn\n'
+}
+
 @test "standard output: what a run wrote before its first checkpoint is cut off" {
   echo before >out
   lines_of 30000 >input

@@ -133,6 +133,16 @@ int fdatasync(int file) {
   return real(&::fdatasync, "fdatasync")(file);
 }
 
+int ftruncate(int file, off_t size) {
+  if (known(file) && fails("truncate", names[file])) return -1;
+  return real(&::ftruncate, "ftruncate")(file, size);
+}
+
+int ftruncate64(int file, off64_t size) {
+  if (known(file) && fails("truncate", names[file])) return -1;
+  return real(&::ftruncate64, "ftruncate64")(file, size);
+}
+
 int rename(const char* from, const char* to) {
   if (counts(from) && fails("rename", from, to)) return -1;
   return real(&::rename, "rename")(from, to);
