@@ -314,7 +314,8 @@ std::string Run::after_stop() const {
     return "no record that was read is lost: all are judged and written, the state is saved, and "
            "the same command again continues with what comes next";
   return fmt::format(
-      "nothing is lost: the state is saved, and the same command again continues from here{}",
+      "{}the state is saved, and the same command again continues from here{}",
+      follow_ && !follow_->unsure().empty() ? "" : "nothing is lost: ",
       empties_output() ? ", if you write >> instead of > (which would empty the output)" : "");
 }
 
