@@ -226,6 +226,8 @@ Run::Run(const DedupRequest& request)
 }
 
 int Run::execute() {
+  for (const std::string* output : {&request_.output, &request_.duplicates, &request_.late_output})
+    warn_if_seems_packed("dedup", *output);
   if (request_.stats != DedupRequest::Stats::none)
     for (const std::string& text : request_.notes) note("dedup", printable(text));
   if (request_.stats == DedupRequest::Stats::text) say_reading();
