@@ -88,6 +88,7 @@ if [[ -n $with_module ]]; then
     tr ',' '\n' | sed -E 's/^ *//; s/ .*//' | sort -u | xargs)"
   same "what the module shows" "RedisModule_OnLoad" \
     "$(nm --dynamic --defined-only redis-sluice/usr/lib/redis/modules/sluice.so | awk '{ print $3 }')"
+  [[ -x redis-sluice/usr/lib/redis/modules/sluice.so ]] || complain "the module is not executable: Redis 7 does not load it"
   [[ -s redis-sluice/usr/share/doc/redis-sluice/copyright ]] || complain "redis-sluice has no copyright"
   zgrep -q '(libstdc++-[0-9]*-dev)' redis-sluice/usr/share/doc/redis-sluice/THIRD-PARTY.gz ||
     complain "redis-sluice does not name the licence of libstdc++"
