@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -41,6 +43,17 @@ int fail(std::string_view command, std::string_view message, int exit_code) {
   throw IoError("cannot write to 'standard output'", error);
 }
 
+// Whether a person would take a file with this name for a compressed one, though it is none.
+bool seems_packed(const std::string& path) {
+  if (packing_of_name(path) != Packing::none) return false;
+  std::string end = path.substr(std::min(path.rfind('.'), path.size()));
+  for (char& c : end)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  constexpr std::string_view kEnds[] = {".gz",   ".gzip", ".z",  ".zst",
+                                        ".zstd", ".bz2",  ".xz", ".lz4"};
+  return std::ranges::find(kEnds, end) != std::end(kEnds);
+}
+
 }  // namespace
 
 bool stderr_is_terminal() {
@@ -61,6 +74,13 @@ void hold_standard_descriptors() {
 void warn(std::string_view command, std::string_view message) {
   say(fmt::format("sluice {}: {} {}\n", command, coloured("33", "warning:"),
                   printable(in_flags(message))));
+}
+
+void warn_if_seems_packed(std::string_view command, const std::string& output) {
+  if (seems_packed(output))
+    warn(command, fmt::format("'{}' is written as plain text: only files whose names end in .gz or "
+                              ".zst are compressed",
+                              output));
 }
 
 void note(std::string_view command, std::string_view message) {

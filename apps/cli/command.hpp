@@ -28,6 +28,8 @@ int guarded(std::string_view command, const std::function<int()>& body);
 
 // "sluice dedup: warning: …" on standard error, in colour on a terminal unless NO_COLOR is set.
 void warn(std::string_view command, std::string_view message);
+// If the output is a plain file although its name says that it is compressed.
+void warn_if_seems_packed(std::string_view command, const std::string& output);
 void note(std::string_view command, std::string_view message);
 
 // Writes text to standard error unchanged. Errors of that write are ignored.

@@ -176,8 +176,19 @@ void Follow::run(const std::function<bool()>& between) {
     if (moved || stopped_) continue;
     parts_.dedup.flush();
     parts_.dedup.flush_sinks();
-    if (!between()) return;
+    if (!between()) break;
     watch.wait();
+  }
+  look_last();
+}
+
+// The state, or else what is told of files that were not read, should know those that were rotated just now.
+void Follow::look_last() {
+  try {
+    for (std::size_t i = files_.size(); i-- > 0;)
+      if (!files_[i].once && !files_[i].replaced) look_at_name(i);
+  } catch (const Error&) {
+    // The next run meets it, too.
   }
 }
 
@@ -195,8 +206,10 @@ bool Follow::advance(std::size_t input, const std::function<bool()>& between) {
   }
   // The name first: what is written to the old file before another has its name is then read.
   const bool found = look_at_name(input);
+  // One that came between two looks was written to before.
+  const bool waited = !files_[input].between || files_[input].seen > 0;
   if (read(input, false, between)) {
-    files_[input].quiet_since = Clock::now();
+    if (waited) files_[input].quiet_since = Clock::now();
     return true;
   }
   if (!is_over(input)) return found;
@@ -237,9 +250,12 @@ bool Follow::look_at_name(std::size_t input) {
     return false;
   }
   const std::string name = parts_.request.files[input];
+  // The list first: what is in it cannot have got the name after that.
+  std::optional<FilesBeside> beside = beside_[name].renewed(name);
   const std::optional<Found> found = found_at(name);
   const FileIdentity identity = parts_.inputs[input].identity();
   if (found && found->identity == identity) {
+    if (beside) beside_[name] = std::move(*beside);
     file.gone = false;
     return false;
   }
@@ -253,8 +269,97 @@ bool Follow::look_at_name(std::size_t input) {
   }
   file.replaced = true;
   file.quiet_since = Clock::now();
-  add(name, std::move(*source), {.after = identity});
+  const auto after = add_between(name, &parts_.inputs[input], *source);
+  add(name, std::move(*source), {.after = after ? after : identity});
   return true;
+}
+
+// Files that had the name after `old` (null: after none) and before `now` become inputs. Returns the last one.
+std::optional<FileIdentity> Follow::add_between(const std::string& name, const FileSource* old,
+                                                const FileSource& now) {
+  const std::vector<FileIdentity> outputs = parts_.resume.output_files();
+  const auto& request = parts_.request;
+  const auto is_ours = [&](const std::string& path, const FileIdentity& file) {
+    return (!request.state.empty() && path.starts_with(request.state)) ||
+           std::ranges::count(request.files, path) > 0 || std::ranges::count(missing_, path) > 0 ||
+           std::ranges::count(outputs, file) > 0 || std::ranges::count(parts_.outputs, file) > 0;
+  };
+  const auto open = [&](const std::string& path) {
+    return FileSource::open(path, parts_.wake, "input", request.archives, request.unpack);
+  };
+  const FilesBetween found = files_between(
+      name, old, now, beside_[name], is_ours,
+      [&](const FileSource& file) { return is_copy_of_read(file); }, open);
+  std::optional<FileIdentity> after;
+  if (old != nullptr) after = old->identity();
+  std::optional<FileIdentity> last;
+  for (const std::string& path : found.read) {
+    std::optional<FileSource> source = this->open(path);
+    if (!source) continue;
+    tell(
+        fmt::format("'{}' was rotated more than once between two looks: '{}' came in between, and "
+                    "is read before '{}'",
+                    name, path, name));
+    last = source->identity();
+    // Under the name that it had, as the others: a later run finds it from there.
+    add(name, std::move(*source), {.replaced = true, .between = true, .after = after});
+    files_.back().quiet_since = Clock::now();
+    after = last;
+  }
+  for (const std::string& path : found.unsure) {
+    if (std::ranges::count(unsure_, path) == 0) unsure_.push_back(path);
+    warn("dedup",
+         fmt::format("'{}' has come beside '{}' while that was rotated: it may hold records that "
+                     "are not read; if so, give it to a run without --follow",
+                     path, name));
+  }
+  return last;
+}
+
+bool Follow::is_known(const FileIdentity& found, int descriptor) const {
+  const auto is_left = [&](const Left& left) {
+    return left.identity == found && left.end.matches(descriptor, parts_.hasher);
+  };
+  const auto is_other = [&](const InputPosition& other) {
+    return other.inode == found.inode && other.end.matches(descriptor, parts_.hasher);
+  };
+  const std::vector<FileIdentity> outputs = parts_.resume.output_files();
+  return std::ranges::count(outputs, found) > 0 || std::ranges::count(parts_.outputs, found) > 0 ||
+         std::ranges::any_of(left_, is_left) ||
+         std::ranges::any_of(parts_.resume.others(), is_other) ||
+         std::ranges::any_of(parts_.inputs,
+                             [&](const FileSource& source) { return source.identity() == found; });
+}
+
+// Whether the file was read or is being read, or holds nothing else, plain or packed.
+bool Follow::is_copy_of_read(const FileSource& file) const {
+  if (is_known(file.identity(), file.descriptor())) return true;
+  std::vector<FileEnd> ends;
+  for (const Left& left : left_) ends.push_back(left.end);
+  for (const InputPosition& other : parts_.resume.others()) ends.push_back(other.end);
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const int input = parts_.inputs[i].descriptor();
+    ends.push_back(files_[i].read);
+    ends.push_back(FileEnd::at(input, present_size(parts_.inputs[i]), parts_.hasher));
+  }
+  if (file.packing() != Packing::none) {
+    std::vector<InputPosition> plain;
+    for (const FileEnd& end : ends)
+      if (end.checked > 0) plain.push_back({.name = file.name(), .regular = true, .end = end});
+    std::vector<const InputPosition*> pointers;
+    for (const InputPosition& each : plain) pointers.push_back(&each);
+    return read_before_packing(file, std::move(pointers), parts_.hasher) != nullptr;
+  }
+  const InputPosition whole{
+      .name = file.name(),
+      .regular = true,
+      .end = FileEnd::at(file.descriptor(), present_size(file), parts_.hasher),
+      .records = 1};
+  if (!may_be_copied(whole)) return false;
+  return std::ranges::count(ends, whole.end) > 0 ||
+         std::ranges::any_of(parts_.inputs, [&](const FileSource& input) {
+           return whole.end.matches(input.descriptor(), parts_.hasher);
+         });
 }
 
 // Two names would be read as one file: what comes to the other file would be missed.
@@ -325,22 +430,9 @@ std::string Follow::newer_copy(std::size_t input) {
   const std::string& name = parts_.request.files[input];
   const auto folder = written_at(std::filesystem::path(name).parent_path().string());
   if (folder == file.searched) return {};
-  const auto is_known = [&](const FileIdentity& found, int descriptor) {
-    const auto is_left = [&](const Left& left) {
-      return left.identity == found && left.end.matches(descriptor, parts_.hasher);
-    };
-    const auto is_other = [&](const InputPosition& other) {
-      return other.inode == found.inode && other.end.matches(descriptor, parts_.hasher);
-    };
-    const std::vector<FileIdentity> outputs = parts_.resume.output_files();
-    return std::ranges::count(outputs, found) > 0 ||
-           std::ranges::count(parts_.outputs, found) > 0 || std::ranges::any_of(left_, is_left) ||
-           std::ranges::any_of(parts_.resume.others(), is_other) ||
-           std::ranges::any_of(
-               parts_.inputs, [&](const FileSource& source) { return source.identity() == found; });
-  };
-  std::string path =
-      copy_with_more(name, parts_.inputs[input], file.read, file.written, parts_.hasher, is_known);
+  std::string path = copy_with_more(
+      name, parts_.inputs[input], file.read, file.written, parts_.hasher,
+      [&](const FileIdentity& found, int descriptor) { return is_known(found, descriptor); });
   // A folder that changes again within the same tick must be searched again.
   if (path.empty())
     file.searched = std::filesystem::file_time_type::clock::now() - folder > std::chrono::seconds(2)
@@ -474,16 +566,20 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
 bool Follow::open_missing() {
   bool any = false;
   for (std::size_t i = 0; i < missing_.size();) {
-    const std::optional<Found> found = found_at(missing_[i]);
+    const std::string name = missing_[i];
+    std::optional<FilesBeside> beside = beside_[name].renewed(name);
+    const std::optional<Found> found = found_at(name);
     std::optional<FileSource> source;
-    if (found) check_followed_once(missing_[i], found->identity);
-    if (found && found->identity.regular) source = open(missing_[i]);
+    if (!found && beside) beside_[name] = std::move(*beside);
+    if (found) check_followed_once(name, found->identity);
+    if (found && found->identity.regular) source = open(name);
     if (!source) {
       ++i;
       continue;
     }
-    tell(fmt::format("'{}' has appeared: now reading it", missing_[i]));
-    add(missing_[i], std::move(*source), {});
+    tell(fmt::format("'{}' has appeared: now reading it", name));
+    const auto after = add_between(name, nullptr, *source);
+    add(name, std::move(*source), {.after = after});
     missing_.erase(missing_.begin() + static_cast<std::ptrdiff_t>(i));
     any = true;
   }

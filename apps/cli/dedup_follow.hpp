@@ -1,7 +1,8 @@
 // `sluice dedup --follow`: inputs that are read to their ends and then waited for, as `tail -F` does.
 //
 // A file is known by its name. If the name leads to another file (rotation), the rest of the old one is read
-// first, then the new one from its beginning. A file that is shorter than what was read of it, or has other
+// first, then the new one from its beginning, and before it those that had the name in between and are beside it
+// under others (dedup_between.hpp). A file that is shorter than what was read of it, or has other
 // bytes there (truncation), is read from its beginning. One that is not there is waited for. A record at the
 // end of a file is judged when its terminator comes, or when the file has been replaced.
 //
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +21,7 @@
 
 #include "connectors/files/files.hpp"
 #include "connectors/files/positions.hpp"
+#include "dedup_between.hpp"
 #include "dedup_request.hpp"
 #include "dedup_resume.hpp"
 #include "sluice/stream/dedup.hpp"
@@ -59,6 +62,8 @@ class Follow {
   void saved() noexcept { changed_ = false; }
   // Files that were rotated, or have come since, and were not read to their ends: names and bytes.
   std::vector<std::string> unread() const;
+  // Files that may have come between two looks and were not read, as a warning has said.
+  const std::vector<std::string>& unsure() const noexcept { return unsure_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -70,6 +75,7 @@ class Follow {
     FileEnd read = {};                       // of what was read, which may be more than is judged
     bool once = false;                       // read to its end, and not followed
     bool replaced = false;                   // its name leads to another input
+    bool between = false;                    // it was never seen under its name
     bool gone = false;                       // its name leads to no file, which was said
     std::optional<FileIdentity> after = {};  // to be read when that input is done
     Clock::time_point quiet_since = {};
@@ -88,6 +94,11 @@ class Follow {
   bool advance(std::size_t input, const std::function<bool()>& between);
   bool read(std::size_t input, bool last, const std::function<bool()>& between);
   bool look_at_name(std::size_t input);
+  void look_last();
+  std::optional<FileIdentity> add_between(const std::string& name, const FileSource* old,
+                                          const FileSource& now);
+  bool is_known(const FileIdentity& found, int descriptor) const;
+  bool is_copy_of_read(const FileSource& file) const;
   bool waits(std::size_t input) const;
   bool is_over(std::size_t input) const;
   void check_followed_once(const std::string& name, const FileIdentity& file) const;
@@ -110,6 +121,9 @@ class Follow {
   std::vector<Followed> files_;  // one per input
   std::vector<std::string> missing_;
   std::vector<Left> left_;  // the last ones
+  // For each name what was beside it when it was last seen to lead to the same file, or to none.
+  std::map<std::string, FilesBeside> beside_;
+  std::vector<std::string> unsure_;
   std::size_t current_ = 0;
   bool reading_ = false;
   bool stopped_ = false;

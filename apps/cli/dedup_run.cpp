@@ -233,6 +233,8 @@ Run::Run(const DedupRequest& request)
 }
 
 int Run::execute() {
+  for (const std::string* output : {&request_.output, &request_.duplicates, &request_.late_output})
+    warn_if_seems_packed("dedup", *output);
   if (request_.stats != DedupRequest::Stats::none)
     for (const std::string& text : request_.notes) note("dedup", printable(text));
   if (request_.stats == DedupRequest::Stats::text) say_reading();
@@ -339,7 +341,8 @@ std::string Run::after_stop() const {
     return "no record that was read is lost: all are judged and written, the state is saved, and "
            "the same command again continues with what comes next";
   return fmt::format(
-      "nothing is lost: the state is saved, and the same command again continues from here{}",
+      "{}the state is saved, and the same command again continues from here{}",
+      follow_ && !follow_->unsure().empty() ? "" : "nothing is lost: ",
       empties_output() ? ", if you write >> instead of > (which would empty the output)" : "");
 }
 

@@ -41,6 +41,7 @@ void print_counts(const GenerateCounts& counts) {
 }
 
 int run(Generator& generator, const std::string& path) {
+  warn_if_seems_packed("generate", path);
   FileSink output =
       path.empty() || path == "-" ? FileSink::standard_output() : FileSink::open(path);
   std::vector<char> buffer(std::max(kBufferBytes, generator.largest_record()));

@@ -170,13 +170,26 @@ const Names kTimeNames = {"time",     "timestamp", "@timestamp", "ts",         "
 const Names kKeyNames = {"id",         "_id",       "uuid",   "event_id", "eventId",
                          "message_id", "messageId", "log_id", "logId",    "insertId"};
 
+// The first file that is not empty: a log may have been rotated just now.
+std::string first_with_records(const std::vector<std::string>& files, Archives archives) {
+  for (const std::string& file : files) {
+    if (!is_regular(file)) break;
+    if (!Beginning(file, {.kind = Format::Kind::json}, archives).records().empty()) return file;
+  }
+  return files.front();
+}
+
 class JsonLog {
  public:
   JsonLog(const std::string& file, Archives archives)
       : beginning_(file, {.kind = Format::Kind::json}, archives), file_(file) {
     const auto records = beginning_.records();
-    if (records.empty() || !tree_.parse(records[0].text()) ||
-        tree_.root().kind() != JsonKind::object)
+    if (records.empty())
+      throw BadParameters(fmt::format(
+          "--log json: '{}' has no record that would tell the fields of its key and its time: give "
+          "--json, --key and --event-time",
+          file));
+    if (!tree_.parse(records[0].text()) || tree_.root().kind() != JsonKind::object)
       throw BadParameters(fmt::format(
           "--log json: the first record of '{}' is not a JSON object, so the fields of its key and "
           "its time are not known: give --json, --key and --event-time",
@@ -231,7 +244,7 @@ std::string apply_json_log(RecordFlags& flags, const std::vector<std::string>& f
           : needs_key ? "key and its time"
                       : "time",
           needs_key ? ", --key" : "", needs_time ? " and --event-time" : ""));
-    const JsonLog log(files.front(), archives);
+    const JsonLog log(first_with_records(files, archives), archives);
     if (needs_key) flags.keys = {log.only(log.keys(), kKeyNames, "key", "--key")};
     if (needs_time || (may_have_time && log.times().size() == 1))
       flags.event_time = log.only(log.times(), kTimeNames, "time", "--event-time");

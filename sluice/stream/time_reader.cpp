@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "sluice/base/bits.hpp"
 #include "sluice/base/error.hpp"
@@ -150,6 +151,31 @@ std::optional<Nanoseconds> parse_automatic(std::string_view text, const TimeZone
   if (const auto time = parse_number(text, TimeFormat::automatic)) return time;
   if (const auto time = parse_iso8601(text, zone, true)) return time;
   return parse_rfc2822(text, zone);
+}
+
+// Dates of numbers that no format by a name reads. Which of day and month comes first may be open.
+constexpr std::array<std::string_view, 7> kDates = {"%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%Y.%m.%d",
+                                                    "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y"};
+
+// Patterns that read the text and begin with one of these dates.
+std::vector<std::string> patterns_of(std::string_view text) {
+  const TimeZone* const utc = TimeZone::utc();
+  std::vector<std::string> found;
+  const auto reads = [&](const std::string& pattern) {
+    if (!TimePattern(pattern, false).read(text, utc)) return false;
+    found.push_back(pattern);
+    return true;
+  };
+  const auto reads_with_clock = [&](std::string_view date) {
+    for (const std::string_view before : {" ", "T", ":", "-", ", "})
+      for (const std::string_view clock :
+           {"%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "%I:%M:%S %p", "%I:%M %p"})
+        for (const std::string_view after : {"", " %z", " %Z"})
+          if (reads(fmt::format("{}{}{}{}", date, before, clock, after))) return;
+  };
+  for (const std::string_view date : kDates)
+    if (!reads(std::string(date))) reads_with_clock(date);
+  return found;
 }
 
 }  // namespace
@@ -307,6 +333,22 @@ std::string TimeReader::advice(std::string_view text, std::string_view fields) c
         spread(2));
   if (civil::take_weekday(word = text, false) && word == "," && !spread(5).empty())
     return fmt::format("it looks like the first of six fields of rfc2822: give {}", spread(5));
+  if (const auto patterns = patterns_of(text); !patterns.empty()) {
+    std::string given, longer;
+    for (const std::string& pattern : patterns) {
+      const char* const before = given.empty() ? "" : " or ";
+      given += fmt::format("{}'{}{}'", before, kPattern, pattern);
+      longer += fmt::format("{}'{}{} %H:%M:%S'", before, kPattern, pattern);
+    }
+    // In one field, a date may be the first part of a time.
+    const std::string both =
+        patterns[0].find("%M") == std::string::npos ? spread(1) : std::string();
+    return fmt::format("it looks like a date of numbers: give `time_format` {}{}", given,
+                       both.empty() ? ""
+                                    : fmt::format(", or, if the time of day is the next field, {} "
+                                                  "and `time_format` {}",
+                                                  both, longer));
+  }
   // Seconds since 1970 in the years from 2001 on.
   constexpr Nanoseconds kBillion = 1'000'000'000 * civil::kSecond;
   const auto decimal = parse_decimal(text);

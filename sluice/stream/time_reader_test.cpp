@@ -307,6 +307,24 @@ TEST(TimeReader, AdvisesWhatATimeLooksLike) {
             std::string::npos);
   EXPECT_NE(advice("auto", "Oct", "1").find("syslog and `event_time` 1,2,3"), std::string::npos);
   EXPECT_NE(advice("auto", "Tue,", "2").find("`event_time` 2,3,4,5,6,7"), std::string::npos);
+  const std::string date = "it looks like a date of numbers: give `time_format` ";
+  EXPECT_EQ(advice("auto", "2026/01/02 10:00:00", "2,3"), date + "'strptime:%Y/%m/%d %H:%M:%S'");
+  EXPECT_EQ(advice("strptime:%d.%m.%Y %H:%M:%S", "2026/01/02 10:00:00", "2,3"),
+            date + "'strptime:%Y/%m/%d %H:%M:%S'");
+  EXPECT_EQ(advice("auto", "13/02/2026 10:00:00.125 +0100"),
+            date + "'strptime:%d/%m/%Y %H:%M:%S.%f %z'");
+  EXPECT_EQ(advice("auto", "2/13/2026 9:00 PM"), date + "'strptime:%m/%d/%Y %I:%M %p'");
+  EXPECT_EQ(advice("auto", "02/01/2026 10:00:00"), date +
+                                                       "'strptime:%d/%m/%Y %H:%M:%S' or "
+                                                       "'strptime:%m/%d/%Y %H:%M:%S'");
+  EXPECT_EQ(advice("auto", "2026/01/02", "2"),
+            date +
+                "'strptime:%Y/%m/%d', or, if the time of day is the next field, "
+                "`event_time` 2,3 and `time_format` 'strptime:%Y/%m/%d %H:%M:%S'");
+  EXPECT_EQ(advice("auto", "2026/01/02", "/t"), date + "'strptime:%Y/%m/%d'");
+  for (const char* text :
+       {"2026/13/02 10:00:00", "1/2/26", "2026/01/02 10:00:00 CET", "13/14/2026", "1.2.3"})
+    EXPECT_EQ(advice("iso8601", text), "") << text;
   for (const char* text : {"", "soon", "5", "-", "Octopus", "/index.html", "10.1.2.3", "999999999"})
     EXPECT_EQ(advice("iso8601", text), "") << text;
 }

@@ -398,3 +398,16 @@ dedup=(dedup --filter exact --state s)
   sluice dedup --stats none --memory 40MiB --state a <(cat wide.zst) -o a.out
   cmp a.out b.out
 }
+
+@test "an output whose name only seems to say that it is compressed: a warning" {
+  local name
+  for name in O.GZ o.zstd; do
+    seq 3 | sluice dedup --stats none -o "$name" 2>err
+    seq 3 | cmp - "$name"
+    grep -qF "warning: '$name' is written as plain text" err
+    sluice generate lines --records 3 --output "$name" 2>err
+    grep -qF "warning: '$name' is written as plain text" err
+  done
+  seq 3 | sluice dedup --stats none -o o.gz 2>err
+  run ! grep -q warning err
+}

@@ -81,6 +81,166 @@ noisy=(dedup --follow)
   holds out 'a\nb\nc\n'
 }
 
+# written_after FILE: what is written from now on has another time.
+written_after() { : >clock && [[ clock -nt $1 ]]; }
+
+# rotated NAME WORD: the log gets that name, and a new one begins, with five lines.
+rotated() {
+  mv log "$1"
+  eventually written_after "$1"
+  seq 5 | sed "s/^/$2/" >log
+}
+
+lines_with() { for word in "$@"; do seq 5 | sed "s/^/$word/"; done; }
+
+@test "rotated more than once between two looks: the files in between are read, in their order" {
+  local names
+  for names in 'log.a log.b log.c' 'log.3 log.2 log.1' 'log-20240131 log-20240201 log-20240202'; do
+    read -ra names <<<"$names"
+    rm -f log* out
+    lines_with a >log
+    # An old one that gets its next number is not one of them, nor is another log, though it is rotated, too.
+    echo old >log.8
+    echo other >log.json
+    eventually written_after log.json
+    seq 5 | sed 's/^/a/' >new
+    mv new log
+    start "${noisy[@]}" log
+    eventually has out 5
+    eventually looked
+    kill -STOP "$pid"
+    mv log.8 log.9
+    mv log.json log.json.1
+    echo another >log.json
+    rotated "${names[0]}" b
+    rotated "${names[1]}" c
+    rotated "${names[2]}" d
+    # A copy of what was read.
+    cp "${names[0]}" log.0
+    kill -CONT "$pid"
+    eventually has out 20
+    stop
+    lines_with a b c d | cmp - out
+    told "'log' was rotated more than once between two looks: '${names[1]}' came in between"
+    run ! told warning
+  done
+}
+
+# looked: it waits for the file to change, and so knows what is beside it.
+looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/proc/$pid/wchan"; }
+
+@test "a log that is rotated in a fast loop: all of it is read" {
+  local word
+  lines_with a >log
+  start "${follow[@]}" --state s -o passed log
+  eventually has passed 5
+  for word in b c d e f g h; do
+    mv log "log.$word"
+    seq 5 | sed "s/^/$word/" >log
+  done
+  eventually has passed 40
+  stop
+  lines_with a b c d e f g h | cmp - <(sort passed)
+}
+
+@test "rotated more than once while the reader of the output waits" {
+  mkfifo drain
+  seq 5 >log
+  "$SLUICE" "${follow[@]}" log >drain 2>err 3>&- &
+  pid=$!
+  started+=("$pid")
+  exec 8<drain
+  head -c 10 <&8 >rest
+  kill -STOP "$pid"
+  seq 6 900000 >>log
+  kill -CONT "$pid"
+  eventually waits_within log
+  mv log log.2
+  seq 900001 900100 >log
+  mv log log.1
+  seq 900101 900200 >log
+  cat <&8 >>rest &
+  started+=("$!")
+  exec 8<&-
+  eventually has rest 900200
+  stop
+  seq 900200 | cmp - rest
+}
+
+@test "a log that comes and is rotated before it is seen is read" {
+  start "${noisy[@]}" log
+  eventually told 'waiting for it to appear'
+  eventually looked
+  kill -STOP "$pid"
+  seq 5 | sed 's/^/a/' >log
+  rotated log.2 b
+  rotated log.1 c
+  kill -CONT "$pid"
+  eventually has out 15
+  stop
+  lines_with a b c | cmp - out
+}
+
+@test "stopped just after a log was rotated twice: the state knows all, and without one they are named" {
+  local state
+  for state in '' s; do
+    rm -f log* out
+    lines_with a >log
+    start dedup --follow --filter exact ${state:+--state s} log
+    eventually has out 5
+    eventually looked
+    kill -STOP "$pid"
+    rotated log.2 b
+    rotated log.1 c
+    kill -INT "$pid"
+    kill -CONT "$pid"
+    ends_with 130
+    if [[ -z $state ]]; then
+      told "files was read: 'log.1' (15 bytes), 'log' (15 bytes)"
+      continue
+    fi
+    told 'nothing is lost'
+    start dedup --follow --filter exact --state s log
+    eventually has out 15
+    stop
+    lines_with a b c | cmp - out
+  done
+}
+
+@test "a file that may have come in between is told, and then it is not said that nothing is lost" {
+  lines_with a >log
+  start "${noisy[@]}" --state s log
+  eventually has out 5
+  eventually looked
+  kill -STOP "$pid"
+  rotated log.2 b
+  rotated log.1 c
+  # The first one is a copy of what was read, the other one is not.
+  gzip log.2 log.1
+  kill -CONT "$pid"
+  eventually has out 10
+  stop
+  lines_with a c | cmp - out
+  told "warning: 'log.1.gz' has come beside 'log' while that was rotated: it may hold records that are not read"
+  told 'the state is saved'
+  run ! told log.2.gz
+  run ! told 'nothing is lost'
+  # The old file was replaced under its new name.
+  rm log*
+  lines_with d >log
+  echo older >log.old
+  start "${noisy[@]}" --abandon --state s log
+  eventually has out 15
+  eventually looked
+  kill -STOP "$pid"
+  rotated log.old e
+  rotated log.old f
+  kill -CONT "$pid"
+  eventually has out 20
+  stop
+  told "warning: 'log.old' has come beside 'log' while that was rotated"
+}
+
 @test "truncation, and a file that was rewritten to more than it was" {
   seq 1 100 >log
   start "${follow[@]}" log

@@ -130,3 +130,12 @@ reference=$BATS_TEST_DIRNAME/log_reference.py
   grep -qF 'sluice compare: --log nginx means --key-regex' err
   grep -qF 'the files are read in the order' err
 }
+
+@test "--log json: an empty first file tells nothing, so the next one does" {
+  : >empty.json
+  printf '{"id":1}\n{"id":1}\n' >log.json
+  [ "$(sluice dedup --stats none --log json empty.json log.json | wc -l)" -eq 1 ]
+  refused 2 dedup --log json empty.json
+  says "'empty.json' has no record"
+  run ! grep -q 'not a JSON object' <<<"$stderr"
+}

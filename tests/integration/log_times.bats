@@ -168,6 +168,13 @@ END
   check "--time-format syslog" --event-time 1,2,3 --time-format 'strptime:%b %d %Y %T' log
   echo '1700000000000 k' >log
   check "it looks like ms: give --time-format ms" --event-time 1 --time-format clf log
+  printf 'k 2026/01/02 10:00:00\nk 2026/01/02 10:00:01\n' >log
+  check "give --time-format 'strptime:%Y/%m/%d %H:%M:%S'" --event-time 2,3 log
+  check "give --time-format 'strptime:%Y/%m/%d %H:%M:%S'" --event-time 2,3 --time-format 'strptime:%Y-%m-%d %T' log
+  check "--event-time 2,3 and --time-format 'strptime:%Y/%m/%d %H:%M:%S'" --event-time 2 log
+  [ "$(sluice dedup "${minutes[@]}" --key 1 --event-time 2,3 --time-format 'strptime:%Y/%m/%d %H:%M:%S' log | wc -l)" -eq 1 ]
+  echo 'k 02/01/2026 10:00:00' >log
+  check "'strptime:%d/%m/%Y %H:%M:%S' or 'strptime:%m/%d/%Y %H:%M:%S'" --event-time 2,3 log
   echo '{"t":"Tue, 10 Oct 2000 13:55:36 GMT"}' >log
   check "it looks like rfc2822" --json --event-time /t --time-format iso8601 log
   refused 2 compare --window 10m --event-time /t --json --time-format clf --filter exact log

@@ -74,6 +74,27 @@ same "embed, built by pkg-config" "$(cat "$SOURCE/examples/embed/expected.txt")"
 apt purge --autoremove libsluice-dev cmake g++ make
 same "files that libsluice-dev leaves" '' "$(comm -13 <(echo "$before") <(files) | grep -i sluice)"
 
+# --- The module, in Debian's Redis. No service is started: it would not end with this test.
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod +x "$root/usr/sbin/policy-rc.d"
+before=$(files)
+apt install redis-server "/packages/$(cd "$packages" && ls redis-sluice_*.deb)"
+# shellcheck disable=SC2016  # the inner shell's
+same "what the module answers" $'1\n1\n0' "$(inside sh -c '
+  redis-server --port 0 --unixsocket /tmp/redis.sock --save "" --loadmodule /usr/lib/redis/modules/sluice.so >/tmp/redis.log &
+  until redis-cli -s /tmp/redis.sock PING >/dev/null 2>&1; do
+    kill -0 $! 2>/dev/null || { cat /tmp/redis.log >&2; exit 1; }
+    sleep 0.1
+  done
+  redis-cli -s /tmp/redis.sock SLUICE.INSERT clicks WINDOW 10m ITEMS a b a
+  redis-cli -s /tmp/redis.sock SHUTDOWN NOSAVE
+  wait')"
+apt purge redis-sluice
+same "files of Redis that redis-sluice takes along" "/usr/bin/redis-server" "$(inside sh -c 'ls /usr/bin/redis-server')"
+apt purge --autoremove redis-server
+rm "$root/usr/sbin/policy-rc.d"
+same "files that redis-sluice leaves" '' "$(comm -13 <(echo "$before") <(files) | grep -iE 'sluice|lib/redis')"
+
 # --- A build from nothing but a minimal Debian, as a first user and as the Dockerfile do it
 run=$(sed -n 's/^RUN //p' "$root/sluice/Dockerfile")
 if ! grep -qx 'COPY . /sluice' "$root/sluice/Dockerfile" || [[ $run != './dev package static && '* ]]; then

@@ -74,12 +74,21 @@ for package in $(dpkg-query --search "${files[@]}" | cut -d: -f1 | sort -u) libc
     complain "libsluice-dev does not depend on $package"
 done
 
+# The table of case folding is Unicode's data.
+for text in source/NOTICE source/packaging/copyright source/bindings/python/THIRD_PARTY_NOTICES.txt \
+  sluice/usr/share/doc/sluice/copyright "${texts[@]}"; do
+  for words in 'UNICODE LICENSE V3' CaseFolding.txt; do
+    grep -qF "$words" "$text" || complain "$text does not name $words"
+  done
+done
+
 # --- The module: it needs libc alone, and shows only its entry
 if [[ -n $with_module ]]; then
   same "what the module needs" "libc6" "$(dpkg-deb --field "$packages/redis-sluice_$version-1_$architecture.deb" Depends |
     tr ',' '\n' | sed -E 's/^ *//; s/ .*//' | sort -u | xargs)"
   same "what the module shows" "RedisModule_OnLoad" \
     "$(nm --dynamic --defined-only redis-sluice/usr/lib/redis/modules/sluice.so | awk '{ print $3 }')"
+  [[ -x redis-sluice/usr/lib/redis/modules/sluice.so ]] || complain "the module is not executable: Redis 7 does not load it"
   [[ -s redis-sluice/usr/share/doc/redis-sluice/copyright ]] || complain "redis-sluice has no copyright"
   zgrep -q '(libstdc++-[0-9]*-dev)' redis-sluice/usr/share/doc/redis-sluice/THIRD-PARTY.gz ||
     complain "redis-sluice does not name the licence of libstdc++"

@@ -78,7 +78,8 @@ class Seen(_core.Seen):
       window          "10m", "1M" (keys), "hour" or "day" (since the last full one, UTC), a
                       ``timedelta``, or an ``int``: so many keys. None: forever.
       fpr             chance to lose a new key: 1e-6 if not given or, with ``memory``, the least that
-                      fits. More than 1 % is refused until it is given.
+                      fits, but 1e-6 for a window of time, which grows in the rest of the memory. More
+                      than 1 % is refused until it is given.
       keys            how many distinct keys to expect: in all, or in one window of time.
       rate            distinct keys per second, instead of ``keys``; for a window of time.
       memory          the most bytes to take, or a text such as "64MiB". With a window of time it
