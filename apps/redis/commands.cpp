@@ -67,8 +67,8 @@ constexpr std::array kCommands = {
             "Claims several items, as CLAIM does.", "O(m log n) for m items"},
     Command{
         "SLUICE.CONFIRM", confirm, "write fast", -5, 1, 1, 1, "key item TOKEN token [AT ms]",
-        "Says that an item was delivered: 1 if it is remembered from now on, 2 if it was already, "
-        "0 if it is not yours or its lease has ended.",
+        "Says that an item was delivered: 1 if it is remembered, 2 if it was already, 0 if it is not "
+        "yours or its lease has ended. AT is the event's time, unless the claim has named it.",
         "O(log n) for n pending items"},
     Command{"SLUICE.MCONFIRM", mconfirm, "write", -6, 1, 1, 1,
             "key TOKEN token [AT ms] ITEMS item [item ...]",

@@ -144,9 +144,29 @@ void run_claim(const Call& call, bool many) {
       });
 }
 
+// An event has one time: to drop one of two in silence would be to remember the item at a time that somebody does
+// not expect. Checked for all items before anything is confirmed, and not on replicas, which do what happened.
+void check_times(const Entry& entry, const Claimant& claimant, std::span<const Digest> digests,
+                 std::span<const std::string_view> items) {
+  if (!claimant.when.at_ms) return;
+  constexpr Nanoseconds kMs = 1'000'000;
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const auto claimed = entry.claimed_at(
+        {.item = digests[i], .token = claimant.token, .when = claimant.when, .lease_ms = 0});
+    if (claimed && *claimed != *claimant.when.at_ms * kMs)
+      throw BadParameters(fmt::format(
+          "{} was claimed with AT {}, and is to be confirmed with AT {}: an event has one time, "
+          "so leave AT out, or give that of the claim. Nothing was confirmed",
+          quoted(items[i]), *claimed / kMs, *claimant.when.at_ms));
+  }
+}
+
 void run_confirm(const Call& call, bool many) {
   run_claims<ConfirmAnswer>(
       call, many, false, true, [&](Place& place, const Claimant& claimant, auto& items) {
+        const std::size_t count = items.digests().size();
+        check_times(*place.entry(), claimant, items.digests(),
+                    many ? call.words.last(count) : call.words.subspan(2, 1));
         confirm(call.host, place, 1, claimant, items.digests(), items.answers());
         return Claimed{.answered = items.answers().size()};
       });

@@ -288,6 +288,13 @@ bool Entry::release(const Claim& claim) {
   return claimed() > 0 && judge_->release({.key = claim.item, .token = claim.token, .now = now});
 }
 
+std::optional<Nanoseconds> Entry::claimed_at(const Claim& claim) const {
+  const Nanoseconds now = nanoseconds(std::max(claim.when.now_ms, last_ms()));
+  if (claimed() == 0 || !judge_->claims()->is_held_by(claim.item, claim.token, now))
+    return std::nullopt;
+  return judge_->event_time_of(claim.item);
+}
+
 void Entry::tend(std::int64_t now_ms, std::size_t most, Fates& fates) {
   const Nanoseconds now = advance(now_ms);
   const Told told(judge_.get(), fates);
