@@ -1,6 +1,7 @@
 // Claims and time: at which time an item is remembered, and what a claim does that finds a repeat.
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ class ConfirmedItem : public testing::Test {
   // An event of this time is a repeat, and one a millisecond later is not.
   void expect_remembered_at(std::int64_t time) {
     const std::int64_t last = time + 600 * kSecond - 1;
-    EXPECT_EQ(with_at({"SLUICE.EXISTS", "k", "a"}, last), ":1");
     host.now = last;
+    EXPECT_EQ(with_at({"SLUICE.EXISTS", "k", "a"}, last), ":1");
     EXPECT_EQ(with_at({"SLUICE.EXISTS", "k", "a"}, last + 1), ":0");
   }
 
@@ -74,6 +75,84 @@ TEST_F(ConfirmedItem, HasOneTime) {
   EXPECT_EQ(host({"SLUICE.MCONFIRM", "k", "TOKEN", "t", "ITEMS", "b", "a"}), "[2] :1 :1");
   expect_remembered_at(event);
   EXPECT_EQ(with_at({"SLUICE.CONFIRM", "k", "a", "TOKEN", "t"}, event + 1), ":2");
+}
+
+// With REFRESH: as ADD, which answers 0 and restarts the item's window.
+TEST(ClaimedRepeat, RestartsItsWindow) {
+  for (const char* const command : {"SLUICE.CLAIM", "SLUICE.MCLAIM"}) {
+    TestHost host;
+    host({"SLUICE.RESERVE", "k", "WINDOW", "800ms", "REFRESH"});
+    host({"SLUICE.ADD", "k", "a"});
+    host.now += 500;
+    Words words{command, "k", "a", "TTL", "100", "TOKEN", "t"};
+    if (words[0] == "SLUICE.MCLAIM")
+      words = {command, "k", "TTL", "100", "TOKEN", "t", "ITEMS", "b", "a"};
+    EXPECT_TRUE(host.call(words).ends_with(":0"));
+    host.now += 500;
+    EXPECT_EQ(host({"SLUICE.EXISTS", "k", "a"}), ":1") << command;
+  }
+}
+
+TEST(ClaimedRepeat, IsAnArrival) {
+  TestHost host;
+  host({"SLUICE.RESERVE", "k", "WINDOW", "3", "REFRESH"});
+  host({"SLUICE.MADD", "k", "a", "b", "c"});
+  EXPECT_EQ(host({"SLUICE.CLAIM", "k", "b", "TTL", "100", "TOKEN", "t"}), ":0");
+  EXPECT_EQ(host({"SLUICE.MEXISTS", "k", "a", "b", "c"}), "[3] :0 :1 :1");
+}
+
+TEST(ClaimedRepeat, ThatIsPendingChangesNothing) {
+  TestHost host;
+  const std::string ahead = std::to_string(host.now + 700);
+  host({"SLUICE.RESERVE", "k", "WINDOW", "800ms", "REFRESH"});
+  host({"SLUICE.ADD", "k", "a"});
+  EXPECT_EQ(host({"SLUICE.CLAIM", "k", "p", "TTL", "2000", "TOKEN", "t"}), ":1");
+  EXPECT_EQ(host({"SLUICE.CLAIM", "k", "p", "TTL", "2000", "TOKEN", "u", "AT", ahead}), ":2");
+  host.now += 799;
+  EXPECT_EQ(host({"SLUICE.MEXISTS", "k", "a", "p"}), "[2] :1 :2");
+  host.now += 1;
+  EXPECT_EQ(host({"SLUICE.MEXISTS", "k", "a", "p"}), "[2] :0 :2");
+}
+
+// Two keys that differ in nothing: repeats come to one by ADD, and to the other by CLAIM.
+TEST(ClaimedRepeat, DoesWhatARepeatDoes) {
+  for (const Words& options :
+       {Words{"WINDOW", "5s"}, Words{"WINDOW", "5s", "EXPECT", "50", "MEMORY", "16KiB"},
+        Words{"WINDOW", "40"}, Words{"WINDOW", "5s", "FILTER", "apbf", "EXPECT", "50"},
+        Words{"WINDOW", "5s", "FILTER", "timing", "EXPECT", "50"},
+        Words{"WINDOW", "hour", "EXPECT", "50"}})
+    for (const bool timed : {false, true}) {
+      if (timed && options[1] == "40") continue;
+      Followed servers;
+      for (const char* const key : {"added", "claimed"}) {
+        Words words{"SLUICE.RESERVE", key, "REFRESH", "SEED", "7"};
+        words.insert(words.end(), options.begin(), options.end());
+        ASSERT_EQ(servers.run(words, false), "+OK") << text_of(words);
+      }
+      std::mt19937_64 random(3);
+      int repeats = 0;
+      for (int step = 0; step < 1'500; ++step) {
+        servers.primary.now += static_cast<std::int64_t>(random() % 200);
+        const std::string item = std::to_string(random() % 60);
+        const std::string at =
+            std::to_string(servers.primary.now - static_cast<std::int64_t>(random() % 3'000));
+        const auto with_at = [&](Words words) {
+          if (timed) words.insert(words.end(), {"AT", at});
+          return words;
+        };
+        const std::string answer =
+            servers.run(with_at({"SLUICE.ADD", "added", item}), random() % 20 == 0);
+        const bool repeat =
+            servers.primary.call(with_at({"SLUICE.EXISTS", "claimed", item})) == ":1";
+        const Words words = repeat
+                                ? Words{"SLUICE.CLAIM", "claimed", item, "TTL", "1", "TOKEN", "t"}
+                                : Words{"SLUICE.ADD", "claimed", item};
+        ASSERT_EQ(servers.run(with_at(words), false), answer) << step << " " << text_of(options);
+        ASSERT_EQ(servers.difference(), "") << step << " " << text_of(options);
+        repeats += repeat ? 1 : 0;
+      }
+      EXPECT_GT(repeats, 300) << text_of(options);
+    }
 }
 
 }  // namespace

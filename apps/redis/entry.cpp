@@ -28,6 +28,7 @@ constexpr Nanoseconds nanoseconds(std::int64_t ms) noexcept {
 class Told {
  public:
   Told(Judge* judge, Fates& fates) noexcept : judge_(judge) {
+    fates.begin();
     if (judge_ != nullptr) judge_->set_fates(&fates);
   }
   Told(const Told&) = delete;
@@ -250,7 +251,12 @@ ClaimAnswer Entry::claim(const Claim& claim, std::uint64_t most, Fates& fates) {
   if (timed) request.event_time = nanoseconds(*claim.when.at_ms);
   // The first item of a key tells what its times are; claims do not move the window.
   if (timed && !window()->clock().started()) note_lag(true);
-  return judge.claim(request);
+  const ClaimAnswer answer = judge.claim(request);
+  // A repeat that restarts its window is an arrival, as one of judge().
+  if (answer == ClaimAnswer::duplicate && by_time() &&
+      window()->params().anchor == Anchor::refreshed)
+    note_lag(timed);
+  return answer;
 }
 
 // Items that are known need no room.
