@@ -205,6 +205,17 @@ void check_room(Host& host, std::uint64_t bytes) {
   if (most != 0 && bytes > most)
     throw NoMemory(fmt::format("this takes {}, and a key may take {} (sluice.key-memory-limit)",
                                format_size(bytes), format_size(most)));
+void check_items(std::span<const std::string_view> items, const char* where) {
+  constexpr std::size_t kLeastDigits = 9;  // of times: fewer are numbers of anything
+  if (items.size() < 2 || !same_word(items[items.size() - 2], "AT")) return;
+  const std::string_view time = items.back();
+  if (time.size() < kLeastDigits || !is_digits(time)) return;
+  throw BadParameters(fmt::format(
+      "the last two items are {} and {}, which looks like the option AT: {}. If they are items, "
+      "give each to a command of its own",
+      quoted(items[items.size() - 2]), quoted(time), where));
+}
+
   // To ask takes longer than to make a small one, for which the server's own check has to do.
   constexpr std::uint64_t kSmall = 64 << 10;
   if (bytes < kSmall) return;

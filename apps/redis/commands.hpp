@@ -68,6 +68,9 @@ void redact_seeds(const Call& call, std::size_t first);
 // the time is further ahead than a window.
 std::int64_t read_at(std::string_view word, const std::optional<WindowSpec>& window,
                      std::int64_t now_ms);
+// Refuses items of a command that end as if AT were an option there: `AT 1795098152178`. `where`: where AT goes in this
+// command, or which one takes it.
+void check_items(std::span<const std::string_view> items, const char* where);
 std::optional<WindowSpec> window_of(const Entry& entry);
 // Throws NoMemory unless the server may take so many bytes more, and one key so many.
 void check_room(Host& host, std::uint64_t bytes);

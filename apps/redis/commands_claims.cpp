@@ -54,6 +54,7 @@ Asked read(const Call& call, bool many, bool leases, bool times) {
   }
   if (!many) asked.items = call.words.subspan(2, 1);
   if (asked.items.empty()) throw BadParameters("ITEMS is missing, with the items after it");
+  if (many && times) check_items(asked.items, "options come before ITEMS");
   // What stands after ITEMS is an item.
   const auto among_items = [&](const char* option) {
     const bool found = many && std::ranges::any_of(asked.items, [&](std::string_view item) {

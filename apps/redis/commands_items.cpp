@@ -141,6 +141,8 @@ void insert(const Call& call) {
 void exists(const Call& call) {
   Words words(call.words.subspan(3), 3);
   const auto at = read_at_option(words, "SLUICE.MEXISTS");
+  check_items(call.words.subspan(2),
+              "SLUICE.MADD has no options; SLUICE.INSERT key NOCREATE AT ms ITEMS item... has");
   ask_items(call, call.words.subspan(2, 1), {.now_ms = call.host.now_ms()}, at, false);
 }
 
@@ -167,6 +169,7 @@ namespace {
 
 void forget_items(const Call& call, bool many) {
   Place& place = call.host.open(1, Host::Access::write);
+  check_items(call.words.last(words.size()), "options come before ITEMS");
   const Entry& entry = existing(place);
   if (!entry.can_forget())
     throw BadParameters(fmt::format(
@@ -188,6 +191,8 @@ void forget(const Call& call) {
 }
 
 void mforget(const Call& call) {
+  check_items(call.words.subspan(2),
+              "SLUICE.MEXISTS has no options; SLUICE.EXISTS key item AT ms has");
   forget_items(call, true);
 }
 
