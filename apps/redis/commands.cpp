@@ -39,7 +39,8 @@ constexpr std::array kCommands = {
     Command{
         "SLUICE.INSERT", insert, "write deny-oom", -4, 1, 1, 1,
         "key " SLUICE_OPTIONS " [NOCREATE] [AT ms] ITEMS item [item ...]",
-        "Makes the key as RESERVE does if it does not exist, then judges the items as MADD does.",
+        "Makes the key as RESERVE does if it does not exist, then judges the items as MADD does. "
+        "Options that contradict the key are refused.",
         "O(n) for n items"},
     Command{"SLUICE.EXISTS", exists, "readonly fast", -3, 1, 1, 1, "key item [AT ms]",
             "Asks whether an item is remembered, and changes nothing: 1 or 0; 2 if it is pending.",

@@ -53,5 +53,80 @@ TEST(AtAmongItems, MayBeItems) {
   EXPECT_EQ(host({"SLUICE.INSERT", "k", "AT", std::to_string(host.now), "ITEMS", "c"}), "[1] :1");
 }
 
+Words with(const Words& first, const Words& options, const Words& last = {}) {
+  Words all = first;
+  all.insert(all.end(), options.begin(), options.end());
+  all.insert(all.end(), last.begin(), last.end());
+  return all;
+}
+
+// Whatever made the key, the same INSERT works again, also when the key has grown and after a reload.
+TEST(OptionsOfInsert, AgreeWithThemselves) {
+  int made = 0;
+  Words filters{""};
+  for (const FilterInfo& each : catalogue()) filters.emplace_back(each.name);
+  for (const std::string& filter : filters)
+    for (const Words& window : {Words{}, Words{"WINDOW", "FOREVER"}, Words{"WINDOW", "5s"},
+                                Words{"WINDOW", "300"}, Words{"WINDOW", "hour", "REFRESH"}})
+      for (const Words& size :
+           {Words{}, Words{"EXPECT", "100"}, Words{"EXPECT", "100", "MEMORY", "16KiB"},
+            Words{"EXPECT", "100", "SLACK", "10%"}})
+        for (const char* const fpr : {"", "0.5", "1%", "1e-3", "1e-7"}) {
+          Words options = with(window, size);
+          if (*fpr != 0) options.insert(options.end(), {"FPR", fpr});
+          if (!filter.empty()) options.insert(options.end(), {"FILTER", filter});
+          TestHost host;
+          const Words words = with({"SLUICE.INSERT", "k"}, options, {"ITEMS", "a"});
+          if (!host.call(words).starts_with("[1]")) continue;
+          ++made;
+          EXPECT_TRUE(host.call(words).starts_with("[1]")) << text_of(words) << host.call(words);
+          Words many{"SLUICE.MADD", "k"};
+          for (int i = 0; i < 600; ++i) many.push_back(std::to_string(i));
+          host.call(many);
+          EXPECT_TRUE(host.call(words).starts_with("[1]")) << text_of(words) << host.call(words);
+          auto& entry = host.keys["k"].entry;
+          entry = entry_of(bytes_of(*entry), host.memory());
+          EXPECT_TRUE(host.call(words).starts_with("[1]")) << text_of(words) << host.call(words);
+          EXPECT_TRUE(host({"SLUICE.INSERT", "k", "ITEMS", "a"}).starts_with("[1]"));
+        }
+  EXPECT_GT(made, 200);
+}
+
+TEST(OptionsOfInsert, ThatContradictTheKeyAreRefused) {
+  TestHost host;
+  host({"SLUICE.RESERVE", "window", "WINDOW", "10m", "FPR", "1e-3"});
+  host({"SLUICE.RESERVE", "count", "WINDOW", "600"});
+  host({"SLUICE.RESERVE", "set", "EXPECT", "1000", "FPR", "1%"});
+  const std::vector<std::tuple<std::string, Words, std::string>> cases{
+      {"window",
+       {"WINDOW", "1h"},
+       "the key exists with a window of the last 10 minutes, and not with a window of the last "},
+      {"window", {"WINDOW", "600"}, "a window of the last 600 deliveries"},
+      {"count",
+       {"WINDOW", "600s"},
+       "exists with a window of the last 600 deliveries, and not with a window of the last 10 "
+       "minutes"},
+      {"window", {"WINDOW", "FOREVER"}, "not with no window"},
+      {"set", {"WINDOW", "10m"}, "exists with no window, and not with a window of"},
+      {"window", {"REFRESH"}, "and not with REFRESH"},
+      {"set", {"WINDOW", "FOREVER", "REFRESH"}, "REFRESH"},
+      {"window", {"FILTER", "apbf"}, "exists with filter cohort, and not with filter apbf"},
+      {"window", {"FPR", "1e-4"}, "an error of 0.001, and not with FPR 0.0001"},
+      {"set", {"FPR", "1e-4"}, "and not with FPR 0.0001"},
+  };
+  for (const auto& [key, options, expected] : cases) {
+    const Words words = with({"SLUICE.INSERT", key}, options, {"ITEMS", "a"});
+    const std::string reply = host.call(words);
+    EXPECT_TRUE(says(reply, expected)) << text_of(words) << " -> " << reply;
+    EXPECT_EQ(host({"SLUICE.EXISTS", key, "a"}), ":0");
+  }
+  // Less than the key does is no contradiction, and sizes are for making it.
+  for (const Words& options : {Words{"FPR", "1%"}, Words{"EXPECT", "5"}, Words{"MEMORY", "1MiB"},
+                               Words{"SEED", "5"}, Words{"AUDIT", "1/4"}, Words{"WINDOW", "600s"}})
+    EXPECT_TRUE(
+        host.call(with({"SLUICE.INSERT", "window"}, options, {"ITEMS", "a"})).starts_with("[1] "))
+        << text_of(options);
+}
+
 }  // namespace
 }  // namespace sluice::server
