@@ -81,6 +81,10 @@ std::string why_over_limit(const Host& host, const Entry& entry);
 // What is replied if this is thrown.
 std::string error_text(const std::exception& error);
 
+// Throws BadParameters with `why` and how the command is written.
+[[noreturn]] void refuse_words(const Command& command, const std::string& why);
+
+void help(const Call& call);
 void reserve(const Call& call);
 void plan_only(const Call& call);
 void info(const Call& call);

@@ -33,6 +33,7 @@ void set_once(std::optional<std::string_view>& field, const char* option, Words&
 
 Asked read(const Call& call, bool many, bool leases, bool times) {
   Asked asked;
+  const Command& command = *command_named(call.words[0]);
   Words words(call.words.subspan(many ? 2 : 3), many ? 2 : 3);
   while (!words.empty()) {
     if (words.take("TOKEN")) {
@@ -46,14 +47,14 @@ Asked read(const Call& call, bool many, bool leases, bool times) {
     } else if (many && words.take("ITEMS")) {
       asked.items = words.rest();
     } else {
-      throw BadParameters(fmt::format("{} is no option of {}: its options are {}TOKEN{}{}",
-                                      quoted(words.peek()), command_named(call.words[0])->name,
-                                      leases ? "TTL, " : "", times ? ", AT" : "",
-                                      many ? ", and ITEMS before the items" : ""));
+      refuse_words(command,
+                   fmt::format("{} is no option of {}: its options are {}TOKEN{}{}",
+                               quoted(words.peek()), command.name, leases ? "TTL, " : "",
+                               times ? ", AT" : "", many ? ", and ITEMS before the items" : ""));
     }
   }
   if (!many) asked.items = call.words.subspan(2, 1);
-  if (asked.items.empty()) throw BadParameters("ITEMS is missing, with the items after it");
+  if (asked.items.empty()) refuse_words(command, "ITEMS is missing, with the items after it");
   if (many && times) check_items(asked.items, "options come before ITEMS");
   // What stands after ITEMS is an item.
   const auto among_items = [&](const char* option) {
@@ -63,11 +64,15 @@ Asked read(const Call& call, bool many, bool leases, bool times) {
     return found ? " (options come before ITEMS: what follows it are items)" : "";
   };
   if (!asked.token)
-    throw BadParameters(fmt::format("TOKEN is missing: a text of your own that nobody else uses{}",
-                                    among_items("TOKEN")));
+    refuse_words(command,
+                 fmt::format("TOKEN is missing: a text of your own that nobody else uses{}",
+                             among_items("TOKEN")));
+  if (asked.token->empty())
+    refuse_words(command, "TOKEN is empty: give a text of your own that nobody else uses");
   if (leases && !asked.lease_ms)
-    throw BadParameters(fmt::format("TTL is missing: how many ms you have to deliver and confirm{}",
-                                    among_items("TTL")));
+    refuse_words(command,
+                 fmt::format("TTL is missing: how many ms you have to deliver and confirm{}",
+                             among_items("TTL")));
   return asked;
 }
 

@@ -128,5 +128,46 @@ TEST(OptionsOfInsert, ThatContradictTheKeyAreRefused) {
         << text_of(options);
 }
 
+TEST(Misuse, TeachesTheCommand) {
+  TestHost host;
+  host({"SLUICE.RESERVE", "w", "WINDOW", "10m"});
+  const std::string claim = "usage: SLUICE.CLAIM key item TTL ms TOKEN token [AT ms]";
+  const std::string confirm = "usage: SLUICE.CONFIRM key item TOKEN token [AT ms]";
+  const std::vector<std::pair<Words, std::string>> cases{
+      {{"SLUICE.CLAIM", "w", "x", "30000", "w1"}, claim},
+      {{"SLUICE.CLAIM", "w", "x", "TTL", "30"}, claim},
+      {{"SLUICE.CLAIM", "w", "x"}, claim},
+      {{"SLUICE.CONFIRM", "w", "x", "w"}, confirm},
+      {{"SLUICE.CONFIRM", "w", "x"}, confirm},
+      {{"SLUICE.RELEASE", "w", "x", "w"}, "usage: SLUICE.RELEASE key item TOKEN token"},
+      {{"SLUICE.CLAIM", "w", "x", "TTL", "30", "TOKEN", ""}, "TOKEN is empty"},
+      {{"SLUICE.CONFIRM", "w", "x", "TOKEN", ""}, "TOKEN is empty"},
+      {{"SLUICE.ADD", "w", "a", "AT", "1795098152178000"}, "seems to be in microseconds"},
+      {{"SLUICE.ADD", "w", "a", "AT", "1795098152178000000"}, "seems to be in nanoseconds"},
+      {{"SLUICE.RESERVE", "k", "0.01", "1000"}, "is FPR 0.01 EXPECT 1000 here"},
+      {{"SLUICE.RESERVE", "k", "FILTER", "cohrt"},
+       "there is no FILTER 'cohrt': did you mean cohort?"},
+      {{"SLUICE.HELP", "SIEVE"}, "there is no command 'SIEVE'"},
+      {{"SLUICE.HELP", "EFFECT"}, "there is no command"},
+  };
+  for (const auto& [words, expected] : cases) {
+    const std::string reply = host.call(words);
+    EXPECT_TRUE(says(reply, expected)) << text_of(words) << " -> " << reply;
+  }
+  EXPECT_EQ(host.keys.size(), 1u);
+}
+
+TEST(Help, ShowsEveryCommand) {
+  TestHost host;
+  const std::string all = host({"SLUICE.HELP"});
+  for (const Command& command : commands()) {
+    const bool shown = all.find(std::string("+") + command.name + ": ") != std::string::npos;
+    EXPECT_EQ(shown, !command.internal) << command.name;
+  }
+  for (const char* const name : {"add", "SLUICE.ADD"})
+    EXPECT_TRUE(
+        host({"SLUICE.HELP", name}).starts_with("[3] +SLUICE.ADD key item [AT ms] +Judges"));
+}
+
 }  // namespace
 }  // namespace sluice::server
