@@ -39,7 +39,8 @@ constexpr std::array kCommands = {
     Command{
         "SLUICE.INSERT", insert, "write deny-oom", -4, 1, 1, 1,
         "key " SLUICE_OPTIONS " [NOCREATE] [AT ms] ITEMS item [item ...]",
-        "Makes the key as RESERVE does if it does not exist, then judges the items as MADD does.",
+        "Makes the key as RESERVE does if it does not exist, then judges the items as MADD does. "
+        "Options that contradict the key are refused.",
         "O(n) for n items"},
     Command{"SLUICE.EXISTS", exists, "readonly fast", -3, 1, 1, 1, "key item [AT ms]",
             "Asks whether an item is remembered, and changes nothing: 1 or 0; 2 if it is pending.",
@@ -56,27 +57,28 @@ constexpr std::array kCommands = {
             "Takes an item back: 1 if there was a trace of it, 0 if not.", "O(1)"},
     Command{"SLUICE.MFORGET", mforget, "write", -3, 1, 1, 1, "key item [item ...]",
             "Takes several items back, as FORGET does.", "O(n) for n items"},
+    // What is missing of the words of these, their own errors tell.
     Command{
-        "SLUICE.CLAIM", claim, "write deny-oom fast", -7, 1, 1, 1,
+        "SLUICE.CLAIM", claim, "write deny-oom fast", -3, 1, 1, 1,
         "key item TTL ms TOKEN token [AT ms]",
         "Claims an item for delivery: 1 if it is yours to deliver, 0 if it was delivered before, 2 "
         "if somebody else is delivering it.",
         "O(log n) for n pending items"},
-    Command{"SLUICE.MCLAIM", mclaim, "write deny-oom", -8, 1, 1, 1,
+    Command{"SLUICE.MCLAIM", mclaim, "write deny-oom", -3, 1, 1, 1,
             "key TTL ms TOKEN token [AT ms] ITEMS item [item ...]",
             "Claims several items, as CLAIM does.", "O(m log n) for m items"},
-    Command{
-        "SLUICE.CONFIRM", confirm, "write fast", -5, 1, 1, 1, "key item TOKEN token [AT ms]",
-        "Says that an item was delivered: 1 if it is remembered from now on, 2 if it was already, "
-        "0 if it is not yours or its lease has ended.",
-        "O(log n) for n pending items"},
-    Command{"SLUICE.MCONFIRM", mconfirm, "write", -6, 1, 1, 1,
+    Command{"SLUICE.CONFIRM", confirm, "write fast", -3, 1, 1, 1, "key item TOKEN token [AT ms]",
+            "Says that an item was delivered: 1 if it is remembered, 2 if it was already, 0 if it "
+            "is not "
+            "yours or its lease has ended. AT is the event's time, unless the claim has named it.",
+            "O(log n) for n pending items"},
+    Command{"SLUICE.MCONFIRM", mconfirm, "write", -3, 1, 1, 1,
             "key TOKEN token [AT ms] ITEMS item [item ...]",
             "Confirms several items, as CONFIRM does.", "O(m log n) for m items"},
-    Command{"SLUICE.RELEASE", release, "write fast", 5, 1, 1, 1, "key item TOKEN token",
+    Command{"SLUICE.RELEASE", release, "write fast", -3, 1, 1, 1, "key item TOKEN token",
             "Gives a claim back: the item was not delivered. 1 if the claim was yours, 0 if not.",
             "O(log n) for n pending items"},
-    Command{"SLUICE.MRELEASE", mrelease, "write", -6, 1, 1, 1,
+    Command{"SLUICE.MRELEASE", mrelease, "write", -3, 1, 1, 1,
             "key TOKEN token ITEMS item [item ...]", "Gives several claims back, as RELEASE does.",
             "O(m log n) for m items"},
     Command{"SLUICE.MERGE", merge_keys, "write deny-oom", -3, 1, -1, 1,
@@ -99,14 +101,12 @@ constexpr std::array kCommands = {
             "makes "
             "the key. The chunks hold the key's secret.",
             "O(bytes of the chunk); O(bytes of the key) for the last chunk"},
+    Command{"SLUICE.HELP", help, "readonly fast allow-loading allow-stale", -1, 0, 0, 0,
+            "[command]", "Lists the commands, or tells how one of them is written.", "O(1)"},
     Command{"SLUICE.EFFECT", effect, "write", -3, 1, 1, 1, "key effect [source ...]",
             "What a primary tells its replicas and its append-only file. Not for clients.",
             "O(n) for n items", true},
 };
-
-[[noreturn]] void refuse_words(const Command& command, const std::string& why) {
-  throw BadParameters(fmt::format("{}; usage: {} {}", why, command.name, command.usage));
-}
 
 std::string code_and(std::string_view code, std::string_view sentence) {
   constexpr std::size_t kMost = 900;  // a FILTER of 4096 characters is not repeated
@@ -168,6 +168,10 @@ Entry& existing(Place& place) {
   return *entry;
 }
 
+void refuse_words(const Command& command, const std::string& why) {
+  throw BadParameters(fmt::format("{}; usage: {} {}", why, command.name, command.usage));
+}
+
 void redact_seeds(const Call& call, std::size_t first) {
   for (std::size_t i = first; i + 1 < call.words.size() && !same_word(call.words[i], "ITEMS"); ++i)
     if (same_word(call.words[i], "SEED")) call.host.redact(i + 1);
@@ -175,6 +179,12 @@ void redact_seeds(const Call& call, std::size_t first) {
 
 std::int64_t read_at(std::string_view word, const std::optional<WindowSpec>& window,
                      std::int64_t now_ms) {
+  // Of the same years as below. No milliseconds have so many digits.
+  constexpr std::size_t kMicroseconds = 15, kNanoseconds = 18, kMostDigits = 19;
+  if (word.size() >= kMicroseconds && word.size() <= kMostDigits && is_digits(word))
+    throw BadParameters(
+        fmt::format("AT {} seems to be in {}seconds: give milliseconds since 1970, such as {}",
+                    word, word.size() < kNanoseconds ? "micro" : "nano", now_ms));
   const std::int64_t at = whole_number("AT, in ms since 1970,", word, -kFarthestMs, kFarthestMs);
   if (!window || !window->by_time())
     throw BadParameters("AT is for a WINDOW of time: this key has none, so leave it out");
@@ -193,6 +203,17 @@ std::int64_t read_at(std::string_view word, const std::optional<WindowSpec>& win
                     "in ms since 1970)",
                     at, now_ms));
   return at;
+}
+
+void check_items(std::span<const std::string_view> items, const char* where) {
+  constexpr std::size_t kLeastDigits = 9;  // of times: fewer are numbers of anything
+  if (items.size() < 2 || !same_word(items[items.size() - 2], "AT")) return;
+  const std::string_view time = items.back();
+  if (time.size() < kLeastDigits || !is_digits(time)) return;
+  throw BadParameters(fmt::format(
+      "the last two items are {} and {}, which looks like the option AT: {}. If they are items, "
+      "give each to a command of its own",
+      quoted(items[items.size() - 2]), quoted(time), where));
 }
 
 std::optional<WindowSpec> window_of(const Entry& entry) {
@@ -222,6 +243,31 @@ void check_memory(const Host& host, const Entry& entry) {
 std::string why_over_limit(const Host& host, const Entry& entry) {
   return fmt::format("this key takes {}, and may take {} (sluice.key-memory-limit)",
                      format_size(entry.bytes()), format_size(host.config().key_memory));
+}
+
+// As the HELP of the server's own commands: lines of text.
+void help(const Call& call) {
+  if (call.words.size() > 2) throw BadParameters("HELP takes the name of one command, or nothing");
+  if (call.words.size() == 2) {
+    const std::string_view name = call.words[1];
+    const Command* command = command_named(name);
+    if (command == nullptr)
+      command = command_named(
+          fmt::format("SLUICE.{}", name.substr(0, std::min<std::size_t>(name.size(), 60))));
+    if (command == nullptr || command->internal)
+      throw BadParameters(
+          fmt::format("there is no command {}: SLUICE.HELP lists them", quoted(name)));
+    call.reply.array(3);
+    call.reply.status(fmt::format("{} {}", command->name, command->usage));
+    call.reply.status(command->summary);
+    call.reply.status(command->complexity);
+    return;
+  }
+  const auto shown = [](const Command& command) { return !command.internal; };
+  call.reply.array(static_cast<std::size_t>(std::ranges::count_if(commands(), shown)) + 1);
+  call.reply.status("SLUICE.HELP command shows how a command is written. The commands are:");
+  for (const Command& command : commands())
+    if (shown(command)) call.reply.status(fmt::format("{}: {}", command.name, command.summary));
 }
 
 void effect(const Call& call) {

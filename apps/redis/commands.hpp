@@ -68,6 +68,9 @@ void redact_seeds(const Call& call, std::size_t first);
 // the time is further ahead than a window.
 std::int64_t read_at(std::string_view word, const std::optional<WindowSpec>& window,
                      std::int64_t now_ms);
+// Refuses items of a command that end as if AT were an option there: `AT 1795098152178`. `where`: where AT goes in this
+// command, or which one takes it.
+void check_items(std::span<const std::string_view> items, const char* where);
 std::optional<WindowSpec> window_of(const Entry& entry);
 // Throws NoMemory unless the server may take so many bytes more, and one key so many.
 void check_room(Host& host, std::uint64_t bytes);
@@ -78,6 +81,10 @@ std::string why_over_limit(const Host& host, const Entry& entry);
 // What is replied if this is thrown.
 std::string error_text(const std::exception& error);
 
+// Throws BadParameters with `why` and how the command is written.
+[[noreturn]] void refuse_words(const Command& command, const std::string& why);
+
+void help(const Call& call);
 void reserve(const Call& call);
 void plan_only(const Call& call);
 void info(const Call& call);

@@ -33,6 +33,7 @@ void set_once(std::optional<std::string_view>& field, const char* option, Words&
 
 Asked read(const Call& call, bool many, bool leases, bool times) {
   Asked asked;
+  const Command& command = *command_named(call.words[0]);
   Words words(call.words.subspan(many ? 2 : 3), many ? 2 : 3);
   while (!words.empty()) {
     if (words.take("TOKEN")) {
@@ -46,14 +47,15 @@ Asked read(const Call& call, bool many, bool leases, bool times) {
     } else if (many && words.take("ITEMS")) {
       asked.items = words.rest();
     } else {
-      throw BadParameters(fmt::format("{} is no option of {}: its options are {}TOKEN{}{}",
-                                      quoted(words.peek()), command_named(call.words[0])->name,
-                                      leases ? "TTL, " : "", times ? ", AT" : "",
-                                      many ? ", and ITEMS before the items" : ""));
+      refuse_words(command,
+                   fmt::format("{} is no option of {}: its options are {}TOKEN{}{}",
+                               quoted(words.peek()), command.name, leases ? "TTL, " : "",
+                               times ? ", AT" : "", many ? ", and ITEMS before the items" : ""));
     }
   }
   if (!many) asked.items = call.words.subspan(2, 1);
-  if (asked.items.empty()) throw BadParameters("ITEMS is missing, with the items after it");
+  if (asked.items.empty()) refuse_words(command, "ITEMS is missing, with the items after it");
+  if (many && times) check_items(asked.items, "options come before ITEMS");
   // What stands after ITEMS is an item.
   const auto among_items = [&](const char* option) {
     const bool found = many && std::ranges::any_of(asked.items, [&](std::string_view item) {
@@ -62,11 +64,15 @@ Asked read(const Call& call, bool many, bool leases, bool times) {
     return found ? " (options come before ITEMS: what follows it are items)" : "";
   };
   if (!asked.token)
-    throw BadParameters(fmt::format("TOKEN is missing: a text of your own that nobody else uses{}",
-                                    among_items("TOKEN")));
+    refuse_words(command,
+                 fmt::format("TOKEN is missing: a text of your own that nobody else uses{}",
+                             among_items("TOKEN")));
+  if (asked.token->empty())
+    refuse_words(command, "TOKEN is empty: give a text of your own that nobody else uses");
   if (leases && !asked.lease_ms)
-    throw BadParameters(fmt::format("TTL is missing: how many ms you have to deliver and confirm{}",
-                                    among_items("TTL")));
+    refuse_words(command,
+                 fmt::format("TTL is missing: how many ms you have to deliver and confirm{}",
+                             among_items("TTL")));
   return asked;
 }
 
@@ -144,9 +150,29 @@ void run_claim(const Call& call, bool many) {
       });
 }
 
+// An event has one time: to drop one of two in silence would be to remember the item at a time that somebody does
+// not expect. Checked for all items before anything is confirmed, and not on replicas, which do what happened.
+void check_times(const Entry& entry, const Claimant& claimant, std::span<const Digest> digests,
+                 std::span<const std::string_view> items) {
+  if (!claimant.when.at_ms) return;
+  constexpr Nanoseconds kMs = 1'000'000;
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const auto claimed = entry.claimed_at(
+        {.item = digests[i], .token = claimant.token, .when = claimant.when, .lease_ms = 0});
+    if (claimed && *claimed != *claimant.when.at_ms * kMs)
+      throw BadParameters(fmt::format(
+          "{} was claimed with AT {}, and is to be confirmed with AT {}: an event has one time, "
+          "so leave AT out, or give that of the claim. Nothing was confirmed",
+          quoted(items[i]), *claimed / kMs, *claimant.when.at_ms));
+  }
+}
+
 void run_confirm(const Call& call, bool many) {
   run_claims<ConfirmAnswer>(
       call, many, false, true, [&](Place& place, const Claimant& claimant, auto& items) {
+        const std::size_t count = items.digests().size();
+        check_times(*place.entry(), claimant, items.digests(),
+                    many ? call.words.last(count) : call.words.subspan(2, 1));
         confirm(call.host, place, 1, claimant, items.digests(), items.answers());
         return Claimed{.answered = items.answers().size()};
       });

@@ -85,6 +85,49 @@ std::optional<std::string_view> read_at_option(Words& words, const char* many) {
   return at;
 }
 
+[[noreturn]] void refuse_option(const std::string& has, const std::string& wants) {
+  throw BadParameters(fmt::format(
+      "the key exists with {}, and not with {}: leave the option out, or DEL the key to make it "
+      "anew. Nothing was added",
+      has, wants));
+}
+
+// The options of INSERT are repeated with each call. Where the key is something else than they say, items would be
+// judged otherwise than the caller believes. Options that are left out agree with every key, and so do those that only
+// say how large it is made.
+void check_agrees(Host& host, const Entry& entry, const Wanted& wanted) {
+  const Window* const window = entry.window();
+  const PlanRequest& request = wanted.request;
+  if (wanted.window_given && window_of(entry) != request.window) {
+    const auto text = [](const std::optional<WindowSpec>& spec, bool refreshed) {
+      return spec ? fmt::format("a window of {}", describe(*spec, refreshed))
+                  : std::string("no window");
+    };
+    refuse_option(
+        text(window_of(entry), window != nullptr && window->params().anchor == Anchor::refreshed),
+        text(request.window, request.anchor == Anchor::refreshed));
+  }
+  if (request.anchor == Anchor::refreshed &&
+      (window == nullptr || window->params().anchor != Anchor::refreshed))
+    refuse_option("items that repeats do not refresh", "REFRESH");
+  if (!wanted.filter.empty()) {
+    const std::string_view has =
+        window != nullptr ? window->filter_name() : name_of(entry.filter().kind());
+    const auto name_in = [](std::string_view text) { return text.substr(0, text.find(',')); };
+    // Some names are those of several filters: which one is made, the planner knows, and keeps.
+    if (name_in(wanted.filter) != has)
+      if (const Decided decided = decide(wanted, host.config(), host.memory().costs());
+          name_in(decided.plan.filter) != has)
+        refuse_option(fmt::format("filter {}", has),
+                      fmt::format("filter {}", name_in(wanted.filter)));
+  }
+  // It may be more exact than was asked for.
+  const double made_for = entry.filter().stats().target_fpr;
+  if (request.fpr && made_for > *request.fpr * (1 + 1e-9))
+    refuse_option(fmt::format("an error of {:.3g}", made_for),
+                  fmt::format("FPR {:.3g}", *request.fpr));
+}
+
 }  // namespace
 
 void add(const Call& call) {
@@ -98,6 +141,8 @@ void add(const Call& call) {
 }
 
 void madd(const Call& call) {
+  check_items(call.words.subspan(2),
+              "SLUICE.MADD has no options; SLUICE.INSERT key NOCREATE AT ms ITEMS item... has");
   Place& place = call.host.open(1, Host::Access::write);
   existing(place);
   add_items(call, place, call.words.subspan(2), {.now_ms = call.host.now_ms()}, true);
@@ -124,10 +169,11 @@ void insert(const Call& call) {
     }
   }
   if (words.empty()) throw BadParameters("ITEMS needs at least one item after it");
+  check_items(call.words.last(words.size()), "options come before ITEMS");
   Place& place = call.host.open(1, Host::Access::write);
   Entry::When when{.now_ms = call.host.now_ms()};
   if (const Entry* const entry = place.entry(); entry != nullptr || !create) {
-    existing(place);
+    check_agrees(call.host, existing(place), wanted);
     if (at) when.at_ms = read_at(*at, window_of(*entry), when.now_ms);
   } else {
     const Decided decided = decide(wanted, call.host.config(), call.host.memory().costs());
@@ -145,6 +191,8 @@ void exists(const Call& call) {
 }
 
 void mexists(const Call& call) {
+  check_items(call.words.subspan(2),
+              "SLUICE.MEXISTS has no options; SLUICE.EXISTS key item AT ms has");
   ask_items(call, call.words.subspan(2), {.now_ms = call.host.now_ms()}, std::nullopt, true);
 }
 

@@ -20,17 +20,29 @@
 namespace sluice::server {
 namespace {
 
+// `0.01 1000`, as BF.RESERVE takes them: how to say it here.
+std::string as_of_redisbloom(Words words) {
+  const auto rest = words.rest();
+  const auto is_error = [](std::string_view word) {
+    return word.starts_with("0.") && is_digits(word.substr(2)) && word.size() < 20;
+  };
+  if (rest.size() < 2 || !is_error(rest[0]) || !is_digits(rest[1]) || rest[1].size() > 20)
+    return {};
+  return fmt::format(" (what BF.RESERVE takes as {} {} is FPR {} EXPECT {} here)", rest[0], rest[1],
+                     rest[0], rest[1]);
+}
+
 Wanted read_wanted(const Call& call, std::size_t first) {
   redact_seeds(call, first);
   Words words(call.words.subspan(first), first);
   Wanted wanted;
   while (read_option(words, wanted)) {
   }
-  if (!words.empty())
-    throw BadParameters(fmt::format("{} is no option of {}: its options are {}",
-                                    quoted(words.peek()), command_named(call.words[0])->name,
-                                    kOptionNames));
-  return wanted;
+  if (words.empty()) return wanted;
+  const std::string why =
+      fmt::format("{} is no option of {}: its options are {}", quoted(words.peek()),
+                  command_named(call.words[0])->name, kOptionNames);
+  throw BadParameters(why + as_of_redisbloom(words));
 }
 
 // Names and values, in the order in which they are shown.

@@ -28,6 +28,7 @@ constexpr Nanoseconds nanoseconds(std::int64_t ms) noexcept {
 class Told {
  public:
   Told(Judge* judge, Fates& fates) noexcept : judge_(judge) {
+    fates.begin();
     if (judge_ != nullptr) judge_->set_fates(&fates);
   }
   Told(const Told&) = delete;
@@ -250,7 +251,12 @@ ClaimAnswer Entry::claim(const Claim& claim, std::uint64_t most, Fates& fates) {
   if (timed) request.event_time = nanoseconds(*claim.when.at_ms);
   // The first item of a key tells what its times are; claims do not move the window.
   if (timed && !window()->clock().started()) note_lag(true);
-  return judge.claim(request);
+  const ClaimAnswer answer = judge.claim(request);
+  // A repeat that restarts its window is an arrival, as one of judge().
+  if (answer == ClaimAnswer::duplicate && by_time() &&
+      window()->params().anchor == Anchor::refreshed)
+    note_lag(timed);
+  return answer;
 }
 
 // Items that are known need no room.
@@ -286,6 +292,13 @@ ConfirmAnswer Entry::confirm(const Claim& claim, Fates& fates) {
 bool Entry::release(const Claim& claim) {
   const Nanoseconds now = advance(claim.when.now_ms);
   return claimed() > 0 && judge_->release({.key = claim.item, .token = claim.token, .now = now});
+}
+
+std::optional<Nanoseconds> Entry::claimed_at(const Claim& claim) const {
+  const Nanoseconds now = nanoseconds(std::max(claim.when.now_ms, last_ms()));
+  if (claimed() == 0 || !judge_->claims()->is_held_by(claim.item, claim.token, now))
+    return std::nullopt;
+  return judge_->event_time_of(claim.item);
 }
 
 void Entry::tend(std::int64_t now_ms, std::size_t most, Fates& fates) {

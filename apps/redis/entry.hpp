@@ -84,6 +84,8 @@ class Entry {
   ClaimAnswer claim(const Claim& claim, std::uint64_t most, Fates& fates);
   ConfirmAnswer confirm(const Claim& claim, Fates& fates);
   bool release(const Claim& claim);
+  // The event time that this claimant has claimed an item with, if it holds the item and named one.
+  std::optional<Nanoseconds> claimed_at(const Claim& claim) const;
   // Drops up to `most` claims whose leases have ended.
   void tend(std::int64_t now_ms, std::size_t most, Fates& fates);
   // How many items are claimed, leases that have ended and deliveries that wait for memory included; and how

@@ -7,11 +7,13 @@
 #include <limits>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "apps/redis/host.hpp"
 #include "sluice/audit/audit.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/fields.hpp"
+#include "sluice/base/near_miss.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/window/window.hpp"
@@ -99,6 +101,18 @@ void check_equal_timers(std::string_view name, std::string_view text) {
                     kMostSteps));
 }
 
+const FilterInfo& filter_meant(std::string_view name) {
+  std::vector<std::string> names;
+  for (const FilterInfo& each : catalogue()) {
+    if (each.name == name) return each;
+    names.emplace_back(each.name);
+  }
+  if (const auto meant = near_miss(name, names))
+    throw BadParameters(
+        fmt::format("there is no FILTER {}: did you mean {}?", quoted(name), *meant));
+  return filter_named(name);
+}
+
 // FILTER name [parameter value]...: as many pairs as the filter has parameters of these names. FPR is always
 // the command's own.
 std::string read_filter(Words& words) {
@@ -108,7 +122,7 @@ std::string read_filter(Words& words) {
   if (text.size() > kMostFilterText ||
       !std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; }))
     throw BadParameters(fmt::format("there is no FILTER {}", quoted(text)));
-  const FilterInfo& info = filter_named(text.substr(0, text.find(',')));
+  const FilterInfo& info = filter_meant(std::string_view(text).substr(0, name_size));
   if (info.name == "sharded")
     throw BadParameters("FILTER sharded works on several threads, which a server does not give it");
   while (!words.empty()) {

@@ -207,8 +207,13 @@ class RandomCommands {
   }
   std::vector<std::string> insert() {
     std::vector<std::string> words{"SLUICE.INSERT", key()};
+    // With others than its own an existing key refuses it.
+    if (below(2) == 0) return with_items_of(std::move(words));
     const auto more = options();
     words.insert(words.end(), more.begin(), more.end());
+    return with_items_of(std::move(words));
+  }
+  std::vector<std::string> with_items_of(std::vector<std::string> words) {
     if (below(10) == 0) words.push_back("NOCREATE");
     words = with_at(std::move(words));
     words.push_back("ITEMS");

@@ -21,6 +21,10 @@ bool same_word(std::string_view a, std::string_view b) noexcept {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
+bool is_digits(std::string_view word) noexcept {
+  return !word.empty() && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+}
+
 std::string in_small(std::string_view word) {
   std::string small(word);
   std::ranges::transform(small, small.begin(), lower);

@@ -36,6 +36,8 @@ class Words {
 
 // ASCII letters are equal in either case.
 bool same_word(std::string_view a, std::string_view b) noexcept;
+// Whether it is one or more decimal digits, and nothing else.
+bool is_digits(std::string_view word) noexcept;
 // In small letters.
 std::string in_small(std::string_view word);
 

@@ -327,10 +327,8 @@ ConfirmAnswer Claims::confirm(KeyMemory& memory, const Request& request) {
 }
 
 bool Claims::release(const Digest& key, const Token& token, Nanoseconds now) noexcept {
-  Entry* const entry = find(key);
-  if (entry == nullptr || entry->delivered || entry->until <= now || entry->token != token)
-    return false;
-  remove(*entry);
+  if (!is_held_by(key, token, now)) return false;
+  remove(*find(key));
   return true;
 }
 
@@ -352,6 +350,11 @@ std::optional<Nanoseconds> Claims::event_time_of(const Digest& key) const noexce
   const Entry* const entry = find(key);
   if (entry == nullptr || !entry->when.event_time) return std::nullopt;
   return entry->when.time;
+}
+
+bool Claims::is_held_by(const Digest& key, const Token& token, Nanoseconds now) const noexcept {
+  const Entry* const entry = find(key);
+  return entry != nullptr && !entry->delivered && entry->until > now && entry->token == token;
 }
 
 std::optional<KeyMemory::When> Claims::delivered(const Digest& key) const noexcept {

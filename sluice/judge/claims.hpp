@@ -119,6 +119,8 @@ class Claims {
   // What this table knows about a key. `delivered`: the filter does not have it yet.
   enum class State : std::uint8_t { unknown, pending, delivered };
   State state_of(const Digest& key, Nanoseconds now) const noexcept;
+  // Whether this claimant's confirmation would count: the key is pending, and the claim is its.
+  bool is_held_by(const Digest& key, const Token& token, Nanoseconds now) const noexcept;
   // When a key was delivered that the filter does not have yet; none for all other keys.
   std::optional<KeyMemory::When> delivered(const Digest& key) const noexcept;
   // How many keys are pending: whose leases have not ended. Looks at all of them.

@@ -305,33 +305,17 @@ class Judge::Memory final : public KeyMemory {
   }
 
   bool remember(const Digest& key, const When& when) override {
-    Verdict verdict{};
     bool late = false;
-    const bool ahead = judge_.by_arrival_ && is_ahead(when.time);
-    // Whether or not there is memory: a replica that is told that there was none moves the same.
-    if (ahead && (!when.event_time || judge_.window_->limits().believe_all()))
-      judge_.window_->arrive(when.time);
-    // A key that comes after its time, as one that waited here, is remembered at its own age.
-    const auto write = [&] {
-      return judge_.by_arrival_ && (when.event_time || !ahead)
-                 ? judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1
-                 : judge_.filter_.insert({&key, 1}) == 1;
-    };
-    if (!may_take()) {
-      // To try may have changed the window.
-      for (std::uint64_t i = judge_.fates_->forgets_in_vain(); i > 0; --i) {
-        if (write()) throw NoMemory("there is memory for what the primary does not remember");
-        judge_.forget_oldest();
-      }
-      return false;
-    }
-    bool done = write();
-    std::uint64_t forgets = 0;
-    for (; !done && judge_.make_room(); ++forgets) done = write();
-    if (judge_.fates_ != nullptr) judge_.fates_->took(done, forgets);
+    const bool done = write(key, when, late);
     if (done && judge_.audit_) tell_audit(key, Verdict::distinct, when, late);
-    if (done && judge_.slack_) judge_.slack_->missed_keys();
     return done;
+  }
+
+  // The filter knows the key, and a repeat restarts its window and counts as an arrival: as judge() does. If there
+  // is no memory for that, the repeat stays one.
+  bool repeat(const Digest& key, const When& when) {
+    bool late = false;
+    return write(key, when, late);
   }
 
   bool may_take() override { return judge_.fates_ == nullptr || judge_.fates_->may_take(); }
@@ -347,6 +331,34 @@ class Judge::Memory final : public KeyMemory {
   }
 
  private:
+  bool write(const Digest& key, const When& when, bool& late) {
+    Verdict verdict{};
+    const bool ahead = judge_.by_arrival_ && is_ahead(when.time);
+    // Whether or not there is memory: a replica that is told that there was none moves the same.
+    if (ahead && (!when.event_time || judge_.window_->limits().believe_all()))
+      judge_.window_->arrive(when.time);
+    // A key that comes after its time, as one that waited here, is remembered at its own age.
+    const auto try_it = [&] {
+      return judge_.by_arrival_ && (when.event_time || !ahead)
+                 ? judge_.window_->judge({&key, 1}, {&when.time, 1}, {&verdict, 1}, {&late, 1}) == 1
+                 : judge_.filter_.insert({&key, 1}) == 1;
+    };
+    if (!may_take()) {
+      // To try may have changed the window.
+      for (std::uint64_t i = judge_.fates_->forgets_in_vain(); i > 0; --i) {
+        if (try_it()) throw NoMemory("there is memory for what the primary does not remember");
+        judge_.forget_oldest();
+      }
+      return false;
+    }
+    bool done = try_it();
+    std::uint64_t forgets = 0;
+    for (; !done && judge_.make_room(); ++forgets) done = try_it();
+    if (judge_.fates_ != nullptr) judge_.fates_->took(done, forgets);
+    if (done && judge_.slack_) judge_.slack_->missed_keys();
+    return done;
+  }
+
   // Of the latest time that the window knows.
   bool is_ahead(Nanoseconds time) const {
     const EventClock& clock = judge_.window_->clock();
@@ -404,12 +416,16 @@ ClaimAnswer Judge::claim(const Claims::Request& request) {
   check_timed("event_time", request.event_time.has_value(), request.now);
   const ClaimAnswer answer = claims.claim(memory, request);
   // What the filter takes for a duplicate, not what waits here to be handed to it.
-  if (answer == ClaimAnswer::duplicate && audit_ &&
-      claims.state_of(request.key, request.now.value_or(0)) == Claims::State::unknown)
-    memory.tell_audit(request.key, Verdict::duplicate,
-                      {.time = request.event_time ? *request.event_time : request.now.value_or(0),
-                       .event_time = request.event_time.has_value()},
-                      false);
+  if (answer != ClaimAnswer::duplicate ||
+      claims.state_of(request.key, request.now.value_or(0)) != Claims::State::unknown)
+    return answer;
+  const KeyMemory::When when{
+      .time = request.event_time ? *request.event_time : request.now.value_or(0),
+      .event_time = request.event_time.has_value()};
+  if (window_ != nullptr && window_->params().anchor == Anchor::refreshed &&
+      !memory.repeat(request.key, when))
+    return answer;
+  if (audit_) memory.tell_audit(request.key, Verdict::duplicate, when, false);
   return answer;
 }
 

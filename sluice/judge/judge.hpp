@@ -72,6 +72,8 @@ class Fates {
   // After each that was not: how it went, and how often the window has forgotten its oldest keys for it. Throws
   // NoMemory if a replica has no memory where its primary had.
   void took(bool done, std::uint64_t forgets = 0);
+  // Whether the last decision since begin() went wrong.
+  void begin() noexcept { last_refused_ = false; }
   bool last_refused() const noexcept { return last_refused_; }
   const std::vector<std::uint64_t>& refused() const noexcept { return refused_; }
   const std::vector<std::uint64_t>& forgot() const noexcept { return forgot_; }
@@ -138,6 +140,8 @@ class Judge {
   //                  not remembered, and replay would remember them.
   //   of confirm()   each key that was `confirmed`, with the event time of its claim. Claims that
   //                  name event times change neither the filter nor its clock.
+  //   of claim()     if the window's anchor is `refreshed`: each key that was a `duplicate`, with the event
+  //                  time of its request. It is a repeat, and restarts the key's window.
   [[nodiscard]] std::size_t replay(std::span<const Digest> digests,
                                    std::span<const Nanoseconds> times,
                                    std::optional<Nanoseconds> now = {});
@@ -149,8 +153,9 @@ class Judge {
   // Delivery: a key is pending until it is delivered, and then remembered (claims.hpp). It is
   // looked up at the event time of the request. It is remembered at the event time of the claim, or
   // of the confirmation if the claim has none. If a request has no event time, `now` counts; with a
-  // time window, claim and confirm throw BadParameters if a request has neither. If claims() is
-  // null, claim, confirm and release throw BadParameters.
+  // time window, claim and confirm throw BadParameters if a request has neither. A claim that is answered
+  // `duplicate` is a repeat: in a window whose anchor is `refreshed` it does what a repeat of judge() does, and in
+  // others nothing. One that is answered `pending` changes nothing. If claims() is null, claim, confirm and release throw BadParameters.
   ClaimAnswer claim(const Claims::Request& request);
   ConfirmAnswer confirm(const Claims::Request& request);
   bool release(const Claims::Request& request);

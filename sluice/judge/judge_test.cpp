@@ -270,6 +270,26 @@ TEST(Judge, TellsTheEventTimeOfAPendingKey) {
   EXPECT_EQ(Judge(hasher(), window(kTenSeconds)).event_time_of(first.key), std::nullopt);
 }
 
+// As one of judge() (claims.hpp). What is pending is no repeat.
+TEST(Judge, AClaimThatFindsARepeatRestartsItsWindow) {
+  for (const Anchor anchor : {Anchor::delivered, Anchor::refreshed})
+    for (const bool timed : {false, true}) {
+      Window::Params params{.spec = kTenSeconds, .anchor = anchor, .filter = "exact-window"};
+      Judge judge(hasher(), AnyFilter(Window::make(params)), {.claims = 10});
+      const auto claim = [&](std::string_view key, std::uint64_t token, Nanoseconds time) {
+        return judge.claim(
+            request(judge, key, token, time, timed ? std::optional(time) : std::nullopt));
+      };
+      EXPECT_EQ(judge.judge("a", 100 * kSecond), Verdict::distinct);
+      EXPECT_EQ(claim("b", 1, 106 * kSecond), ClaimAnswer::claimed);
+      EXPECT_EQ(claim("a", 1, 106 * kSecond), ClaimAnswer::duplicate);
+      EXPECT_EQ(judge.claim(request(judge, "b", 2, 106 * kSecond, 115 * kSecond)),
+                ClaimAnswer::pending);
+      EXPECT_EQ(claim("a", 1, 112 * kSecond),
+                anchor == Anchor::refreshed ? ClaimAnswer::duplicate : ClaimAnswer::claimed);
+    }
+}
+
 // Without an event time the window runs from the confirmation, not from the claim.
 TEST(Judge, AWindowByArrivalRunsFromTheConfirmation) {
   Judge judge(hasher(), window(kTenSeconds), {.claims = 10});
