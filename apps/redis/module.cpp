@@ -178,7 +178,9 @@ void call(const Command& command, RedisModuleCtx* ctx, RedisModuleString** argv,
     Room<std::string_view> words(static_cast<std::size_t>(argc));
     for (int i = 0; i < argc; ++i) words.all()[static_cast<std::size_t>(i)] = view(argv[i]);
     ModuleHost host(ctx, argv);
-    const Writing writing(ctx);
+    const bool deny_oom =
+        std::string_view(command.flags).find("deny-oom") != std::string_view::npos;
+    const Writing writing(ctx, deny_oom);
     run(command, {.words = words.all(), .host = host, .reply = reply});
   } catch (...) {
     reply.error("OOM the server has no memory for this command");
