@@ -197,6 +197,29 @@ def test_a_full_server_answers_long_commands(name: str) -> None:
 
 
 @both
+@pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-lru"])
+def test_a_full_server_that_evicts_makes_filters(name: str, policy: str) -> None:
+    most = 20 * MIB
+    with Server(name, f"maxmemory {most}", f"maxmemory-policy {policy}", module=MODULE) as server:
+        pipe = server.client.pipeline(transaction=False)
+        for i in range(400):
+            pipe.set(f"s{i}", b"x" * 100_000, ex=3600)
+        pipe.execute()
+        assert int(server.info("stats")["evicted_keys"]) > 100
+        assert server.command("SLUICE.RESERVE", "set", "EXPECT", "1M") == b"OK"
+        assert server.command("SLUICE.INSERT", "made", "EXPECT", "500k", "ITEMS", "a", "a") == [1, 0]
+        assert server.command("SLUICE.RESERVE", "window", "WINDOW", "10m", "RATE", "500/s") == b"OK"
+        server.client.set("next", "x", ex=3600)
+        assert used(server) < most + MIB
+        # What is larger than all of maxmemory is refused before anything is evicted for it.
+        keys = server.client.dbsize()
+        for words in (("SLUICE.RESERVE", "k", "EXPECT", "100M"), ("SLUICE.INSERT", "k", "EXPECT", "100M", "ITEMS", 1)):
+            with pytest.raises(redis.ResponseError, match="maxmemory"):
+                server.command(*words)
+        assert server.client.dbsize() >= keys - 1
+
+
+@both
 def test_limit_per_key(name: str) -> None:
     with Server(name, module=MODULE) as server:
         server.client.config_set("sluice.key-memory-limit", "64kb")
