@@ -151,11 +151,11 @@ Dumps::Next Dumps::next(Cutter& cutter, const Entry& entry, std::int64_t cursor,
     if (place != nullptr) {
       cutter.resume(place->position);
     } else {
-      // What came before is made again: if it is the same, so is the cursor.
+      // What came before is made again: if it is the same, so is the cursor. There is a chunk after it.
       const std::uint64_t chunks = Cursor::of(cursor).chunks;
-      for (std::uint64_t i = 0; i < chunks; ++i)
-        if (cutter.next().empty()) break;
-      if (chunks == 0 || cutter.position().pull.offset == 0 || cutter.cursor() != cursor)
+      const bool possible = chunks != 0 && chunks * Chunk::kMostBytes < cutter.size();
+      for (std::uint64_t i = 0; possible && i < chunks; ++i) cutter.next();
+      if (!possible || cutter.cursor() != cursor)
         throw BadParameters(
             "the key has changed since this dump began, or the cursor is of another key: start "
             "again with cursor 0");

@@ -266,5 +266,17 @@ TEST_F(DumpOf, KnowsTheKeyByItsBytes) {
   EXPECT_EQ(next(dumps, *copy, first.cursor, 1000).bytes, right[1].bytes);
 }
 
+// No key is read from its start to find out that a cursor is of none of its chunks.
+TEST_F(ServerChunks, ACursorBeyondTheLastChunkIsRefusedAtOnce) {
+  Dumps dumps;
+  const std::uint64_t chunks = cut(*large_).size();
+  for (const std::uint64_t forged : {std::uint64_t{0}, chunks, chunks + 1, Chunk::kMostChunks}) {
+    Cutter cutter(*large_, 5);
+    const std::int64_t cursor = Cursor{.chunks = forged, .link = 1}.number();
+    EXPECT_THROW(dumps.next(cutter, *large_, cursor, 1), BadParameters) << forged;
+    EXPECT_EQ(cutter.position().pull.offset, 0u) << forged;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::server

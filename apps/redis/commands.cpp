@@ -231,8 +231,9 @@ void check_room(Host& host, std::uint64_t bytes) {
   if (bytes < kSmall) return;
   if (const auto room = host.room(); room && bytes > *room)
     throw NoMemory(fmt::format(
-        "this takes {}, and the server has {} left below its maxmemory, or the machine's "
-        "memory if that is not set: a larger FPR, fewer items or more memory would help",
+        "this takes {}, and the server has {} for it: what is left below its maxmemory, all of "
+        "that if it evicts, or the machine's memory: a larger FPR, fewer items or more memory "
+        "would help",
         format_size(bytes), format_size(*room)));
 }
 

@@ -500,6 +500,33 @@ TEST(ClaimCommands, AgainstAReference) {
   }
 }
 
+TEST(ClaimCommands, AddingWhatIsPendingChangesNothing) {
+  TestHost host;
+  host({"SLUICE.RESERVE", "w", "WINDOW", "10m"});
+  host({"SLUICE.RESERVE", "f"});
+  Words many{"SLUICE.MADD", ""};
+  for (int i = 0; i < 1000; ++i) many.push_back(std::to_string(i));
+  for (const char* const key : {"w", "f"}) {
+    Words claim{"SLUICE.MCLAIM", key, "TTL", "60000", "TOKEN", "t", "ITEMS"};
+    claim.insert(claim.end(), many.begin() + 2, many.end());
+    host.call(claim);
+    const std::string before = bytes_of(*host.entry(key));
+    const auto expiry = host.keys[key].expiry;
+    const std::size_t told = host.told.size();
+    host.now += 5'000;
+    EXPECT_EQ(host({"SLUICE.ADD", key, "7"}), ":2");
+    EXPECT_EQ(host({"SLUICE.INSERT", key, "ITEMS", "7", "8"}), "[2] :2 :2");
+    many[1] = key;
+    EXPECT_EQ(host.call(many).find(":1"), std::string::npos);
+    EXPECT_EQ(bytes_of(*host.entry(key)), before);
+    EXPECT_EQ(host.keys[key].expiry, expiry);
+    EXPECT_EQ(host.told.size(), told);
+    // Beside one that is not, they are judged as before.
+    EXPECT_EQ(host({"SLUICE.MADD", key, "7", "new"}), "[2] :2 :1");
+    EXPECT_GT(host.told.size(), told);
+  }
+}
+
 TEST(ClaimCommands, ALimitRefusesOnlyNewItems) {
   TestHost host;
   host.settings.claims = 2;

@@ -165,11 +165,24 @@ bool has_limit(const Entry& entry) {
   return entry.window() != nullptr && entry.window()->params().memory;
 }
 
+bool all_pending(const Entry& entry, std::span<const Digest> digests, std::int64_t now_ms) {
+  if (entry.claimed() == 0 || digests.empty()) return false;
+  const Nanoseconds now = std::max(now_ms, entry.last_ms()) * 1'000'000;
+  return std::ranges::all_of(
+      digests, [&](const Digest& digest) { return entry.judge()->is_pending(digest, now); });
+}
+
 std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Digest> digests,
                   const Entry::When& when, std::span<Verdict> verdicts, Fates& fates) {
-  Bytes::reserve(digests.size());
   Entry& entry = *place.entry();
   Counters& count = counters();
+  // Nothing is remembered, so nothing moves, and nobody is told. Of what a primary tells, something has moved.
+  if (!host.replayed() && all_pending(entry, digests, when.now_ms)) {
+    std::ranges::fill(verdicts, Verdict::pending);
+    count.judged += digests.size();
+    return digests.size();
+  }
+  Bytes::reserve(digests.size());
   const std::uint64_t refusals = host.refusals();
   std::array<bool, kTogether> late;
   std::size_t judged = 0;

@@ -134,12 +134,6 @@ std::size_t Entry::judge(std::span<const Digest> digests, const When& when,
   const Told told(judge_.get(), fates);
   const Nanoseconds now = advance(when.now_ms);
   std::ranges::fill(late, false);
-  const auto is_pending = [&](const Digest& digest) { return judge_->is_pending(digest, now); };
-  if (claimed() > 0 && !digests.empty() && std::ranges::all_of(digests, is_pending)) {
-    // Nothing is remembered, so nothing moves.
-    std::ranges::fill(verdicts, Verdict::pending);
-    return digests.size();
-  }
   std::array<Nanoseconds, kTogether> times;
   if (when.at_ms) times.fill(nanoseconds(*when.at_ms));
   const bool timed = when.at_ms && by_time();

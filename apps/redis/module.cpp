@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -131,12 +132,17 @@ class ModuleHost final : public Host {
       const std::uint64_t value = RedisModule_ServerInfoGetFieldUnsigned(info, name, &error);
       return error == REDISMODULE_OK ? value : 0;
     };
-    // Without a limit of its own, the machine's memory is one: more would end the server.
-    const std::uint64_t set = field("maxmemory"), used = field("used_memory");
-    const std::uint64_t most = set != 0 ? set : field("total_system_memory");
+    const std::uint64_t most = field("maxmemory"), used = field("used_memory");
+    const std::uint64_t machine = field("total_system_memory");
     RedisModule_FreeServerInfo(ctx_, info);
-    if (most == 0) return std::nullopt;
-    return most - std::min(most, used);
+    const auto beside_used = [used](std::uint64_t all) { return all - std::min(all, used); };
+    // More than the machine has would end the server.
+    const std::uint64_t left =
+        machine == 0 ? std::numeric_limits<std::uint64_t>::max() : beside_used(machine);
+    if (most == 0) return machine == 0 ? std::nullopt : std::optional(left);
+    // A cache is always full: before its next command it evicts what is too much.
+    const bool evicts = (RedisModule_GetContextFlags(ctx_) & REDISMODULE_CTX_FLAGS_EVICT) != 0;
+    return evicts ? std::min(most, left) : beside_used(most);
   }
   const Config& config() const override { return settings.config; }
   bool replayed() const override {
@@ -178,7 +184,9 @@ void call(const Command& command, RedisModuleCtx* ctx, RedisModuleString** argv,
     Room<std::string_view> words(static_cast<std::size_t>(argc));
     for (int i = 0; i < argc; ++i) words.all()[static_cast<std::size_t>(i)] = view(argv[i]);
     ModuleHost host(ctx, argv);
-    const Writing writing(ctx);
+    const bool deny_oom =
+        std::string_view(command.flags).find("deny-oom") != std::string_view::npos;
+    const Writing writing(ctx, deny_oom);
     run(command, {.words = words.all(), .host = host, .reply = reply});
   } catch (...) {
     reply.error("OOM the server has no memory for this command");

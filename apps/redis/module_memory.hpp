@@ -17,11 +17,11 @@ std::uint64_t server_refusals() noexcept;
 // Whether server_memory() refuses every block from now on.
 void refuse_server_memory(bool all) noexcept;
 
-// While a command of a client runs: tables are refused when maxmemory is reached. Effects of the primary, and what is
-// loaded from disk, have happened and are not refused.
+// While a command of a client runs: tables are refused when maxmemory is reached, and to a command that is `deny-oom`
+// every large block. Effects of the primary, and what is loaded from disk, have happened and are not refused.
 class Writing {
  public:
-  explicit Writing(RedisModuleCtx* ctx) noexcept;
+  Writing(RedisModuleCtx* ctx, bool deny_oom) noexcept;
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
   ~Writing();

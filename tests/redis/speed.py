@@ -25,7 +25,7 @@ from pathlib import Path
 from server import HOST, MODULE, NAMES, TREE, Server
 
 PAIRS = int(os.environ.get("SLUICE_PAIRS", "9"))
-KEY = "k:__rand_int__"  # 14 bytes: k: and twelve digits
+KEY = "key:__rand_int__"  # 16 bytes: key: and twelve digits
 SET = ("SET", KEY, "1", "NX", "EX", "600")
 ADD = ("SLUICE.ADD", "clicks", KEY)
 ITEMS = 100

@@ -14,10 +14,10 @@ from workload import run, state
 
 pytestmark = needs_module
 
-READS = ("EXISTS", "MEXISTS", "INFO", "PLAN")
+READS = ("EXISTS", "MEXISTS", "AGE", "INFO", "PLAN", "SCANDUMP")
 WRITES = (
     "RESERVE", "ADD", "MADD", "INSERT", "FORGET", "MFORGET", "CLAIM", "MCLAIM", "CONFIRM", "MCONFIRM",
-    "RELEASE", "MRELEASE", "MERGE",
+    "RELEASE", "MRELEASE", "MERGE", "LOADCHUNK",
 )  # fmt: skip
 # They free memory, or use what a claim has reserved.
 NO_MEMORY_NEEDED = ("FORGET", "MFORGET", "CONFIRM", "MCONFIRM", "RELEASE", "MRELEASE")

@@ -166,6 +166,60 @@ def test_a_full_server_adds_nothing_but_settles_claims(name: str) -> None:
 
 
 @both
+def test_a_full_server_answers_long_commands(name: str) -> None:
+    """What they need for themselves, some 50 kB here, is not refused."""
+    items = range(3000)
+    with Server(name, "maxmemory-policy noeviction", module=MODULE) as server:
+        for key, making in (("w", ("WINDOW", "10m")), ("f", ()), ("t", ("FILTER", "dynamic", "forget", "yes"))):
+            server.command("SLUICE.RESERVE", key, *making)
+            server.command("SLUICE.MADD", key, *(f"a{i}" for i in items))
+            for token in ("t", "u"):
+                words = (f"{token}{i}" for i in items)
+                server.command("SLUICE.MCLAIM", key, "TTL", 60000, "TOKEN", token, "ITEMS", *words)
+        server.command("SLUICE.RESERVE", "small", "FILTER", "bloom", "bytes", 70_000)
+        server.command("SLUICE.RESERVE", "large", "FILTER", "bloom", "bytes", "3MiB")
+        server.client.config_set("maxmemory", used(server) - MIB // 4)
+        for key in "wft":
+            assert server.command("SLUICE.MEXISTS", key, *(f"a{i}" for i in items)) == [1] * 3000
+            assert server.command("SLUICE.MFORGET", key, *(f"a{i}" for i in items)) == [1] * 3000
+            confirm = ("SLUICE.MCONFIRM", key, "TOKEN", "t", "ITEMS", *(f"t{i}" for i in items))
+            assert server.command(*confirm) == [1] * 3000
+            release = ("SLUICE.MRELEASE", key, "TOKEN", "u", "ITEMS", *(f"u{i}" for i in items))
+            assert server.command(*release) == [1] * 3000
+        for key, bytes_ in (("small", 70_000), ("large", 3 * MIB)):
+            cursor, dumped = 0, 0
+            while True:
+                cursor, chunk = server.command("SLUICE.SCANDUMP", key, cursor)
+                dumped += len(chunk)
+                if cursor == 0:
+                    break
+            assert dumped > bytes_
+
+
+@both
+@pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-lru"])
+def test_a_full_server_that_evicts_makes_filters(name: str, policy: str) -> None:
+    most = 20 * MIB
+    with Server(name, f"maxmemory {most}", f"maxmemory-policy {policy}", module=MODULE) as server:
+        pipe = server.client.pipeline(transaction=False)
+        for i in range(400):
+            pipe.set(f"s{i}", b"x" * 100_000, ex=3600)
+        pipe.execute()
+        assert int(server.info("stats")["evicted_keys"]) > 100
+        assert server.command("SLUICE.RESERVE", "set", "EXPECT", "1M") == b"OK"
+        assert server.command("SLUICE.INSERT", "made", "EXPECT", "500k", "ITEMS", "a", "a") == [1, 0]
+        assert server.command("SLUICE.RESERVE", "window", "WINDOW", "10m", "RATE", "500/s") == b"OK"
+        server.client.set("next", "x", ex=3600)
+        assert used(server) < most + MIB
+        # What is larger than all of maxmemory is refused before anything is evicted for it.
+        keys = server.client.dbsize()
+        for words in (("SLUICE.RESERVE", "k", "EXPECT", "100M"), ("SLUICE.INSERT", "k", "EXPECT", "100M", "ITEMS", 1)):
+            with pytest.raises(redis.ResponseError, match="maxmemory"):
+                server.command(*words)
+        assert server.client.dbsize() >= keys - 1
+
+
+@both
 def test_limit_per_key(name: str) -> None:
     with Server(name, module=MODULE) as server:
         server.client.config_set("sluice.key-memory-limit", "64kb")
