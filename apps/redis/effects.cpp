@@ -39,8 +39,8 @@ class Bytes final : public Encoder {
   std::span<const std::byte> written() const { return buffer(); }
 
  private:
-  static constexpr std::size_t kFields =
-      256;  // a little more than those of any effect without a text
+  // A little more than those of any effect without a text.
+  static constexpr std::size_t kFields = 256 + Fates::kMostEncoded;
   static std::vector<std::byte>& buffer() {
     static std::vector<std::byte> bytes;
     return bytes;
@@ -76,24 +76,6 @@ Entry::When decode_when(Decoder& from) {
   Entry::When when{.now_ms = decode_ms(from)};
   if (from.u8() != 0) when.at_ms = decode_ms(from);
   return when;
-}
-
-void encode(const Fates& fates, Encoder& to) {
-  for (const auto* const numbers : {&fates.refused(), &fates.forgot()}) {
-    to.varint(numbers->size());
-    for (const std::uint64_t number : *numbers) to.varint(number);
-  }
-}
-
-Fates decode_fates(BytesDecoder& from) {
-  std::vector<std::uint64_t> refused, forgot;
-  for (auto* const numbers : {&refused, &forgot}) {
-    const std::uint64_t count = from.varint();
-    if (count > from.remaining()) throw CorruptSnapshot("an effect ends within its fates");
-    numbers->resize(count);
-    for (std::uint64_t& number : *numbers) number = from.varint();
-  }
-  return Fates(std::move(refused), std::move(forgot));
 }
 
 // The primary's time as the entry has taken it.
@@ -132,7 +114,7 @@ void tell_claimant(Host& host, Place& place, std::size_t key, EffectKind kind, c
   effect.u64(static_cast<std::uint64_t>(claimant.lease_ms));
   effect.u64(claimant.token.lo);
   effect.u64(claimant.token.hi);
-  encode(fates, effect);
+  fates.encode(effect);
   encode(digests, effect);
   tell(host, place, key, event, effect, {}, claimant.lease_ms);
 }
@@ -149,7 +131,7 @@ void tend(Host& host, Place& place, std::size_t key, std::int64_t now_ms, Fates&
   Bytes effect;
   effect.u8(static_cast<std::uint8_t>(EffectKind::tend));
   effect.u64(static_cast<std::uint64_t>(place.entry()->last_ms()));
-  encode(fates, effect);
+  fates.encode(effect);
   tell(host, place, key, "sluice.tend", effect);
 }
 
@@ -212,17 +194,31 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
   Bytes effect;
   effect.u8(static_cast<std::uint8_t>(EffectKind::judge));
   encode(settled(entry, when), effect);
-  encode(fates, effect);
+  fates.encode(effect);
   // Before its own MEMORY refused it, an item may have changed the window: replicas, which have the same
   // limit, try it, too. What the server's memory refused they would remember.
   Tried tried = Tried::none;
   if (judged < digests.size() && has_limit(entry) && !over)
-    tried = host.refusals() == refusals ? Tried::beyond_limit : Tried::without_memory;
+    tried =
+        host.refusals() - refusals == fates.spared() ? Tried::beyond_limit : Tried::without_memory;
   effect.u8(static_cast<std::uint8_t>(tried));
   effect.varint(tried == Tried::without_memory ? forgets : 0);
   encode(digests.first(judged + (tried == Tried::none ? 0 : 1)), effect);
   tell(host, place, key, "sluice.add", effect);
   return judged;
+}
+
+void forget(Host& host, Place& place, std::size_t key, std::span<const Digest> digests,
+            std::int64_t now_ms, std::span<Verdict> verdicts, Fates& fates) {
+  Bytes::reserve(digests.size());
+  Entry& entry = *place.entry();
+  entry.forget(digests, verdicts, now_ms, fates);
+  Bytes effect;
+  effect.u8(static_cast<std::uint8_t>(EffectKind::forget));
+  effect.u64(static_cast<std::uint64_t>(entry.last_ms()));
+  fates.encode(effect);
+  encode(digests, effect);
+  tell(host, place, key, "sluice.forget", effect);
 }
 
 Claimed claim(Host& host, Place& place, std::size_t key, const Claimant& claimant,
@@ -233,9 +229,11 @@ Claimed claim(Host& host, Place& place, std::size_t key, const Claimant& claiman
   std::size_t done = 0;
   std::exception_ptr problem;
   try {
-    for (; done < digests.size(); ++done)
+    for (; done < digests.size(); ++done) {
+      fates.begin_item();
       answers[done] = entry.claim(claim_of(claimant, digests[done]),
                                   host.replayed() ? Claims::kMostClaims : most, fates);
+    }
   } catch (const std::exception&) {
     problem = std::current_exception();
   }
@@ -285,14 +283,8 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
 
 void forget(Host& host, Place& place, std::size_t key, std::span<const Digest> digests,
             std::int64_t now_ms, std::span<Verdict> verdicts) {
-  Bytes::reserve(digests.size());
-  Entry& entry = *place.entry();
-  entry.forget(digests, verdicts, now_ms);
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(EffectKind::forget));
-  effect.u64(static_cast<std::uint64_t>(entry.last_ms()));
-  encode(digests, effect);
-  tell(host, place, key, "sluice.forget", effect);
+  Fates fates;
+  forget(host, place, key, digests, now_ms, verdicts, fates);
 }
 
 Claimed claim(Host& host, Place& place, std::size_t key, const Claimant& claimant,
@@ -465,12 +457,12 @@ void apply(Host& host, std::size_t key, std::span<const std::byte> effect,
   if (place.entry() == nullptr) throw BadParameters("an effect is for a key that does not exist");
   if (kind == EffectKind::tend) {
     const std::int64_t now_ms = decode_ms(from);
-    Fates fates = decode_fates(from);
+    Fates fates = Fates::decode(from);
     return tend(host, place, key, now_ms, fates);
   }
   if (kind == EffectKind::judge) {
     const Entry::When when = decode_when(from);
-    Fates fates = decode_fates(from);
+    Fates fates = Fates::decode(from);
     const std::uint8_t tried = from.u8();
     const std::uint64_t forgets = from.varint();
     const std::vector<Digest> all = decode_digests(from);
@@ -488,10 +480,11 @@ void apply(Host& host, std::size_t key, std::span<const std::byte> effect,
   }
   if (kind == EffectKind::forget) {
     const std::int64_t now_ms = decode_ms(from);
+    Fates fates = Fates::decode(from);
     const std::vector<Digest> digests = decode_digests(from);
     if (!place.entry()->can_forget()) throw BadParameters("this filter cannot take items back");
     std::vector<Verdict> verdicts(digests.size());
-    return forget(host, place, key, digests, now_ms, verdicts);
+    return forget(host, place, key, digests, now_ms, verdicts, fates);
   }
   if (kind != EffectKind::claim && kind != EffectKind::confirm && kind != EffectKind::release)
     throw CorruptSnapshot("there is no such effect");
@@ -501,7 +494,7 @@ void apply(Host& host, std::size_t key, std::span<const std::byte> effect,
   claimant.token.hi = from.u64();
   if (claimant.lease_ms < 0 || claimant.lease_ms > kLongestLeaseMs)
     throw CorruptSnapshot("an effect has no such lease");
-  Fates fates = decode_fates(from);
+  Fates fates = Fates::decode(from);
   const std::vector<Digest> digests = decode_digests(from);
   if (kind == EffectKind::claim) {
     std::vector<ClaimAnswer> answers(digests.size());

@@ -28,7 +28,6 @@ constexpr Nanoseconds nanoseconds(std::int64_t ms) noexcept {
 class Told {
  public:
   Told(Judge* judge, Fates& fates) noexcept : judge_(judge) {
-    fates.begin();
     if (judge_ != nullptr) judge_->set_fates(&fates);
   }
   Told(const Told&) = delete;
@@ -204,7 +203,8 @@ std::optional<std::uint64_t> Entry::age_of(const Digest& digest, std::int64_t no
 }
 
 void Entry::forget(std::span<const Digest> digests, std::span<Verdict> verdicts,
-                   std::int64_t now_ms) {
+                   std::int64_t now_ms, Fates& fates) {
+  const Told told(judge_.get(), fates);
   const Nanoseconds now = advance(now_ms);
   if (by_arrival()) filter().window()->arrive(now);
   if (judge_) return judge_->forget(digests, verdicts);

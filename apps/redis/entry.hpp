@@ -66,7 +66,8 @@ class Entry {
   std::optional<std::uint64_t> age_of(const Digest& digest, std::int64_t now_ms) const;
   bool can_forget() const noexcept { return filter().can_forget(); }
   // Whether there was a trace of each: `duplicate`. Only if can_forget().
-  void forget(std::span<const Digest> digests, std::span<Verdict> verdicts, std::int64_t now_ms);
+  void forget(std::span<const Digest> digests, std::span<Verdict> verdicts, std::int64_t now_ms,
+              Fates& fates);
   // Throws BadParameters and NoMemory; nothing has changed then.
   void merge(const Entry& other, std::int64_t now_ms);
 

@@ -16,16 +16,9 @@ namespace {
 using testing_support::count_of;
 using Words = std::vector<std::string>;
 
-// What entries say that they take, without the parts of a judge that come from operator new.
 std::uint64_t counted(TestHost& host) {
   std::uint64_t bytes = 0;
-  for (const auto& [name, slot] : host.keys) {
-    const Entry& entry = *slot.entry;
-    bytes += entry.bytes();
-    if (const Judge* const judge = entry.judge())
-      bytes -= judge->bytes() - judge->filter().bytes() -
-               (judge->claims() != nullptr ? judge->claims()->bytes() : 0);
-  }
+  for (const auto& [name, slot] : host.keys) bytes += slot.entry->bytes();
   return bytes;
 }
 
@@ -135,6 +128,118 @@ TEST(ServerMemory, EveryAllocationMayFail) {
   EXPECT_EQ(FailingMalloc::held, held);
 }
 
+// Runs the command so that the n-th block is refused, and those that follow if that lasts. False: it asked for less.
+bool run_refused(Followed& servers, const Words& words, std::uint64_t n, bool lasts,
+                 std::string& reply) {
+  FailingMalloc::calls = 0;
+  FailingMalloc::fail_at = n;
+  FailingMalloc::lasts = lasts;
+  reply = servers.primary.call(words);
+  const bool failed = FailingMalloc::calls >= n;
+  FailingMalloc::fail_at = 0;
+  FailingMalloc::lasts = false;
+  servers.tell();
+  return failed;
+}
+
+std::ptrdiff_t count_in(const std::string& reply, const std::string& answer) {
+  std::ptrdiff_t count = 0;
+  for (std::size_t at = reply.find(answer); at != std::string::npos; ++count)
+    at = reply.find(answer, at + answer.size());
+  return count;
+}
+
+const std::vector<Words> kAudited{
+    {"AUDIT", "1/1"},
+    {"WINDOW", "10s", "AUDIT", "1/1"},
+    {"WINDOW", "5000", "AUDIT", "1/2"},
+    {"FILTER", "exact", "AUDIT", "1/1"},
+    {"WINDOW", "10s", "AUDIT", "1/1", "EXPECT", "100", "MEMORY", "16KiB"}};
+
+Words reserve_of(const Words& making) {
+  Words words{"SLUICE.RESERVE", "k", "SEED", "1"};
+  words.insert(words.end(), making.begin(), making.end());
+  return words;
+}
+
+TEST(ServerMemory, AuditsCostNoItem) {
+  constexpr int kItems = 1300;
+  int halved = 0;
+  for (const Words& making : kAudited)
+    for (const bool lasts : {false, true})
+      for (std::uint64_t n = 1;; n += n < 30 ? 1 : count_of(n / 4, n / 16, std::uint64_t{1})) {
+        Followed servers;
+        ASSERT_EQ(servers.run(reserve_of(making), false), "+OK");
+        std::string reply;
+        const bool failed =
+            run_refused(servers, many({"SLUICE.MADD", "k"}, 0, kItems), n, lasts, reply);
+        SCOPED_TRACE(text_of(making) + (lasts ? " from " : " at ") + std::to_string(n));
+        ASSERT_EQ(servers.difference(), "");
+        ASSERT_EQ(count_in(reply, " :0"), 0) << "a new item is no duplicate";
+        if (making.back() != "16KiB") {
+          ASSERT_EQ(servers.primary({"SLUICE.INFO", "k", "items"}),
+                    ":" + std::to_string(count_in(reply, " :1")));
+        }
+        halved += servers.primary.entry("k")->judge()->audit()->report().doublings > 0;
+        // It goes on.
+        reply = servers.run(many({"SLUICE.MADD", "k"}, kItems, 200), true);
+        ASSERT_EQ(count_in(reply, " :1"), 200);
+        ASSERT_EQ(servers.difference(), "");
+        if (!failed) break;
+      }
+  EXPECT_GT(halved, 20);
+}
+
+TEST(ServerMemory, AuditsCostNoConfirmation) {
+  constexpr int kItems = 700;
+  int halved = 0;
+  for (const Words& making : kAudited)
+    for (const bool lasts : {false, true})
+      for (std::uint64_t n = 1;; n += n < 30 ? 1 : count_of(n / 4, n / 16, std::uint64_t{1})) {
+        Followed servers;
+        servers.run(reserve_of(making), false);
+        servers.run(many({"SLUICE.MCLAIM", "k", "TTL", "500", "TOKEN", "t", "ITEMS"}, 0, kItems),
+                    false);
+        std::string reply;
+        const bool failed =
+            run_refused(servers, many({"SLUICE.MCONFIRM", "k", "TOKEN", "t", "ITEMS"}, 0, kItems),
+                        n, lasts, reply);
+        SCOPED_TRACE(text_of(making) + (lasts ? " from " : " at ") + std::to_string(n));
+        ASSERT_EQ(count_in(reply, " :1"), kItems);
+        ASSERT_EQ(servers.difference(), "");
+        halved += servers.primary.entry("k")->judge()->audit()->report().doublings > 0;
+        if (making.back() != "16KiB") {
+          ASSERT_EQ(count_in(servers.run(many({"SLUICE.MADD", "k"}, 0, kItems), true), " :0"),
+                    kItems);
+        }
+        ASSERT_EQ(servers.difference(), "");
+        if (!failed) break;
+      }
+  EXPECT_GT(halved, 20);
+}
+
+// One item has no memory and is answered all the same; the next one is refused for another reason.
+TEST(ServerMemory, WhatIsRefusedForOtherReasonsIsNotTriedByReplicas) {
+  int waited = 0;
+  for (int items = 0; items < 100; ++items) {
+    Followed servers;
+    servers.primary.settings.claims = 1;
+    servers.run({"SLUICE.RESERVE", "k", "SEED", "1"}, false);
+    servers.run(many({"SLUICE.MADD", "k"}, 0, 1 + items), false);
+    servers.run({"SLUICE.CLAIM", "k", "a", "TTL", "500", "TOKEN", "t"}, false);
+    std::string reply;
+    run_refused(servers, {"SLUICE.CONFIRM", "k", "a", "TOKEN", "t"}, 1, true, reply);
+    ASSERT_EQ(reply, ":1");
+    if (servers.primary.entry("k")->claimed() == 0) continue;
+    ++waited;
+    run_refused(servers, {"SLUICE.MCLAIM", "k", "TTL", "500", "TOKEN", "t", "ITEMS", "a", "b"}, 1,
+                true, reply);
+    ASSERT_TRUE(reply.starts_with("[2] :0 -ERR ")) << reply;
+    ASSERT_EQ(servers.difference(), "") << items;
+  }
+  EXPECT_GT(waited, 0);
+}
+
 TEST(ServerMemory, RandomFailures) {
   const std::uint64_t held = FailingMalloc::held;
   {
@@ -145,8 +250,10 @@ TEST(ServerMemory, RandomFailures) {
       const Words words = commands.next();
       FailingMalloc::calls = 0;
       FailingMalloc::fail_at = commands.below(2) == 0 ? 0 : 1 + commands.below(5);
+      FailingMalloc::lasts = commands.below(3) == 0;
       const std::string reply = servers.primary.call(words);
       FailingMalloc::fail_at = 0;
+      FailingMalloc::lasts = false;
       servers.tell();
       if (commands.reloads()) servers.reload_third();
       ASSERT_EQ(servers.difference(i % 50 == 0 ? "" : words[1]), "")

@@ -50,16 +50,18 @@ class WrittenReply final : public Reply {
   bool begun_ = false;
 };
 
-// malloc as a server gives it; the n-th call from now on fails if told to.
+// malloc as a server gives it; the n-th call from now on fails if told to, and those that follow if that lasts.
 struct FailingMalloc {
   static inline std::uint64_t calls = 0, fail_at = 0;  // 0: none fails
   static inline std::uint64_t held = 0, peak = 0;      // bytes asked for: now, and the most at once
   static inline std::uint64_t refusals = 0;
   static inline bool refuses_all = false;
+  static inline bool lasts = false;  // those that follow fail, too
 
   static void* allocate(std::size_t bytes) {
     if (refuses_all) return nullptr;
-    if (++calls == fail_at) {
+    ++calls;
+    if (fail_at != 0 && (calls == fail_at || (lasts && calls > fail_at))) {
       ++refusals;
       return nullptr;
     }

@@ -184,7 +184,7 @@ void Audit::forget(const Digest& digest, bool found) {
 // halving drops were chosen by somebody who knows the hash: then the audit starts anew.
 void Audit::make_room(std::int64_t now) {
   const std::size_t slots = shadow_.slots();
-  if (3 * shadow_.table_bytes() <= params_.most_bytes && shadow_.grow()) return;
+  if (3 * shadow_.table_bytes() <= params_.most_bytes && grow()) return;
   const bool all = knows_all(now);
   const auto alive = [&](const Shadow::Entry& entry) {
     if (!sampled(entry.key)) return false;
@@ -199,6 +199,13 @@ void Audit::make_room(std::int64_t now) {
     if (!stays) dropped_.add(entry.counts);
     return stays;
   });
+}
+
+bool Audit::grow() noexcept {
+  if (fates_ != nullptr && !fates_->may_take()) return false;
+  const bool grown = shadow_.grow();
+  if (fates_ != nullptr) fates_->could_take(grown);
+  return grown;
 }
 
 // How often to halve the sample until at most `most` keys are left. Nothing: more often than digests

@@ -37,6 +37,7 @@
 #include "sluice/audit/key_sums.hpp"
 #include "sluice/audit/rate.hpp"
 #include "sluice/audit/shadow.hpp"
+#include "sluice/base/fates.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/kernels/sample.hpp"
 #include "sluice/window/window.hpp"
@@ -83,6 +84,10 @@ class Audit {
   // The key was taken back: its next event is distinct. `found`: whether the filter held it. If it
   // did not, nothing is known about the key from now on.
   void forget(const Digest& digest, bool found);
+
+  // Writes down, or is told, where there is no memory for a larger sample, in the calls that follow; null: neither.
+  // It must outlive them.
+  void set_fates(Fates* fates) noexcept { fates_ = fates; }
 
   // Asks for `count` ghosts, or fewer: it stops after Ghosts::kEnoughFound. observe() asks for some
   // now and then.
@@ -134,6 +139,7 @@ class Audit {
   Shadow::Entry* remember(const Digest& digest, std::int64_t time, std::int64_t now, bool lost);
   void settle(const Verdicts& verdicts);
   void make_room(std::int64_t now);
+  bool grow() noexcept;
   void decode_shadow(Decoder& from);
   template <class Alive>
   std::optional<unsigned> halvings_for(std::size_t most, const Alive& alive) const;
@@ -166,6 +172,7 @@ class Audit {
   KeyCounts sampled_;          // of all keys of the sample, in this batch
   Report counts_;
   Ghosts ghosts_;
+  Fates* fates_ = nullptr;
 };
 
 }  // namespace sluice

@@ -95,11 +95,10 @@ class Shadow {
     for (std::size_t at = 0; at < slots_.size(); ++at)
       while (slots_[at].last != kEmpty && !keep(std::as_const(slots_[at]))) erase(at);
   }
-  // Without keys, and of kFirstSlots if there is memory for so small a table beside this one.
+  // Without keys, and with kFirstSlots slots. Its memory is kept until it grows.
   void clear() noexcept {
     size_ = 0;
-    if (!while_memory_lasts([&] { slots_ = Vector<Entry>(kFirstSlots, Entry{}, memory()); }))
-      slots_.assign(slots_.size(), Entry{});
+    slots_.assign(kFirstSlots, Entry{});
   }
 
   std::size_t size() const noexcept { return size_; }

@@ -170,6 +170,9 @@ std::size_t Judge::judge_free(const Batch& batch) {
 // No longer than the meters allow.
 std::size_t Judge::judge_part(const Batch& batch) {
   const bool timed = window_ != nullptr && !batch.times.empty();
+  if (infer_ && batch.posteriors.empty() && posteriors_.size() < batch.digests.size() &&
+      !while_memory_lasts([&] { posteriors_.resize(batch.digests.size()); }))
+    return 0;
   // The caller's own clock is always believed, and nothing that arrives now is late.
   if (by_arrival_ && !timed) window_->arrive(*batch.now);
   if (!timed) std::ranges::fill(batch.late, false);
@@ -202,7 +205,6 @@ std::size_t Judge::weigh(const Batch& batch, bool timed) {
   if (known.costs.empty()) known.costs = std::span(&Inference::kFilterAlone, 1);
   std::span<std::optional<double>> posteriors = batch.posteriors;
   if (posteriors.empty()) {
-    posteriors_.resize(std::max(posteriors_.size(), batch.digests.size()));
     posteriors = std::span(posteriors_).first(batch.digests.size());
   }
   return timed ? infer_->judge(batch.digests, batch.times, known, batch.verdicts, batch.late,
@@ -347,7 +349,7 @@ class Judge::Memory final : public KeyMemory {
       // To try may have changed the window.
       for (std::uint64_t i = judge_.fates_->forgets_in_vain(); i > 0; --i) {
         if (try_it()) throw NoMemory("there is memory for what the primary does not remember");
-        judge_.forget_oldest();
+        if (!judge_.forget_oldest()) break;
       }
       return false;
     }
@@ -372,28 +374,6 @@ class Judge::Memory final : public KeyMemory {
 
   Judge& judge_;
 };
-
-bool Fates::may_take() noexcept {
-  last_refused_ = told_ && used_ < refused_.size() && refused_[used_] == decisions_;
-  if (!last_refused_) return true;
-  ++used_;
-  ++decisions_;
-  return false;
-}
-
-std::uint64_t Fates::forgets_in_vain() const noexcept {
-  return static_cast<std::uint64_t>(std::ranges::count(forgot_, decisions_ - 1));
-}
-
-void Fates::took(bool done, std::uint64_t forgets) {
-  if (!done && told_) throw NoMemory("there is no memory for what the primary remembers");
-  last_refused_ = !done;
-  if (!done) {
-    refused_.push_back(decisions_);
-    forgot_.insert(forgot_.end(), forgets, decisions_);
-  }
-  ++decisions_;
-}
 
 Claims& Judge::asked_claims() {
   if (!claims_)

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sluice/audit/audit.hpp"
+#include "sluice/base/fates.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/hash/hasher.hpp"
 #include "sluice/infer/inference.hpp"
@@ -52,37 +53,6 @@ struct JudgeOptions {
   bool forget_early = false;
   // Whether meter() and slack() count. They take up to 192 KiB.
   bool meters = true;
-};
-
-// Which of the decisions of a call went wrong for lack of memory, so that a replica does what its
-// primary did, whatever memory it has itself: claims are left, or delivered keys kept, where they
-// were there. The primary's call writes it down; the replica's is given it.
-class Fates {
- public:
-  Fates() = default;
-  // For a replica: the numbers of the decisions that went wrong, in ascending order, and of those for which the
-  // window had forgotten its oldest keys in vain, one for each time.
-  explicit Fates(std::vector<std::uint64_t> refused, std::vector<std::uint64_t> forgot = {})
-      : refused_(std::move(refused)), forgot_(std::move(forgot)), told_(true) {}
-
-  // Before each decision: false if it is to go wrong.
-  bool may_take() noexcept;
-  // How often the window forgets its oldest keys for the decision that has just gone wrong, as its primary did.
-  std::uint64_t forgets_in_vain() const noexcept;
-  // After each that was not: how it went, and how often the window has forgotten its oldest keys for it. Throws
-  // NoMemory if a replica has no memory where its primary had.
-  void took(bool done, std::uint64_t forgets = 0);
-  // Whether the last decision since begin() went wrong.
-  void begin() noexcept { last_refused_ = false; }
-  bool last_refused() const noexcept { return last_refused_; }
-  const std::vector<std::uint64_t>& refused() const noexcept { return refused_; }
-  const std::vector<std::uint64_t>& forgot() const noexcept { return forgot_; }
-
- private:
-  std::vector<std::uint64_t> refused_, forgot_;
-  std::uint64_t decisions_ = 0;
-  std::size_t used_ = 0;  // of those that were told
-  bool told_ = false, last_refused_ = false;
 };
 
 class Judge {
@@ -166,7 +136,10 @@ class Judge {
   // Takes claims from now on, if it does not yet. Throws BadParameters and NoMemory.
   void need_claims(std::uint64_t most);
   // Of the calls that follow, until it is set again; null: none. It must outlive them.
-  void set_fates(Fates* fates) noexcept { fates_ = fates; }
+  void set_fates(Fates* fates) noexcept {
+    fates_ = fates;
+    if (audit_) audit_->set_fates(fates);
+  }
   // For idle moments: drops up to `most` expired claims, and hands delivered keys that are due to
   // the filter. Does nothing without claims.
   void tend(Nanoseconds now, std::size_t most = 64);

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from server import MODULE, Server, both, needs_module, wait_until
-from workload import MAKINGS, count, is_error, run
+from workload import MAKINGS, count, is_error, run, state
 
 pytestmark = needs_module
 
@@ -217,6 +217,39 @@ def test_a_full_server_that_evicts_makes_filters(name: str, policy: str) -> None
             with pytest.raises(redis.ResponseError, match="maxmemory"):
                 server.command(*words)
         assert server.client.dbsize() >= keys - 1
+def test_an_audit_costs_nothing_on_a_full_server(name: str) -> None:
+    """Whatever headroom is left below maxmemory: new items are 1 or refused, all that are claimed can be confirmed,
+    and the primary, its replica and its append-only file remember the same."""
+    items = [f"x{i}" for i in range(1500)]
+    config = ("maxmemory-policy noeviction", "appendonly yes", "appendfsync no")
+    with Server(name, *config, module=MODULE) as primary, Server(name, module=MODULE) as replica:
+        replica.replicaof(primary)
+        replica.wait_for_sync(primary)
+        full = 0
+        for making in (("WINDOW", "10m", "AUDIT", "1/1"), ("AUDIT", "1/1")):
+            for headroom in range(0, 400_000, count(40_000, 5_000)):
+                primary.client.config_set("maxmemory", 0)
+                primary.client.flushall()
+                for key in ("added", "claimed"):
+                    primary.command("SLUICE.RESERVE", key, *making)
+                claims = primary.command("SLUICE.MCLAIM", "claimed", "TTL", 600_000, "TOKEN", "t", "ITEMS", *items)
+                assert claims == [1] * len(items)
+                primary.client.config_set("maxmemory", used(primary) + headroom)
+                (answers,) = run(primary, [("SLUICE.MADD", "added", *items)])
+                confirmed = primary.command("SLUICE.MCONFIRM", "claimed", "TOKEN", "t", "ITEMS", *items)
+                primary.client.config_set("maxmemory", 0)
+                # The command itself may be refused.
+                answers = answers if isinstance(answers, list) else [answers] * len(items)
+                assert [answer for answer in answers if answer != 1 and not is_error(answer)] == []
+                assert primary.command("SLUICE.INFO", "added", "items") == answers.count(1), headroom
+                assert confirmed == [1] * len(items), headroom
+                full += answers.count(1) < len(items)
+                replica.wait_for_sync(primary)
+                assert state(replica) == state(primary), headroom
+                before = state(primary)
+                primary.client.execute_command("DEBUG", "LOADAOF")
+                assert state(primary) == before, headroom
+        assert full > 0
 
 
 @both
