@@ -121,9 +121,11 @@ void check_agrees(Host& host, const Entry& entry, const Wanted& wanted) {
         refuse_option(fmt::format("filter {}", has),
                       fmt::format("filter {}", name_in(wanted.filter)));
   }
+  if (!request.fpr) return;
   // It may be more exact than was asked for.
-  const double made_for = entry.filter().stats().target_fpr;
-  if (request.fpr && made_for > *request.fpr * (1 + 1e-9))
+  const double made_for =
+      window != nullptr ? window->params().fpr : entry.filter().stats().target_fpr;
+  if (made_for > *request.fpr * (1 + 1e-9))
     refuse_option(fmt::format("an error of {:.3g}", made_for),
                   fmt::format("FPR {:.3g}", *request.fpr));
 }
