@@ -16,6 +16,7 @@
 #include "sluice/base/near_miss.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/window/window.hpp"
 
 namespace sluice::server {
@@ -92,6 +93,11 @@ void check_equal_timers(std::string_view name, std::string_view text) {
     return otherwise;
   };
   if (value("equal", 0) < 2) return;
+  for (const auto& [each, given] : settings.pairs())
+    if (each == "layout" && given == "horizontal")
+      throw BadParameters(
+          "FILTER timer with equal needs layout vertical here, because the server would wait while "
+          "the other is planned");
   const std::uint64_t probes = std::min<std::uint64_t>(value("probes", 20), 64);
   if (value("generations", 24) > kMostSteps / (probes * probes))
     throw BadParameters(
@@ -148,8 +154,8 @@ std::uint64_t read_audit(std::string_view word) {
       whole_number("n of AUDIT 1/n", word.substr(slash + 1), 1, std::int64_t{Audit::kMostSample}));
 }
 
-// What takes long to decide, for when it is asked for again. The planner keeps its own plans, but none of filters
-// that were named, nor what is made for a window that was told no number of items.
+// What takes long to decide, for when it is asked for again; also if it cannot be had. The planner keeps its own
+// plans, but none of filters that were named, nor what is made for a window that was told no number of items.
 class KeptDecisions {
  public:
   template <class Decide>
@@ -157,19 +163,29 @@ class KeptDecisions {
     for (Kept& each : kept_)
       if (each.used != 0 && each.filter == filter && each.request == request) {
         each.used = ++now_;
-        return each.decided;
+        return answer(each);
       }
-    Kept made{filter, request, decide(), ++now_};
-    return (*std::ranges::min_element(kept_, {}, &Kept::used) = std::move(made)).decided;
+    Kept made{.filter = filter, .request = request, .used = ++now_};
+    try {
+      made.decided = decide();
+    } catch (const BadParameters& problem) {
+      made.why_not = problem.what();
+    }
+    return answer(*std::ranges::min_element(kept_, {}, &Kept::used) = std::move(made));
   }
 
  private:
   struct Kept {
     std::string filter;
     PlanRequest request;
-    Decided decided;
-    std::uint64_t used = 0;  // 0: nothing is kept here
+    Decided decided = {};
+    std::string why_not = {};  // empty: it was decided
+    std::uint64_t used = 0;    // 0: nothing is kept here
   };
+  static const Decided& answer(const Kept& kept) {
+    if (!kept.why_not.empty()) throw BadParameters(kept.why_not);
+    return kept.decided;
+  }
   std::uint64_t now_ = 0;
   std::array<Kept, 32> kept_;
 };
@@ -271,8 +287,15 @@ bool read_option(Words& words, Wanted& wanted) {
 
 namespace {
 
+[[noreturn]] void refuse_forever(std::string_view filter) {
+  throw BadParameters(fmt::format(
+      "filter '{}' is for windows, and cannot hold keys for good: give a WINDOW", filter));
+}
+
 Decided decide_named(const std::string& filter, const PlanRequest& request) {
   const BlockCosts& costs = request.costs;
+  // To plan it may take seconds.
+  if (!request.window && may_age(filter)) refuse_forever(filter.substr(0, filter.find(',')));
   Decided decided{.plan = plan_named(filter, request), .reason = "the filter that was asked for"};
   Plan& plan = decided.plan;
   const Forecast forecast = plan.window ? Window::forecast(plan.window_params())
@@ -332,10 +355,7 @@ AnyFilter Making::make(MemoryResource& from) const {
   if (!window) {
     AnyFilter made =
         make_filter(filter, {.keys = keys, .fpr = fpr, .generations = generations}, from);
-    if (made.ages())
-      throw BadParameters(
-          fmt::format("filter '{}' is for windows, and cannot hold keys for good: give a WINDOW",
-                      name_of(made.kind())));
+    if (made.ages()) refuse_forever(name_of(made.kind()));
     return made;
   }
   Window::Params params;

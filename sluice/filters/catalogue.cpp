@@ -83,6 +83,12 @@ Forecast forecast_filter(std::string_view name_and_settings, const Wish& wish) {
   return info->forecast(wish, settings);
 }
 
+bool may_age(std::string_view name_and_settings) {
+  const FilterInfo& info = filter_named(name_and_settings.substr(0, name_and_settings.find(',')));
+  return info.name == "sharded" || std::ranges::find(info.row->families, Role::window,
+                                                     &PlanFamily::role) != info.row->families.end();
+}
+
 std::string_view name_of(FilterKind kind) noexcept {
   if (kind == FilterKind::window) return "window";
   const Known known = find_kind(kind);

@@ -75,6 +75,10 @@ struct FilterRow {
   std::span<const GuardSample> guard = {};
 };
 
+// Whether it is made for windows, as far as its name tells, without planning it: of those of shards only
+// their own settings tell. Throws BadParameters when there is no such filter.
+bool may_age(std::string_view name_and_settings);
+
 // --- For the sources that hold the rows
 
 std::vector<FilterInfo> set_rows();

@@ -14,6 +14,7 @@
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
+#include "sluice/filters/catalogue_row.hpp"
 #include "sluice/filters/share_range.hpp"
 
 namespace sluice {
@@ -361,6 +362,8 @@ Forecast Window::forecast(const Params& params, bool brief) {
   Wish wish = first_wish(params);
   wish.brief = brief;
   const std::string_view name = std::string_view(params.filter).substr(0, params.filter.find(','));
+  // To forecast it may take milliseconds.
+  if (!may_age(params.filter)) refuse_timeless(name);
   Forecast made = forecast_filter(params.filter, wish);
   if (!made.generations) refuse_timeless(name);
   const unsigned whole = whole_generations(params.spec, *made.generations);

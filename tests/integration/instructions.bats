@@ -47,6 +47,28 @@ load ../support/instructions
   done
 }
 
+# The same for filters that are named. What is asked for again is found, also if it was refused: 20,000, and twice as much
+# for reading the words and for throwing the refusal.
+@test "planning a filter that is named costs a server at most 16 M instructions, and again at most 60,000" {
+  local tests words first again
+  tests=$(dirname "$SLUICE")/../../tests/sluice_tests
+  [[ -x $tests ]] || skip "the tests are not built"
+  need_instructions "$SLUICE"
+  cost() {
+    SLUICE_PLAN=$2 instructions_in "*$1*" "$tests" --gtest_filter=ServerPlanning.OfFiltersThatAreNamedIsKept
+  }
+  for words in "WINDOW 10m RATE 1k/s FILTER dynamic keys 2" "FPR 1e-9 FILTER dynamic keys 2" \
+    "FILTER dynamic keys 2 tighten 0.99 growth 1" "FILTER dynamic keys 1 layout plain" \
+    "WINDOW 24h RATE 1k/h FILTER stable max 5" "FILTER apbbf layout column block 64" \
+    "WINDOW 10m FILTER timer layout horizontal equal 2" "WINDOW 10m RATE 1k/s FILTER cohort"; do
+    first=$(cost count_a_decision "$words")
+    again=$(cost count_it_again "$words")
+    echo "$words: $first instructions, and $again"
+    [ "$first" -le 16000000 ]
+    [ "$again" -le 60000 ]
+  done
+}
+
 # 20,000 instructions are at most 5 µs. The plans that are kept are searched one after the other: the
 # last one takes at most twice the mean.
 @test "a plan that was asked for before costs at most 20,000 instructions" {

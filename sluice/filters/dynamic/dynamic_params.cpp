@@ -109,20 +109,49 @@ Settings Dynamic::Params::settings() const {
   return settings;
 }
 
+namespace {
+
+struct Series {
+  std::uint64_t filters = 0, bytes = 0;
+  double log_right = 0, lines = 0;
+};
+
+// All filters that so many keys fill. Those that are alike, as all of them without `tighten` are and those
+// that are as strict as any, are looked at once. Where each is a little stricter than the one before, they
+// come by the thousand only if they do not grow: then, after the first, the last of a few tells the bytes of
+// all of these, and the first of them the error, so that both are limits.
+Series series_of(const Dynamic::Params& params, std::uint64_t keys) {
+  constexpr std::uint64_t kEach = 16, kShare = 4;
+  Series all;
+  std::uint64_t held = 0;
+  while (held < keys && all.filters < kMostForecast) {
+    const DynamicShape next = params.shape(all.filters);
+    std::uint64_t together = 1;
+    if (params.growth == 1) {
+      together = params.tighten == 0   ? kMostForecast
+                 : all.filters < kEach ? 1
+                                       : all.filters / kShare;
+      together = std::min({together, kMostForecast - all.filters,
+                           (keys - held + next.capacity - 1) / next.capacity});
+    }
+    const DynamicShape largest = together == 1 ? next : params.shape(all.filters + together - 1);
+    const auto count = static_cast<double>(together);
+    held += together * next.capacity;
+    all.log_right += count * std::log1p(-classic_fpr(next.bits, next.probes, next.capacity));
+    all.bytes += together * largest.bytes();
+    all.lines += 2 * (count - 1) + (held < keys ? 2 : largest.probes);
+    all.filters += together;
+  }
+  return all;
+}
+
+}  // namespace
+
 Forecast Dynamic::Params::forecast(std::uint64_t keys) const {
   if (const std::string wrong = what_is_wrong(); !wrong.empty()) throw BadParameters(wrong);
-  // Equal filters: the number is known, the last may not be full. With `tighten`: one after
-  // another.
-  double held = 0, log_right = 0, lines = 0;
-  std::uint64_t filters = 0, bytes = 0;
-  while (held < static_cast<double>(keys) && filters < kMostForecast) {
-    const DynamicShape next = shape(filters);
-    held += static_cast<double>(next.capacity);
-    log_right += std::log1p(-classic_fpr(next.bits, next.probes, next.capacity));
-    bytes += next.bytes();
-    lines += held < static_cast<double>(keys) ? 2 : next.probes;
-    ++filters;
-  }
+  const auto [filters, summed, log_right, touched] = series_of(*this, keys);
+  std::uint64_t bytes = summed;
+  double lines = touched;
   if (layout == Layout::matrix) {
     const std::uint64_t newest = keys - std::min(keys, (filters - 1) * capacity);
     bytes = BitMatrix::bytes_for(bits, filters, newest <= moved_within());
