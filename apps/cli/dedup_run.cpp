@@ -215,6 +215,9 @@ Run::Run(const DedupRequest& request)
     begin();
     if (state_file_ && follow_ && follow_->has_changed()) save_state();
   };
+  options.check_header = [this](const std::string& source, const std::string& header) {
+    resume_.check_header(source, header);
+  };
   if (resume_.has_ended()) input_ = inputs_.size();
   continued_ = resume_.continued();
   const std::uint64_t all = bytes_in_all(inputs_);
@@ -421,12 +424,13 @@ bool Run::is_over() const {
 void Run::save_state() {
   if (follow_) input_ = follow_->current();
   const bool over = !running_ && is_over();
-  Positions now = resume_.at(over ? inputs_.size() : input_,
-                             follow_                   ? follow_->position()
-                             : reading_                ? dedup_->position()
-                             : input_ < inputs_.size() ? resume_.position_in(input_)
-                                                       : SourcePosition{},
-                             forgotten_.has_value() || resume_.has_forgotten());
+  Positions now =
+      resume_.at(over ? inputs_.size() : input_,
+                 follow_                   ? follow_->position()
+                 : reading_                ? dedup_->position()
+                 : input_ < inputs_.size() ? resume_.position_in(input_)
+                                           : SourcePosition{},
+                 forgotten_.has_value() || resume_.has_forgotten(), dedup_->written_header());
   now.years = dedup_->years();
   const auto write = [&](Encoder& to) {
     write_snapshot(judge_.hasher(), judge_.filter(), labels_of(request_.options), to,

@@ -82,6 +82,9 @@ struct DedupOptions {
   std::function<void(const TappedKeys&)> tap = {};
   bool tap_keys = false;
   SinkBefore passed_before = {}, held_before = {}, late_before = {};
+  // Called with the first source that has a header, and that header without a byte order mark, before
+  // anything is judged. May throw, which ends the run.
+  std::function<void(const std::string& source, const std::string& header)> check_header = {};
   // Called once, before anything is judged or written, when the first record has passed all checks.
   std::function<void()> before_first = {};
 };
