@@ -502,6 +502,9 @@ void Run::finish() {
   warnings_.look_at_late(counts);
   progress_.clear();
   warnings_.look_at_slack(counts);
+  if (signals_.received() == 0)
+    warnings_.look_at_arrival(counts, !std::ranges::all_of(inputs_, &FileSource::regular),
+                              std::chrono::duration<double>(Clock::now() - start_).count());
   say_stopped();
   warnings_.look_at_keys(counts);
   warnings_.look_at_peak();
