@@ -502,6 +502,7 @@ void Run::finish() {
   warnings_.look_at_late(counts);
   progress_.clear();
   warnings_.look_at_slack(counts);
+  DedupWarnings::look_at_quotes(dedup_->open_quotes());
   if (signals_.received() == 0)
     warnings_.look_at_arrival(counts, !std::ranges::all_of(inputs_, &FileSource::regular),
                               std::chrono::duration<double>(Clock::now() - start_).count());

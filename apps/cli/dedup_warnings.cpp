@@ -120,6 +120,17 @@ void DedupWarnings::look_at_slack(const DedupCounts& counts) const {
                   counted(counts.records, "record"), 100 * judge_.window()->slack()));
 }
 
+void DedupWarnings::look_at_quotes(const std::optional<OpenQuotes>& quotes) {
+  if (!quotes) return;
+  const std::string where =
+      quotes->record == 0 ? "the header" : fmt::format("record {}", format_count(quotes->record));
+  warn("dedup",
+       fmt::format("input '{}': in {} ('{}'), a quote is opened and never closed: it and the lines "
+                   "after it, {} ({}), were taken as one record; close the quote and run again",
+                   quotes->source, where, quotes->begin, counted(quotes->lines, "line"),
+                   counted(quotes->bytes, "byte")));
+}
+
 // check_arrival() refuses files; a pipe may bring events as they happen, or an old log.
 void DedupWarnings::look_at_arrival(const DedupCounts& counts, bool reads_pipe,
                                     double seconds) const {

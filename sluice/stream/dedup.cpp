@@ -351,6 +351,10 @@ const std::vector<RecordFault>& Dedup::faults() const noexcept {
   return parts_->judge.faults();
 }
 
+const std::optional<OpenQuotes>& Dedup::open_quotes() const noexcept {
+  return parts_->judge.open_quotes();
+}
+
 std::uint64_t Dedup::bytes_out() const noexcept {
   return parts_->writer.bytes_out();
 }

@@ -65,6 +65,8 @@ class Dedup {
   const DedupCounts& counts() const noexcept;
   // The first records without a key.
   const std::vector<RecordFault>& faults() const noexcept;
+  // The first record of several lines that ended within quotes.
+  const std::optional<OpenQuotes>& open_quotes() const noexcept;
   std::uint64_t bytes_out() const noexcept;
   // Fields of a key, once the first header was read: see key_text.hpp.
   std::size_t key_parts() const;

@@ -97,6 +97,14 @@ struct RecordFault {
   friend bool operator==(const RecordFault&, const RecordFault&) = default;
 };
 
+// The last record of a source, with quotes that are never closed: all lines after them are part of it.
+struct OpenQuotes {
+  std::string source;
+  std::uint64_t record = 0;  // from 1, in its source; 0: its header
+  std::uint64_t bytes = 0, lines = 0;
+  std::string begin;  // its first bytes, to be shown
+};
+
 // So many are kept, the first of a run.
 inline constexpr std::size_t kMostFaults = 3;
 
