@@ -276,8 +276,11 @@ void Resume::refuse_output(const Output& output, const OutputPosition& known) co
   if (shorter && is_standard(sink))
     throw BadParameters(fmt::format(
         "standard output has {}, fewer than {}: `>` empties the file before the run begins. Use "
-        "--output FILE or `>>`; if the records are lost, delete the state and begin again",
-        counted(sink.size(), "byte"), wrote));
+        "--output FILE or `>>`; if the records are lost, delete the state and begin again{}",
+        counted(sink.size(), "byte"), wrote,
+        std::ranges::all_of(inputs_, &FileSource::regular)
+            ? ""
+            : ". Nothing was read of what came through a pipe now: it must be sent again"));
   throw BadParameters(fmt::format(
       "{} {} {}: give that file again{}", what,
       shorter ? fmt::format("has {}, fewer than", counted(sink.size(), "byte"))

@@ -259,8 +259,8 @@ class Dedup::Passage {
       chunk.header = Chunk::Header::first;
     } else if (without_mark(header.text()) != parts_.header) {
       throw BadRecord(
-          fmt::format("{}: its header '{}' differs from the first input's '{}': "
-                      "give inputs with the same columns",
+          fmt::format("{}: its header '{}' differs from the first input's '{}': give inputs with "
+                      "the same columns, or `no_header` if these are data",
                       source, without_mark(header.text()), *parts_.header));
     }
   }

@@ -55,7 +55,7 @@ load helper
   : >empty.csv
   gives 'id,n\n1,a\n2,c\n' --csv --key id empty.csv one.csv two.csv
   run -1 --separate-stderr sluice dedup "${quiet[@]}" --csv --key id one.csv other.csv
-  says other.csv "'n,id'" "'id,n'"
+  says other.csv "'n,id'" "'id,n'" --no-header
 }
 
 @test "--no-header: the first record is data" {

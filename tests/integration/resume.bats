@@ -240,6 +240,14 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   if [[ -e out.cut ]]; then [ "$(stat -c %s out.cut)" -lt "$torn" ]; fi
 }
 
+@test "an output that the shell has emptied: what a pipe brings is not read, and must be sent again" {
+  lines_of 30000 >input
+  run -1 bash -c 'ulimit -f 500; cat input | "$SLUICE" dedup --stats none --filter exact --checkpoint-every 1 \
+    --state s >out; exit "${PIPESTATUS[1]}"'
+  run -2 --separate-stderr bash -c 'cat input | "$SLUICE" dedup --filter exact --state s >out'
+  says "empties the file" "sent again"
+}
+
 @test "a finished run: -o is continued, begun anew where it was moved away, and refused if it is another's" {
   seq 1 5 >one
   seq 4 8 >two

@@ -76,6 +76,11 @@ suggested() {
   [ "$(suggested dedup --ndjsn)" = --ndjson ]
   [ "$(suggested plan --expct 5)" = --expect ]
   [ "$(suggested generate clicks --record 5)" = --records ]
+  # A required flag, and names that other programs or commands have.
+  [ "$(suggested merge a b --outptu c)" = --output ]
+  [ "$(suggested plan --keys 5M)" = --expect ]
+  [ "$(suggested -v)" = --version ]
+  [ "$(suggested dedup -w 1h --event-time 1 --time-format '%d.%m.%Y %H:%M')" = 'strptime:%d.%m.%Y %H:%M' ]
   # What is like nothing, or like several, is only refused.
   refused 2 xyzzy
   says "choose from dedup,"
