@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -117,13 +119,28 @@ std::string no_command(const CLI::App& app, const std::string& name) {
   return fmt::format("there is no command '{}': choose from {}", name, fmt::join(commands, ", "));
 }
 
+// Flags of other programs, or of other commands, and what does the same here.
+constexpr std::array kElsewhere{std::pair("-v", "--version"), std::pair("-V", "--version"),
+                                std::pair("--keys", "--expect")};
+
 std::string no_flag(const CLI::App& app, std::string_view flag) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  const auto meant = probably_meant(flag, flags);
+  std::optional<std::string> meant;
+  for (const auto& [elsewhere, here] : kElsewhere)
+    if (flag == elsewhere && std::ranges::count(flags, here) > 0) meant = here;
+  if (!meant) meant = probably_meant(flag, flags);
   return fmt::format("there is no flag {}{}", flag,
                      meant ? fmt::format(": did you mean {}?", *meant) : "");
+}
+
+bool is_flag(const std::string& argument) {
+  return argument.size() > 1 && argument.starts_with('-');
+}
+
+std::string no_such_flag(const CLI::App& app, const std::string& argument) {
+  return no_flag(innermost(app), std::string_view(argument).substr(0, argument.find('=')));
 }
 
 std::string unexpected(const CLI::App& app) {
@@ -132,8 +149,7 @@ std::string unexpected(const CLI::App& app) {
     return fmt::format("{} must come after the command '{}', not before it", before.front(),
                        chosen.front()->get_name());
   const std::string first = app.remaining(true).front();
-  if (first.size() > 1 && first.starts_with('-'))
-    return no_flag(innermost(app), std::string_view(first).substr(0, first.find('=')));
+  if (is_flag(first)) return no_such_flag(app, first);
   if (chosen.empty()) return no_command(app, first);
   return fmt::format("the argument '{}' is one too many", first);
 }
@@ -170,6 +186,11 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("--{} takes no value", text.substr(0, text.find(' ')));
   if (is<CLI::ConversionError>(error) && option != nullptr)
     return fmt::format("{} takes no value", option->get_name());
+  // The required flag may be there, but mistyped.
+  const std::vector<std::string> rest = app.remaining(true);
+  if (const auto flag = std::ranges::find_if(rest, is_flag);
+      is<CLI::RequiredError>(error) && flag != rest.end())
+    return no_such_flag(app, *flag);
   if (is<CLI::RequiredError>(error))
     return option != nullptr
                ? missing(command, *option)

@@ -1,6 +1,7 @@
 // `sluice compare [FILE] --filter A --filter B …`: filters side by side, with the exact truth.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +14,9 @@
 #include "compare_report.hpp"
 #include "compare_stream.hpp"
 #include "signals.hpp"
+#include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
+#include "sluice/filters/settings.hpp"
 #include "sluice/window/spec.hpp"
 #include "tapped_stream.hpp"
 
@@ -56,6 +59,24 @@ std::vector<std::string> filters_of(const Flags& flags) {
   return filters;
 }
 
+// If every filter says its own keys, nothing is planned for --expect.
+void check_expect(const Flags& flags) {
+  if (flags.expect.empty() || flags.filters.empty()) return;
+  const auto keys_of = [](const std::string& filter) {
+    const std::size_t begin = std::min(filter.find(','), filter.size() - 1) + 1;
+    const Settings settings = Settings::parse(std::string_view(filter).substr(begin));
+    for (const auto& [name, value] : settings.pairs())
+      if (name == "keys") return value;
+    return std::string();
+  };
+  for (const std::string& filter : flags.filters) {
+    const std::string keys = keys_of(filter);
+    if (keys.empty() || parse_count("keys", keys) == parse_count("--expect", flags.expect)) return;
+  }
+  throw BadParameters(fmt::format("--filter says keys={} and --expect says {}: give one of them",
+                                  keys_of(flags.filters.front()), flags.expect));
+}
+
 bool wants_json(const std::string& stats) {
   if (stats != "text" && stats != "json")
     throw BadParameters(fmt::format("--stats '{}' is not text or json", stats));
@@ -64,6 +85,7 @@ bool wants_json(const std::string& stats) {
 
 int run(const Flags& flags) {
   const bool json = wants_json(flags.stats);
+  check_expect(flags);
   StopSignals signals;
   const bool by_time = !flags.window.empty() && parse_window("--window", flags.window).by_time();
   CompareStream stream(flags.stream, signals.wake_descriptor(), by_time);

@@ -24,12 +24,12 @@ double records_per_second(const CompareResult& result) {
 
 std::string headline(const CompareReport& report) {
   const CompareCounts& stream = report.truth.counts;
-  std::string text = fmt::format("{}: {} records, {} distinct, {} duplicates",
-                                 printable(report.source.name), format_count(stream.records),
-                                 format_count(stream.distinct), format_count(stream.duplicates()));
+  std::string text = fmt::format("{}: {}, {} distinct, {}", printable(report.source.name),
+                                 counted(stream.records, "record"), format_count(stream.distinct),
+                                 counted(stream.duplicates(), "duplicate"));
   if (report.wish.window)
-    text += fmt::format(", in {} ({} keys at most)", describe(*report.wish.window, false),
-                        format_count(report.truth.most_keys));
+    text += fmt::format(", in {} ({} at most)", describe(*report.wish.window, false),
+                        counted(report.truth.most_keys, "key"));
   for (const auto& [count, what] :
        {std::pair(report.unkeyed, "without a key"), std::pair(report.truth.late, "late"),
         std::pair(report.truth.disbelieved, "with a time not believed")})

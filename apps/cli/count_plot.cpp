@@ -27,7 +27,7 @@ std::string script_of(const CountReport& report, bool png) {
   script += fmt::format(
       "set title {} noenhanced\n",
       gnuplot_text(printable(fmt::format(
-          "{}: {} records, {:.1f} % duplicates", report.source, format_count(report.records),
+          "{}: {}, {:.1f} % duplicates", report.source, counted(report.records, "record"),
           report.records == 0
               ? 0.0
               : 100 * report.duplicates.value / static_cast<double>(report.records)))));

@@ -38,8 +38,8 @@ double share_of(const Estimate& estimate, std::uint64_t records) {
 }
 
 std::string numbers(const CountReport& report) {
-  std::string text = fmt::format("{}: {} records", printable(report.source),
-                                 format_count(report.records + report.unkeyed));
+  std::string text = fmt::format("{}: {}", printable(report.source),
+                                 counted(report.records + report.unkeyed, "record"));
   if (report.unkeyed > 0)
     text += fmt::format("; {} without a key left out", format_count(report.unkeyed));
   text += '\n';

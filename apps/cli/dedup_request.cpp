@@ -91,13 +91,20 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
     return;
   }
   const std::string_view text = flags.audit;
-  const std::string_view number = text.starts_with("1/") ? text.substr(2) : std::string_view();
-  const double sample = read_number(number).value_or(0);
+  double sample = 0;
+  if (text.starts_with("1/")) {
+    sample = read_number(text.substr(2)).value_or(0);
+  } else if (text.find_first_of(".%e") != std::string_view::npos) {
+    // 1 % is one in 100, whatever rounding makes of it.
+    sample = 1 / parse_share("--audit", text);
+    constexpr double kRounding = 1e-9;
+    if (std::abs(sample - std::round(sample)) <= kRounding * sample) sample = std::round(sample);
+  }
   if (!(sample >= 1 && sample <= static_cast<double>(Audit::kMostSample)) ||
       sample != std::floor(sample))
     throw BadParameters(
-        fmt::format("--audit '{}' is not a share of the keys: give one in N, such as 1/1024, with "
-                    "a whole N from 1 to {}",
+        fmt::format("--audit '{}' is not a share of the keys: give one in N, such as 1/1024 or 1%, "
+                    "with a whole N from 1 to {}",
                     text, Audit::kMostSample));
   Audit::Params audit;
   audit.sample = static_cast<std::uint64_t>(sample);

@@ -533,13 +533,17 @@ std::optional<RunPosition> Resume::last_finished(const Positions& now) const {
   return run;
 }
 
-Positions Resume::at(std::size_t current, const SourcePosition& position, bool forgot) const {
+Positions Resume::at(std::size_t current, const SourcePosition& position, bool forgot,
+                     const std::string* header) const {
   Positions now{.outputs = known_.outputs, .run = std::nullopt};
   for (const Output& output : outputs_) {
     const FileSink& sink = *output.sink;
     if (sink.identity().regular)
-      now.set_output(
-          {sink.path(), FileEnd::at(sink.descriptor(), sink.offset(), hasher_), sink.packed()});
+      now.set_output({sink.path(), FileEnd::at(sink.descriptor(), sink.offset(), hasher_),
+                      sink.packed(),
+                      output.header       ? *output.header
+                      : header == nullptr ? WrittenHeader::nothing()
+                                          : WrittenHeader::of(as_written(*header), hasher_)});
   }
   const bool over = current == inputs_.size();
   if (over && !leaves_record()) {

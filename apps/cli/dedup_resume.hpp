@@ -31,6 +31,9 @@ class Resume {
   // what was written after its last checkpoint is removed. Throws BadParameters when it is not what
   // the state says, or the unfinished run wrote elsewhere.
   SinkBefore join(OutputRole role, FileSink& sink);
+  // The header of the inputs, before anything is judged: throws BadParameters when an output that is
+  // continued has another one, whose columns the rows to come would be taken for.
+  void check_header(const std::string& source, const std::string& header) const;
   // After the last join: throws BadParameters when an output of the unfinished run is missing. If
   // the same command has finished before, its inputs are read on from where it ended.
   void check_joined();
@@ -75,8 +78,9 @@ class Resume {
   // Files that this command has read before.
   const std::vector<InputPosition>& others() const noexcept { return others_; }
   // What the state is to record: `current` input is judged up to `at`; finished if that is past the
-  // last one.
-  Positions at(std::size_t current, const SourcePosition& position, bool forgot) const;
+  // last one. `header`: that of the inputs, if it was written to the outputs that had none; may be null.
+  Positions at(std::size_t current, const SourcePosition& position, bool forgot,
+               const std::string* header) const;
 
  private:
   // The remedy, where the same command cannot run again.
@@ -89,6 +93,8 @@ class Resume {
     bool same = false;                     // that of the last run in this role
     bool cuts = false;                     // removes what this run may not write again
     const OutputPosition* from = nullptr;  // what it continues
+    // That it has from runs before.
+    std::optional<WrittenHeader> header = {};
   };
 
   GivenInput given(std::size_t input) const;
@@ -124,7 +130,9 @@ class Resume {
   SinkBefore continue_output(Output& output, const OutputPosition& known);
   SinkBefore join_unfinished(Output& output, const OutputPosition& known);
   SinkBefore join_finished(Output& output);
-  void check_header(const Output& output) const;
+  static bool take_header(Output& output, const OutputPosition& known);
+  std::optional<WrittenHeader> header_of(const Output& output) const;
+  std::string as_written(const std::string& header) const;
   void check_packing(const Output& output, const OutputPosition& known) const;
   [[noreturn]] void refuse_output(const Output& output, const OutputPosition& known) const;
   void cut_given_up(const OutputPosition& known) const;

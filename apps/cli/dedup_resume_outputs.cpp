@@ -61,9 +61,7 @@ std::optional<std::string> header_in(const std::string& bytes, const Format& for
   std::vector<Record> records;
   make_splitter(format)->split(bytes, bytes.size() < kMostHeader, 1, records);
   if (records.empty()) return std::nullopt;
-  std::string_view header = records.front().text();
-  if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
-  return std::string(header);
+  return std::string(without_mark(records.front().text()));
 }
 
 // Returns 0, or what went wrong. So do the next two.
@@ -221,7 +219,7 @@ SinkBefore Resume::join_finished(Output& output) {
     output.ours = sink.offset() == known->end.offset;
     if (output.ours) output.from = known;
     if (!known_.unfinished() || output.ours)
-      return {.header = true,
+      return {.header = take_header(output, *known),
               .open_end = sink.offset() == known->end.offset &&
                           ends_open(sink, *known, terminator_of(request_))};
   }
@@ -259,9 +257,7 @@ const OutputPosition* Resume::find(const FileSink& sink) const {
 SinkBefore Resume::continue_output(Output& output, const OutputPosition& known) {
   output.ours = true;
   output.from = &known;
-  const bool packed = known.packed.packing != Packing::none;
-  const bool header = packed ? known.packed.contents > 0 : known.end.offset > 0;
-  if (header) check_header(output);
+  const bool header = take_header(output, known);
   output.sink->continue_at(known.end.offset, known.packed);
   return {.header = header, .open_end = ends_open(*output.sink, known, terminator_of(request_))};
 }
@@ -304,8 +300,11 @@ void Resume::refuse_output(const Output& output, const OutputPosition& known) co
   if (shorter && is_standard(sink))
     throw BadParameters(fmt::format(
         "{}: `>` empties the file before the run begins. Use --output FILE or `>>`; if the records "
-        "are lost, delete the state and begin again",
-        less_than_written(sink, known)));
+        "are lost, delete the state and begin again{}",
+        less_than_written(sink, known),
+        std::ranges::all_of(inputs_, &FileSource::regular)
+            ? ""
+            : ". Nothing was read of what came through a pipe now: it must be sent again"));
   throw BadParameters(fmt::format(
       "{} {} {}: give that file again{}", what,
       shorter ? fmt::format("has {}, fewer than", counted(sink.size(), "byte"))
@@ -313,22 +312,47 @@ void Resume::refuse_output(const Output& output, const OutputPosition& known) co
       wrote, continues_ ? fmt::format(", or {}", kGiveUp) : ", or write to another one"));
 }
 
-// Rows under the header of other columns would be misread.
-void Resume::check_header(const Output& output) const {
-  const Format& format = request_.options.format;
-  const bool table = format.kind == Format::Kind::csv || format.kind == Format::Kind::tsv;
-  const bool adds_column = request_.options.infer && request_.options.infer->posterior;
-  if (!table || !format.header || adds_column || !inputs_[0].regular()) return;
+// Whether the output, which holds what is known of it, has a header.
+bool Resume::take_header(Output& output, const OutputPosition& known) {
+  const bool packed = known.packed.packing != Packing::none;
+  const bool has = known.header.kind == WrittenHeader::Kind::unknown
+                       ? (packed ? known.packed.contents : known.end.offset) > 0
+                       : known.header.kind == WrittenHeader::Kind::known;
+  if (has) output.header = known.header;
+  return has;
+}
+
+std::string Resume::as_written(const std::string& header) const {
+  const DedupOptions& options = request_.options;
+  const bool adds_column = options.infer && options.infer->posterior;
+  return adds_column ? header + posterior_column(options.format) : header;
+}
+
+// Before states recorded it, the header was the first record of the file; but what standard output appends
+// to may begin with something else.
+std::optional<WrittenHeader> Resume::header_of(const Output& output) const {
+  if (!output.header || output.header->kind == WrittenHeader::Kind::known) return output.header;
   const Descriptor file = readable(output.sink->descriptor());
-  if (!file) return;
-  const auto ours =
-      header_in(first_contents(file.number(), output.sink->packed().packing, kMostHeader), format);
-  const auto input = header_in(inputs_[0].peek(base_[0], kMostHeader), format);
-  if (ours && input && *ours != *input)
+  if (!file || is_standard(*output.sink)) return std::nullopt;
+  const auto found =
+      header_in(first_contents(file.number(), output.sink->packed().packing, kMostHeader),
+                request_.options.format);
+  if (!found) return std::nullopt;
+  return WrittenHeader::of(*found, hasher_);
+}
+
+// Rows under the header of other columns would be misread; and what is taken for a header is not written.
+void Resume::check_header(const std::string& source, const std::string& header) const {
+  const WrittenHeader ours = WrittenHeader::of(as_written(header), hasher_);
+  for (const Output& output : outputs_) {
+    const auto there = header_of(output);
+    if (!there || there->digest == ours.digest) continue;
     throw BadParameters(fmt::format(
         "{} has the header '{}', and input '{}' has '{}': write to another file, or give inputs "
-        "with the same columns",
-        text_of(output.role, *output.sink), *ours, inputs_[0].name(), *input));
+        "with the same columns. If that is no header but data, give --no-header, to every run from "
+        "the first one on, with a new state",
+        text_of(output.role, *output.sink), there->shown, source, ours.shown));
+  }
 }
 
 void Resume::keep_tails() const {

@@ -220,6 +220,9 @@ Run::Run(const DedupRequest& request)
     begin();
     if (state_file_ && follow_ && follow_->has_changed()) save_state();
   };
+  options.check_header = [this](const std::string& source, const std::string& header) {
+    resume_.check_header(source, header);
+  };
   if (resume_.has_ended()) input_ = inputs_.size();
   struct rlimit limit;
   if (state_file_ && ::getrlimit(RLIMIT_FSIZE, &limit) == 0) most_bytes_ = limit.rlim_cur;
@@ -449,12 +452,13 @@ bool Run::is_over() const {
 void Run::save_state() {
   if (follow_) input_ = follow_->current();
   const bool over = !running_ && is_over();
-  Positions now = resume_.at(over ? inputs_.size() : input_,
-                             follow_                   ? follow_->position()
-                             : reading_                ? dedup_->position()
-                             : input_ < inputs_.size() ? resume_.position_in(input_)
-                                                       : SourcePosition{},
-                             forgotten_.has_value() || resume_.has_forgotten());
+  Positions now =
+      resume_.at(over ? inputs_.size() : input_,
+                 follow_                   ? follow_->position()
+                 : reading_                ? dedup_->position()
+                 : input_ < inputs_.size() ? resume_.position_in(input_)
+                                           : SourcePosition{},
+                 forgotten_.has_value() || resume_.has_forgotten(), dedup_->written_header());
   now.years = dedup_->years();
   const auto write = [&](Encoder& to) {
     write_snapshot(judge_.hasher(), judge_.filter(), labels_of(request_.options), to,
@@ -539,6 +543,10 @@ void Run::finish() {
   warnings_.look_at_late(counts);
   progress_.clear();
   warnings_.look_at_slack(counts);
+  DedupWarnings::look_at_quotes(dedup_->open_quotes());
+  if (signals_.received() == 0)
+    warnings_.look_at_arrival(counts, !std::ranges::all_of(inputs_, &FileSource::regular),
+                              std::chrono::duration<double>(Clock::now() - start_).count());
   say_stopped();
   warnings_.look_at_keys(counts);
   warnings_.look_at_peak();

@@ -120,6 +120,36 @@ void DedupWarnings::look_at_slack(const DedupCounts& counts) const {
                   counted(counts.records, "record"), 100 * judge_.window()->slack()));
 }
 
+void DedupWarnings::look_at_quotes(const std::optional<OpenQuotes>& quotes) {
+  if (!quotes) return;
+  const std::string where =
+      quotes->record == 0 ? "the header" : fmt::format("record {}", format_count(quotes->record));
+  warn("dedup",
+       fmt::format("input '{}': in {} ('{}'), a quote is opened and never closed: it and the lines "
+                   "after it, {} ({}), were taken as one record; close the quote and run again",
+                   quotes->source, where, quotes->begin, counted(quotes->lines, "line"),
+                   counted(quotes->bytes, "byte")));
+}
+
+// check_arrival() refuses files; a pipe may bring events as they happen, or an old log.
+void DedupWarnings::look_at_arrival(const DedupCounts& counts, bool reads_pipe,
+                                    double seconds) const {
+  const Window* const window = judge_.window();
+  if (window == nullptr || request_.arrival_time || request_.options.event_time || !reads_pipe ||
+      counts.duplicates == 0)
+    return;
+  const WindowSpec& spec = window->params().spec;
+  if (!spec.by_time() || seconds >= static_cast<double>(spec.size) / 1e9) return;
+  warn("dedup",
+       fmt::format(
+           "{} {} by the time of arrival, in a run that was shorter "
+           "than the window: if these are old records, such as a log, give the field with "
+           "their times (--event-time FIELD) and run again; --arrival-time says that this "
+           "is meant",
+           counted(counts.duplicates, "record"),
+           counts.duplicates == 1 ? "was taken for a duplicate" : "were taken for duplicates"));
+}
+
 // Long records, or a system whose libraries take more than planned for.
 void DedupWarnings::look_at_peak() const {
   const std::uint64_t peak = peak_memory_bytes();

@@ -21,6 +21,10 @@ class DedupWarnings {
   void look_at_memory(const DedupCounts& counts);
   void look_at_late(const DedupCounts& counts);
   void look_at_slack(const DedupCounts& counts) const;
+  // Lines that became one record, because quotes are not closed.
+  static void look_at_quotes(const std::optional<OpenQuotes>& quotes);
+  // A run shorter than its window of time by arrival, over what may be old records.
+  void look_at_arrival(const DedupCounts& counts, bool reads_pipe, double seconds) const;
   // No record with a key.
   void look_at_keys(const DedupCounts& counts) const;
   // More memory than --memory.

@@ -68,8 +68,9 @@ void print_text(const std::vector<Input>& inputs, const std::string& output,
   std::size_t width = output.size();
   for (const Input& input : inputs) width = std::max(width, input.file.size());
   const auto row = [&](const std::string& file, const FilterStats& of) {
-    fmt::print("  {:<{}}  {:>15} keys  predicted false positives {}\n", printable(file), width,
-               format_count(of.keys), format_probability(of.predicted_fpr));
+    fmt::print("  {:<{}}  {:>15} {}  predicted false positives {}\n", printable(file), width,
+               format_count(of.keys), of.keys == 1 ? "key " : "keys",
+               format_probability(of.predicted_fpr));
   };
   fmt::print("{} states merged\n", inputs.size());
   for (const Input& input : inputs) row(input.file, input.stats);

@@ -268,9 +268,13 @@ int run(const PlanFlags& flags) {
   const PlanRequest request = request_of(flags);
   check_repeat_every(flags, request);
   const Planning planning = plan(request);
-  if (!planning.chosen && !flags.json) throw RunFailed(planning.reason);
-  flags.json ? print_json(flags, planning) : print_text(flags, planning);
-  return planning.chosen ? kDone : kFailed;
+  if (flags.json)
+    print_json(flags, planning);
+  else if (planning.chosen)
+    print_text(flags, planning);
+  // In both forms, the sentence is on standard error.
+  if (!planning.chosen) throw RunFailed(planning.reason);
+  return kDone;
 }
 
 constexpr const char* kNotes =

@@ -18,10 +18,12 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kOutputs = "outputs";
+constexpr std::string_view kHeaders = "headers";
 constexpr std::string_view kInputs = "inputs";
 constexpr std::string_view kYears = "years";
 constexpr std::uint8_t kYearsVersion = 1;
 constexpr std::uint8_t kOutputsVersion = 2;
+constexpr std::uint8_t kHeadersVersion = 1;
 constexpr std::uint8_t kInputsVersion = 4;
 constexpr std::uint8_t kNoOutput = 0xFF;
 // More than a path can have, and more names than a command line holds.
@@ -138,6 +140,39 @@ std::vector<OutputPosition> decode_outputs(Decoder& from) {
     output.end = decode_end(from);
     output.packed = decode_packed(from);
   }
+  return outputs;
+}
+
+// One for each output, in their order. A section of its own, without which a state can be read.
+Section encode_headers(const std::vector<OutputPosition>& outputs) {
+  BytesEncoder to;
+  to.u8(kHeadersVersion);
+  for (const OutputPosition& output : outputs) {
+    to.u8(static_cast<std::uint8_t>(output.header.kind));
+    if (output.header.kind != WrittenHeader::Kind::known) continue;
+    encode(output.header.shown, to);
+    to.u64(output.header.digest.lo);
+    to.u64(output.header.digest.hi);
+  }
+  return {std::string(kHeaders), false, to.take()};
+}
+
+bool has_known_header(const OutputPosition& output) {
+  return output.header.kind != WrittenHeader::Kind::unknown;
+}
+
+std::vector<OutputPosition> decode_headers(Decoder& from, std::vector<OutputPosition> outputs) {
+  for (OutputPosition& output : outputs) {
+    const std::uint8_t kind = from.u8();
+    refuse_if(kind > static_cast<std::uint8_t>(WrittenHeader::Kind::known));
+    output.header.kind = static_cast<WrittenHeader::Kind>(kind);
+    if (output.header.kind != WrittenHeader::Kind::known) continue;
+    output.header.shown = decode_text(from);
+    refuse_if(output.header.shown.size() > WrittenHeader::kMostShown);
+    output.header.digest.lo = from.u64();
+    output.header.digest.hi = from.u64();
+  }
+  refuse_if(std::ranges::none_of(outputs, has_known_header));
   return outputs;
 }
 
@@ -269,6 +304,15 @@ bool FileEnd::matches(int descriptor, const Hasher& hasher) const {
   return found && *found == digest;
 }
 
+WrittenHeader WrittenHeader::of(std::string_view header, const Hasher& hasher) {
+  WrittenHeader written{.kind = Kind::known,
+                        .shown = std::string(header.substr(0, kMostShown)),
+                        .digest = hasher.digest(header)};
+  // decode_text() refuses it.
+  std::ranges::replace(written.shown, '\0', ' ');
+  return written;
+}
+
 void Positions::set_output(OutputPosition output) {
   std::erase_if(outputs, [&](const OutputPosition& each) { return each.path == output.path; });
   if (outputs.size() == kMostOutputs) outputs.erase(outputs.begin());
@@ -276,12 +320,15 @@ void Positions::set_output(OutputPosition output) {
 }
 
 bool is_positions(std::string_view section_name) {
-  return section_name == kOutputs || section_name == kInputs || section_name == kYears;
+  return section_name == kOutputs || section_name == kHeaders || section_name == kInputs ||
+         section_name == kYears;
 }
 
 Sections sections_of(const Positions& positions) {
   Sections sections;
   if (!positions.outputs.empty()) sections.push_back(encode_outputs(positions.outputs));
+  if (std::ranges::any_of(positions.outputs, has_known_header))
+    sections.push_back(encode_headers(positions.outputs));
   if (positions.run)
     sections.push_back({std::string(kInputs), positions.unfinished(), encode_run(*positions.run)});
   if (positions.years)
@@ -308,6 +355,10 @@ Positions positions_in(const Sections& sections) {
   };
   if (const auto found = with_name(kOutputs); found != sections.end())
     positions.outputs = decode_all(found->bytes, kOutputsVersion, decode_outputs);
+  if (const auto found = with_name(kHeaders); found != sections.end())
+    positions.outputs = decode_all(found->bytes, kHeadersVersion, [&](Decoder& from) {
+      return decode_headers(from, std::move(positions.outputs));
+    });
   if (const auto found = with_name(kInputs); found != sections.end())
     positions.run = decode_all(found->bytes, kInputsVersion, [&](Decoder& from) {
       return decode_run(from, positions.outputs.size());

@@ -40,11 +40,31 @@ struct FileEnd {
   friend bool operator==(const FileEnd&, const FileEnd&) = default;
 };
 
+// The header of the table that runs wrote to an output: enough to compare it and to show it.
+struct WrittenHeader {
+  enum class Kind : std::uint8_t {
+    unknown,  // the state is of a version that did not record it
+    none,     // none was written: no input had one yet, or the format has none
+    known,
+  };
+  static constexpr std::size_t kMostShown = 512;
+
+  Kind kind = Kind::unknown;
+  std::string shown = {};  // its first bytes
+  Digest digest = {};      // of the whole
+
+  static WrittenHeader nothing() { return {.kind = Kind::none}; }
+  // Without a byte order mark.
+  static WrittenHeader of(std::string_view header, const Hasher& hasher);
+  friend bool operator==(const WrittenHeader&, const WrittenHeader&) = default;
+};
+
 // A file that runs wrote to.
 struct OutputPosition {
   std::string path;  // absolute; empty: standard output, if the system does not tell its path
   FileEnd end;
   PackedSoFar packed = {};
+  WrittenHeader header = {};
   friend bool operator==(const OutputPosition&, const OutputPosition&) = default;
 };
 
@@ -111,7 +131,7 @@ struct Positions {
   friend bool operator==(const Positions&, const Positions&) = default;
 };
 
-// Names of the sections: "outputs", "inputs" and "years". A reader may skip them, but not the inputs of an
+// Names of the sections: "outputs", "headers", "inputs" and "years". A reader may skip them, but not the inputs of an
 // unfinished run, which must not be taken for a finished one.
 bool is_positions(std::string_view section_name);
 Sections sections_of(const Positions& positions);

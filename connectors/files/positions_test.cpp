@@ -59,14 +59,37 @@ TEST(Positions, FieldsThatNoRunHasAreRefused) {
   refused([](auto& inputs) { inputs[0].drained = true; });
 }
 
+TEST(Positions, HeadersOfOutputsAreKept) {
+  Positions positions = some_positions();
+  ASSERT_EQ(sections_of(positions).size(), 2u) << "none is known";
+  positions.outputs[0].header = WrittenHeader::of("id,n", kHasher);
+  EXPECT_EQ(positions_in(sections_of(positions)), positions);
+  positions.outputs[1].header = WrittenHeader::nothing();
+  const Sections sections = sections_of(positions);
+  EXPECT_EQ(positions_in(sections), positions);
+  ASSERT_EQ(sections.size(), 3u);
+  EXPECT_FALSE(sections[1].must_understand);
+  // A state of a version that does not know them.
+  EXPECT_EQ(positions_in({sections[0], sections[2]}), some_positions());
+  // A long one is compared whole, and shown in part. So is one with zero bytes.
+  const std::string text(5000, 'x');
+  const WrittenHeader header = WrittenHeader::of(text, kHasher);
+  EXPECT_LT(header.shown.size(), text.size());
+  EXPECT_NE(header, WrittenHeader::of(text + "y", kHasher));
+  positions.outputs[0].header = WrittenHeader::of(std::string("a\0b", 3), kHasher);
+  EXPECT_EQ(positions_in(sections_of(positions)), positions);
+}
+
 // Any byte may be anything: what is accepted has one form, and the rest is refused.
 TEST(Positions, HostileBytesAreRefusedOrSound) {
-  const Sections whole = sections_of(some_positions());
+  Positions positions = some_positions();
+  positions.outputs[0].header = WrittenHeader::of("id,n", kHasher);
+  const Sections whole = sections_of(positions);
   std::mt19937_64 random(1);
   std::size_t refused = 0;
   for (std::size_t trial = 0; trial < 20'000; ++trial) {
     Sections changed = whole;
-    std::vector<std::byte>& bytes = changed[trial % 2].bytes;
+    std::vector<std::byte>& bytes = changed[trial % whole.size()].bytes;
     if (trial % 5 == 0) bytes.resize(random() % bytes.size());
     if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     try {

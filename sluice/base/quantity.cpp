@@ -262,7 +262,11 @@ double parse_rate(std::string_view flag, std::string_view text) {
     throw BadParameters(
         fmt::format("{} '{}' is no rate: give keys per second, minute, hour or day, such as 50k/s",
                     flag, text));
-  return static_cast<double>(parse_count(flag, text.substr(0, slash))) / seconds;
+  const std::string_view number = text.substr(0, slash);
+  // Less than one per second may be meant.
+  constexpr double kMost = 1e19;
+  if (const auto keys = read_number(number); keys && *keys < kMost) return *keys / seconds;
+  return static_cast<double>(parse_count(flag, number)) / seconds;
 }
 
 std::optional<double> read_number(std::string_view text) {

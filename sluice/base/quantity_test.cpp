@@ -64,6 +64,8 @@ TEST(Quantity, NumbersMayHaveUnderscoresAndExponents) {
   EXPECT_EQ(parse_duration("--flag", "1e3s"), 1'000s);
   EXPECT_EQ(parse_duration("--flag", ".5m"), 30s);
   EXPECT_DOUBLE_EQ(parse_rate("--flag", "1e3/s"), 1'000);
+  EXPECT_DOUBLE_EQ(parse_rate("--flag", ".5/s"), 0.5);
+  EXPECT_DOUBLE_EQ(parse_rate("--flag", "1.5/m"), 1.5 / 60);
   EXPECT_DOUBLE_EQ(parse_probability("--flag", ".01"), 0.01);
   EXPECT_DOUBLE_EQ(parse_probability("--flag", "0.000_001"), 1e-6);
   EXPECT_DOUBLE_EQ(parse_probability("--flag", ".5%"), 0.005);

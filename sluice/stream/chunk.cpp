@@ -101,6 +101,7 @@ void ReadBuffer::release() noexcept {
 void Chunk::clear() {
   bytes_read = 0;
   open_bytes = 0;
+  ended_quoted = false;
   records.clear();
   header = Header::none;
   parts.clear();
@@ -163,6 +164,7 @@ void ChunkReader::cut(Chunk& chunk, bool last) {
                                 : count_before_long(chunk.records, most_record_bytes_);
   if (!chunk.records.empty() && chunk.records.back().body == chunk.records.back().whole)
     chunk.open_bytes = chunk.records.back().whole;
+  chunk.ended_quoted = last && splitter_->ended_quoted();
   has_records_ = chunk.records.size() == kChunkRecords;
   chunk.too_long = sound < chunk.records.size();
   chunk.records.resize(sound);

@@ -74,8 +74,9 @@ struct Chunk {
   std::uint64_t open_bytes = 0;  // of its last record, if that has no terminator; else 0
   std::vector<Record> records;   // with a header, that is the first
   Header header = Header::none;
-  std::vector<Part> parts;  // without the header
-  std::size_t judged = 0;   // of the parts, from the front
+  bool ended_quoted = false;  // its last record, at the end of the source
+  std::vector<Part> parts;    // without the header
+  std::size_t judged = 0;     // of the parts, from the front
   std::vector<KeyStatus> status;
   std::vector<Fault> faults;  // the first kMostFaults
   // The first record of all that has a time, if it has only a date. The first two chunks may have one each.

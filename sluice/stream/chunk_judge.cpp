@@ -117,6 +117,7 @@ void ChunkJudge::judge(Chunk& chunk) noexcept {
     if (chunk.header == Chunk::Header::first && infer_)
       infer_->set_header(chunk.records.front(), source_);
     for (Chunk::Part& part : chunk.parts) judge_part(chunk, part);
+    if (chunk.ended_quoted && !open_quotes_ && !chunk.too_long) keep_open_quotes(chunk);
     if (chunk.too_long && !chunk.error) refuse_long();
     // At the end of a source that brought nothing, the last record is the one before.
     if (!chunk.error)
@@ -297,6 +298,18 @@ void ChunkJudge::keep_posteriors(Chunk& chunk, const Chunk::Part& part) {
   chunk.posteriors.resize(std::max(chunk.posteriors.size(), part.begin + part.count));
   std::ranges::copy(infer_->posteriors(part.count),
                     chunk.posteriors.begin() + static_cast<std::ptrdiff_t>(part.begin));
+}
+
+// One line that ends within quotes takes nothing with it.
+void ChunkJudge::keep_open_quotes(const Chunk& chunk) {
+  if (chunk.records.empty()) return;
+  constexpr std::size_t kShown = 60;
+  const std::string_view record = chunk.records.back().text();
+  const auto lines =
+      static_cast<std::uint64_t>(std::ranges::count(record.substr(0, record.size() - 1), '\n') + 1);
+  if (lines == 1) return;
+  open_quotes_ = {source_, source_records_, record.size(), lines,
+                  std::string(record.substr(0, std::min(record.find('\n'), kShown)))};
 }
 
 void ChunkJudge::keep_faults(const Chunk& chunk, const Chunk::Part& part) {

@@ -35,6 +35,7 @@ class ChunkJudge {
 
   DedupCounts& counts() noexcept { return counts_; }
   const std::vector<RecordFault>& faults() const noexcept { return faults_; }
+  const std::optional<OpenQuotes>& open_quotes() const noexcept { return open_quotes_; }
   // Where in the source the last judged chunk ends.
   const SourcePosition& position() const noexcept { return position_; }
   // See Dedup::years().
@@ -57,6 +58,7 @@ class ChunkJudge {
   void count(Chunk& chunk, Chunk::Part& part);
   void spread(Chunk& chunk, const Chunk::Part& part);
   void keep_posteriors(Chunk& chunk, const Chunk::Part& part);
+  void keep_open_quotes(const Chunk& chunk);
   void keep_faults(const Chunk& chunk, const Chunk::Part& part);
   [[noreturn]] void refuse_key(const Digest& digest) const;
   [[noreturn]] void refuse(const Chunk& chunk, std::size_t record) const;
@@ -69,6 +71,7 @@ class ChunkJudge {
   std::optional<RecordInference> infer_;
   DedupCounts counts_;
   std::vector<RecordFault> faults_;
+  std::optional<OpenQuotes> open_quotes_;
   bool timed_ = false;              // a record had a time
   std::optional<YearGuess> years_;  // if times may have none
   std::string source_;

@@ -43,6 +43,7 @@ void ChunkWriter::write_header() {
   const Record header{header_->bytes.data(), header_->body, header_->bytes.size()};
   const Record out = posteriors_ != nullptr ? posteriors_->with_name(header) : header;
   for (Outlet* outlet : without_header_) outlet->write(out);
+  wrote_header_.store(true, std::memory_order_release);
   header_.reset();
   bytes_out_.store(passed_.bytes(), std::memory_order_relaxed);
 }

@@ -32,6 +32,8 @@ class ChunkWriter {
   // behind. If no source has a record, the caller writes it.
   bool has_header() const noexcept { return header_.has_value(); }
   void write_header();
+  // Any thread may ask.
+  bool wrote_header() const noexcept { return wrote_header_.load(std::memory_order_acquire); }
 
   // Counts of the chunks written so far.
   std::uint64_t bytes_out() const noexcept { return bytes_out_.load(std::memory_order_relaxed); }
@@ -54,6 +56,7 @@ class ChunkWriter {
   Outlet late_;
   std::vector<Outlet*> without_header_;
   std::optional<Header> header_;  // is not written yet
+  std::atomic<bool> wrote_header_{false};
   std::atomic<std::uint64_t> bytes_out_{0};
 };
 

@@ -166,6 +166,8 @@ inline std::optional<Clock> take_clock(std::string_view& text, bool colons) {
   if (!hour) return std::nullopt;
   const bool colon = take(text, ':');
   if (colons && !colon) return std::nullopt;
+  // ISO 8601 allows whole hours.
+  if (!colon && (text.empty() || !is_digit(text.front()))) return clock_of(*hour, 0, 0, 0);
   const auto minute = take_number(text, 2, 2);
   if (!minute) return std::nullopt;
   if (colon ? !take(text, ':') : text.empty() || !is_digit(text.front()))

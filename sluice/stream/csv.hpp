@@ -21,6 +21,12 @@ inline constexpr char kQuote = '"';
 // A byte order mark, which some programs write before the first name; it is not part of the name.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// It is no part of a header either: one input may have it and another not.
+inline std::string_view without_mark(std::string_view header) {
+  if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
+  return header;
+}
+
 // What separates the fields of a csv or tsv format.
 char csv_delimiter(const Format& format);
 

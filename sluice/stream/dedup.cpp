@@ -23,12 +23,6 @@ namespace {
 // millisecond or two, compared with which starting it costs nothing.
 constexpr unsigned kSteadyReads = 4;
 
-// A byte order mark is no part of a header: one input may have it and another not.
-std::string_view without_mark(std::string_view header) {
-  if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
-  return header;
-}
-
 bool asks_for_digests(const DedupOptions& options, const Judge& judge) {
   return options.tap || judge.asks_for_digests();
 }
@@ -48,6 +42,7 @@ struct Dedup::Parts {
             .chunk = {},
             .keys = {options, by.hasher(), asks_for_digests(options, by)}},
         reader(options),
+        check_header(options.check_header),
         judge(options, by),
         writer(options, judge.inference(), passed, held, late) {
     // Without digests there is too little to do for two.
@@ -58,6 +53,7 @@ struct Dedup::Parts {
   Worker own;
   std::optional<Worker> helper;
   ChunkReader reader;
+  std::function<void(const std::string& source, const std::string& header)> check_header;
   ChunkJudge judge;
   ChunkWriter writer;
   std::optional<std::string> header;  // of the first source that has one
@@ -255,15 +251,16 @@ class Dedup::Passage {
     const Record& header = chunk.records.front();
     const std::string& source = parts_.reader.source().name();
     if (!parts_.header) {
+      parts_.header = without_mark(header.text());
+      if (parts_.check_header) parts_.check_header(source, *parts_.header);
       // No keys were extracted before there was a header, so the helper's ChunkKeys are not in use.
       parts_.own.keys.set_header(header, source);
       if (parts_.helper) parts_.helper->keys.set_header(header, source);
-      parts_.header = without_mark(header.text());
       chunk.header = Chunk::Header::first;
     } else if (without_mark(header.text()) != parts_.header) {
       throw BadRecord(
-          fmt::format("{}: its header '{}' differs from the first input's '{}': "
-                      "give inputs with the same columns",
+          fmt::format("{}: its header '{}' differs from the first input's '{}': give inputs with "
+                      "the same columns, or `no_header` if these are data",
                       source, without_mark(header.text()), *parts_.header));
     }
   }
@@ -338,6 +335,10 @@ void Dedup::flush_sinks() {
   parts_->writer.flush_sinks();
 }
 
+const std::string* Dedup::written_header() const noexcept {
+  return parts_->writer.wrote_header() ? &*parts_->header : nullptr;
+}
+
 std::optional<EventClock> Dedup::years() const {
   return parts_->judge.years();
 }
@@ -348,6 +349,10 @@ const DedupCounts& Dedup::counts() const noexcept {
 
 const std::vector<RecordFault>& Dedup::faults() const noexcept {
   return parts_->judge.faults();
+}
+
+const std::optional<OpenQuotes>& Dedup::open_quotes() const noexcept {
+  return parts_->judge.open_quotes();
 }
 
 std::uint64_t Dedup::bytes_out() const noexcept {

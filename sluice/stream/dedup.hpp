@@ -54,6 +54,10 @@ class Dedup {
   // After flush(): what sinks hold back themselves, such as compressed ones, can be read by others soon.
   void flush_sinks();
 
+  // The header of the sources, without a byte order mark, once it was written to the sinks that had none;
+  // null before that. Call it like position().
+  const std::string* written_header() const noexcept;
+
   // The clock that tells the years of times without one, if it is not the window's, because a year was given:
   // old records may be added to a window that has later ones. Call it like position().
   std::optional<EventClock> years() const;
@@ -61,6 +65,8 @@ class Dedup {
   const DedupCounts& counts() const noexcept;
   // The first records without a key.
   const std::vector<RecordFault>& faults() const noexcept;
+  // The first record of several lines that ended within quotes.
+  const std::optional<OpenQuotes>& open_quotes() const noexcept;
   std::uint64_t bytes_out() const noexcept;
   // Fields of a key, once the first header was read: see key_text.hpp.
   std::size_t key_parts() const;

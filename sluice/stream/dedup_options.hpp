@@ -82,6 +82,9 @@ struct DedupOptions {
   std::function<void(const TappedKeys&)> tap = {};
   bool tap_keys = false;
   SinkBefore passed_before = {}, held_before = {}, late_before = {};
+  // Called with the first source that has a header, and that header without a byte order mark, before
+  // anything is judged. May throw, which ends the run.
+  std::function<void(const std::string& source, const std::string& header)> check_header = {};
   // Called once, before anything is judged or written, when the first record has passed all checks.
   std::function<void()> before_first = {};
 };
@@ -92,6 +95,14 @@ struct RecordFault {
   std::uint64_t record = 0;  // from 1, in its source
   std::string reason;        // "field 3, 'soon', is not a time"
   friend bool operator==(const RecordFault&, const RecordFault&) = default;
+};
+
+// The last record of a source, with quotes that are never closed: all lines after them are part of it.
+struct OpenQuotes {
+  std::string source;
+  std::uint64_t record = 0;  // from 1, in its source; 0: its header
+  std::uint64_t bytes = 0, lines = 0;
+  std::string begin;  // its first bytes, to be shown
 };
 
 // So many are kept, the first of a run.

@@ -190,8 +190,12 @@ Record RecordInference::append(const Record& record, std::string_view text) {
   return {text_.data(), body, text_.size()};
 }
 
+std::string posterior_column(const Format& format) {
+  return fmt::format("{}{}", separator_of(format), kName);
+}
+
 Record RecordInference::with_name(const Record& header) {
-  return append(header, fmt::format("{}{}", separator_of(format_), kName));
+  return append(header, posterior_column(format_));
 }
 
 // Malformed may be said of the record, or of its time alone.

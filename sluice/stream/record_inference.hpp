@@ -32,6 +32,9 @@ struct InferOptions {
   }
 };
 
+// What a header gets, with its delimiter, if the probabilities are written.
+std::string posterior_column(const Format& format);
+
 // Numbers in a field of records. NaN: the record has none.
 class NumberField {
  public:

@@ -87,6 +87,7 @@ class CsvSplitter final : public Splitter {
     if (last && most > 0 && start < bytes.size()) {
       out.push_back({bytes.data() + start, bytes.size() - start, bytes.size() - start});
       start = scanned = bytes.size();
+      ended_quoted_ = quoted_;
       forget_record();
     }
     seen_ = scanned - start;
@@ -96,8 +97,11 @@ class CsvSplitter final : public Splitter {
   void reset(bool at_front) override {
     seen_ = 0;
     first_ = at_front;
+    ended_quoted_ = false;
     forget_record();
   }
+
+  bool ended_quoted() const noexcept override { return ended_quoted_; }
 
  private:
   static constexpr std::size_t kNowhere = static_cast<std::size_t>(-2);
@@ -128,6 +132,7 @@ class CsvSplitter final : public Splitter {
   char delimiter_;
   bool first_ = true;  // in the first record of an input, before which there may be a mark
   bool quoted_ = false;
+  bool ended_quoted_ = false;
   std::size_t closed_at_ = kNowhere;  // where in this record the last quoted part closed
   std::size_t seen_ = 0;
   Positions positions_;

@@ -23,6 +23,8 @@ class Splitter {
                             std::vector<Record>& out) = 0;
   // Forgets any unfinished record: a new input begins, at its front or at a later record.
   virtual void reset(bool at_front) = 0;
+  // Whether the last record ended within quotes, because nothing followed.
+  virtual bool ended_quoted() const noexcept { return false; }
 };
 
 std::unique_ptr<Splitter> make_splitter(const Format& format);

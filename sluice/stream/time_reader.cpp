@@ -201,8 +201,11 @@ TimeReader TimeReader::make(std::string_view format, std::shared_ptr<const TimeZ
     if (found == kNames.end())
       throw BadParameters(fmt::format(
           "`time_format` '{}' is not auto, s, ms, us, ns, iso8601, clf, syslog, rfc2822 "
-          "or strptime:PATTERN",
-          format));
+          "or strptime:PATTERN{}",
+          format,
+          format.find('%') == std::string_view::npos
+              ? ""
+              : fmt::format(": did you mean strptime:{}?", format)));
     reader.format_ = static_cast<TimeFormat>(found - kNames.begin());
   }
   const bool number =

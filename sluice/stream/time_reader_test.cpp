@@ -96,6 +96,21 @@ TEST(TimeReader, Clf) {
   EXPECT_EQ(reader_of("clf", "+05").read("[10/Oct/2000:13:55:36 -0700]"), kOctober);
 }
 
+TEST(TimeReader, Iso8601WithWholeHours) {
+  const Time ten = parse_time("2026-01-01T10:00:00Z", TimeFormat::iso8601);
+  ASSERT_TRUE(ten);
+  for (const char* format : {"iso8601", "auto"}) {
+    for (const char* text : {"2026-01-01T10Z", "20260101T10Z", "2026-01-01T10", "2026-01-01 10",
+                             "20260101T10", "2026-01-01T11+01", "2026-01-01 11 +0100"})
+      EXPECT_EQ(reader_of(format).read(text), ten) << text;
+    for (const char* text :
+         {"2026-01-01T", "2026-01-01T1", "2026-01-01T1Z", "2026-01-01T25Z",
+          "2026-01-01T10:", "2026-01-01T10:Z", "2026-01-01T10.5Z", "2026-01-01T100"})
+      EXPECT_EQ(reader_of(format).read(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(reader_of("clf").read("10/Oct/2000:13 -0700"), std::nullopt);
+}
+
 TEST(TimeReader, Rfc2822) {
   for (const char* format : {"rfc2822", "auto"})
     for (const char* text :

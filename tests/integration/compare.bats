@@ -255,3 +255,23 @@ without_rates() { jq --sort-keys 'del(.filters[].records_per_second)' "$1"; }
   refused 1 compare /nowhere/input
   says "/nowhere/input"
 }
+
+@test "what every filter says itself cannot be planned" {
+  refused 2 compare --stream uniform --records 1k --filter bloom,keys=10 --expect 20
+  says "keys=10" "--expect says 20: give one of them"
+  sluice compare --stream uniform --records 1k --filter bloom,keys=10 --filter bloom --expect 20 >out
+  sluice compare --stream uniform --records 1k --filter bloom,keys=20 --expect 20 >out
+}
+
+@test "one record is one record" {
+  echo a >one
+  sluice compare one >out
+  head -n 1 out | grep -qF 'one: 1 record, 1 distinct, 0 duplicates'
+  sluice count one >out
+  head -n 1 out | grep -qxF 'one: 1 record'
+  sluice dedup --stats none --seed 1 --state s one >out
+  echo b | sluice dedup --stats none --seed 1 --state t >out
+  sluice merge s t -o u >out
+  [ "$(grep -c '  1 key   predicted' out)" -eq 2 ]
+  grep -q '  2 keys  predicted' out
+}

@@ -191,7 +191,7 @@ times() {
   [[ $stderr == *'in: record 1: there is no /b'* ]]
   run -0 --separate-stderr sluice count --json --key /b in
   [[ $stderr == *'no record had the key: check --key and the record format'* ]]
-  [[ $output == 'in: 1 records; 1 without a key left out'* ]]
+  [[ $output == 'in: 1 record; 1 without a key left out'* ]]
 }
 
 @test "an interrupt: the numbers so far" {

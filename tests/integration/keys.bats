@@ -55,13 +55,33 @@ load helper
   : >empty.csv
   gives 'id,n\n1,a\n2,c\n' --csv --key id empty.csv one.csv two.csv
   run -1 --separate-stderr sluice dedup "${quiet[@]}" --csv --key id one.csv other.csv
-  says other.csv "'n,id'" "'id,n'"
+  says other.csv "'n,id'" "'id,n'" --no-header
 }
 
 @test "--no-header: the first record is data" {
   printf '1,a\n1,a\n2,a\n' | gives '1,a\n' --csv --no-header --key 2
   refused 2 dedup --no-header one
   says --no-header
+}
+
+@test "a quote that is never closed: what became one record is told" {
+  { echo id,n && printf '%s,a\n' 1 2 3 && echo '4,"b' && printf '%s,c\n' 5 6 7; } >open.csv
+  sluice dedup --stats none --csv --key id open.csv >out 2>err
+  cmp out open.csv
+  grep -qF "input 'open.csv': in record 4 ('4,\"b'), a quote is opened and never closed" err
+  grep -qF '4 lines (17 bytes)' err
+  # Also where the key can be read, and where another input follows.
+  printf 'id,n\n9,z\n' >next.csv
+  sluice dedup --stats none --csv open.csv next.csv >out 2>err
+  grep -qF '4 lines' err
+  [ "$(tail -n 1 out)" = 9,z ]
+  # Quotes that are closed, and a line that takes nothing with it.
+  for end in '4,"b\nc"' '4,"b\n' '4,"b'; do
+    # shellcheck disable=SC2059  # a text with escapes
+    { echo id,n && printf "$end"; } >some.csv
+    sluice dedup --stats none --csv --key id some.csv >out 2>err
+    run ! grep -F 'never closed' err
+  done
 }
 
 @test "an unknown column is refused with the columns there are" {

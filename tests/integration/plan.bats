@@ -74,7 +74,8 @@ planned() {
 @test "what cannot be had is told with the nearest that can, which can" {
   refused 1 plan --window 1M --fpr 1e-6 --memory 16MiB
   [[ $stderr == *"--memory 17.5MiB, or --fpr "*", or --window "* ]]
-  sluice plan --json --window 1M --fpr 1e-6 --memory 16MiB >plan.json || [ $? -eq 1 ]
+  sluice plan --json --window 1M --fpr 1e-6 --memory 16MiB >plan.json 2>err || [ $? -eq 1 ]
+  grep -qF -- "--memory 17.5MiB, or --fpr " err
   [ "$(jq -r .feasible plan.json)" = false ]
   jq -r '.nearest[] | .flag + " " + .value' plan.json >nearest
   [ "$(wc -l <nearest)" -ge 3 ]

@@ -306,6 +306,14 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   if [[ -e out.cut ]]; then [ "$(stat -c %s out.cut)" -lt "$torn" ]; fi
 }
 
+@test "an output that the shell has emptied: what a pipe brings is not read, and must be sent again" {
+  lines_of 30000 >input
+  run -1 bash -c 'ulimit -f 500; cat input | "$SLUICE" dedup --stats none --filter exact --checkpoint-every 1 \
+    --state s >out; exit "${PIPESTATUS[1]}"'
+  run -2 --separate-stderr bash -c 'cat input | "$SLUICE" dedup --filter exact --state s >out'
+  says "empties the file" "sent again"
+}
+
 @test "a finished run: -o is continued, begun anew where it was moved away, and refused if it is another's" {
   seq 1 5 >one
   seq 4 8 >two
@@ -429,6 +437,103 @@ again=(dedup --stats none --filter exact --checkpoint-every 1 --state s)
   sluice dedup --stats none --csv --key id --filter exact --state t one >>by-shell
   sluice dedup --stats none --csv --key id --filter exact --state t two >>by-shell
   cmp by-shell out
+}
+
+@test "a table from a pipe, or appended by the shell: no row is taken for a header" {
+  { echo id,n && seq 1 30 | sed 's/$/,x/'; } >whole
+  split -l 10 whole part_
+  table=(dedup --stats none --csv --key 1 --filter exact)
+  # tried FLAGS ARG...: how the parts are given, one after the other. The second one has no header.
+  tried() {
+    rm -f s s.* out* dup*
+    "$@" part_aa
+    cp s before
+    run -2 --separate-stderr "$@" part_ab
+    says "'id,n'" "'10,x'" --no-header
+    cmp s before
+    # With the header it can be given.
+    { echo id,n && cat part_ab; } >second
+    "$@" second
+  }
+  piped() { cat "${!#}" | sluice "${table[@]}" "${@:1:$#-1}"; }
+  appended() { sluice "${table[@]}" --state s "$1" >>out; }
+  # shellcheck disable=SC2002  # a pipe is meant
+  piped_and_appended() { cat "$1" | sluice "${table[@]}" --state s >>out; }
+  tried piped --state s -o out
+  cmp out <(head -n 20 whole)
+  tried appended
+  cmp out <(head -n 20 whole)
+  tried piped_and_appended
+  cmp out <(head -n 20 whole)
+  tried piped --state s -o out.gz
+  cmp <(zcat out.gz) <(head -n 20 whole)
+  tried piped --state s -o out --duplicates dup.zst
+  tried piped --state s --invert -o out
+  holds out 'id,n\n'
+  # After a header without rows.
+  rm -f s s.* out
+  echo id,n | sluice "${table[@]}" --state s >>out
+  run -2 piped --state s -o out part_ab
+  # TSV, and posteriors, which add a column to the header.
+  rm -f s s.* out
+  printf 'id\tn\n1\ta\n' | sluice dedup --stats none --tsv --state s -o out
+  run -2 --separate-stderr sluice dedup --stats none --tsv --state s -o out < <(printf '2\tb\n3\tc\n')
+  says "'2"
+  rm -f s s.* out
+  posteriors=(--state s --window 100 --filter cohort --posterior -o out)
+  printf 'id,n\n1,a\n' | sluice dedup --stats none --csv -k 1 "${posteriors[@]}"
+  printf 'id,n\n2,a\n' | sluice dedup --stats none --csv -k 1 "${posteriors[@]}"
+  [ "$(grep -c '^id,n,sluice_posterior$' out)" -eq 1 ]
+  [ "$(wc -l <out)" -eq 3 ]
+  run -2 sluice dedup --stats none --csv -k 1 "${posteriors[@]}" < <(printf 'id,m\n2,a\n')
+}
+
+@test "a table from a pipe: other columns on the second day are refused" {
+  table=(dedup --stats none --csv --key id --filter exact --state s)
+  printf 'id,n\n1,a\n' | sluice "${table[@]}" -o out
+  for other in 'n,id\na,1\nb,2\n' 'id,n,m\n2,b,c\n' 'id,name\n2,b\n' 'id,n,m\n'; do
+    # shellcheck disable=SC2059  # a text with escapes
+    run -2 --separate-stderr sluice "${table[@]}" -o out < <(printf "$other")
+    says "has the header 'id,n'" "'${other%%\\*}'"
+  done
+  holds out 'id,n\n1,a\n'
+  # Another file is another table, and a mark or another end of line is no other header.
+  printf 'n,id\nb,2\n' | sluice "${table[@]}" -o other
+  holds other 'n,id\nb,2\n'
+  printf '\xEF\xBB\xBFid,n\r\n3,c\r\n' | sluice "${table[@]}" -o out
+  holds out 'id,n\n1,a\n3,c\r\n'
+  # A long one is compared whole, and shown in part.
+  { printf 'id,' && seq -s, 1 300 && echo 0; } >long
+  sluice "${table[@]}" -o wide <long
+  sed 's/300$/301/' long >longer
+  run -2 --separate-stderr sluice "${table[@]}" -o wide <longer
+  [ ${#stderr} -lt 2500 ]
+}
+
+@test "the header comes with the first table, after inputs that had none" {
+  table=(dedup --csv --key id --filter exact --state s --stats none)
+  report() { sluice "${table[@]}" "$@" >>rep; }
+  echo '# report' >rep
+  report </dev/null
+  printf 'id,n\n1,a\n' | report
+  printf 'id,n\n2,b\n' | report
+  holds rep '# report\nid,n\n1,a\n2,b\n'
+  printf 'n,id\n9,9\n' >other
+  run -2 --separate-stderr report other
+  # The same with a file to forget, and from a file.
+  rm -f s s.*
+  echo '# report' >rep
+  printf 'id,n\n1,a\n' >in
+  report --forget in </dev/null
+  report in
+  report --forget in </dev/null
+  printf 'id,n\n1,b\n' | report
+  holds rep '# report\nid,n\n1,a\n1,b\n'
+  # A file that was there is continued by the shell only.
+  rm -f s s.*
+  printf '' | sluice "${table[@]}" -o rep
+  printf 'id,n\n1,a\n' | sluice "${table[@]}" -o rep
+  holds rep 'id,n\n1,a\n'
 }
 
 @test "--forget is done once when the run continues" {

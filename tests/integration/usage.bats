@@ -3,7 +3,7 @@
 load helper
 
 commands=('' dedup generate 'generate clicks' 'generate lines' filters inspect merge delta apply plan
-  model compare repro)
+  model compare count repro)
 
 @test "sluice help COMMAND is sluice COMMAND --help" {
   for command in "${commands[@]}"; do
@@ -76,6 +76,11 @@ suggested() {
   [ "$(suggested dedup --ndjsn)" = --ndjson ]
   [ "$(suggested plan --expct 5)" = --expect ]
   [ "$(suggested generate clicks --record 5)" = --records ]
+  # A required flag, and names that other programs or commands have.
+  [ "$(suggested merge a b --outptu c)" = --output ]
+  [ "$(suggested plan --keys 5M)" = --expect ]
+  [ "$(suggested -v)" = --version ]
+  [ "$(suggested dedup -w 1h --event-time 1 --time-format '%d.%m.%Y %H:%M')" = 'strptime:%d.%m.%Y %H:%M' ]
   # What is like nothing, or like several, is only refused.
   refused 2 xyzzy
   says "choose from dedup,"
@@ -91,6 +96,16 @@ suggested() {
     sluice dedup --stats json --expect "$expect" --fpr .01 input >out 2>err
     [ "$(stat_of '[.filter.capacity, .filter.target_fpr] | join(" ")')" = "1000000 0.01" ]
   done
+  for share in 1/100 1% .01 1e-2; do
+    sluice dedup --stats json --audit "$share" input >out 2>err
+    [ "$(stat_of .audit.sample)" = 100 ]
+  done
+  for rate in .5/s 0.5/s 5e-1/s 30/m 1.8k/h; do
+    sluice plan --json --window 1h --rate "$rate" | jq -c '.filters[0]' >plan."${rate/\//}"
+    cmp plan.30m plan."${rate/\//}" || [ ! -e plan.30m ]
+  done
+  cmp plan.30m plan..5s
+  cmp plan.30m plan.1.8kh
   for fpr in .01 0.01 1e-2 1% 0.0_1; do
     sluice dedup --stats json --filter "bloom,keys=1e3,fpr=$fpr" input >out 2>err
     [ "$(stat_of '[.filter.capacity, .filter.target_fpr] | join(" ")')" = "1000 0.01" ]

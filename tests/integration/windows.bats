@@ -649,3 +649,25 @@ burst() {
   run "$SLUICE" plan --window 10m --repeat-every 10k
   [[ $status -eq 2 && $output == *--repeat-every*--window* ]]
 }
+
+@test "a pipe that ends within its window by arrival: old records may have been taken for duplicates" {
+  log() { printf '%s\n' 'a 1' 'b 2' 'a 2000000000' 'a 2100000000'; }
+  # told FLAG...: whether the run warns.
+  told() {
+    log | sluice dedup --stats none --key 1 "$@" >out 2>err
+    grep -qF '2 records were taken for duplicates by the time of arrival' err
+  }
+  told --window 10m
+  grep -qF -- '--event-time FIELD' err
+  grep -qF -- '--arrival-time' err
+  told --window 10m --invert
+  run ! told --window 10m --arrival-time
+  run ! told --window 10m --event-time 2
+  run ! told --window 100
+  # A run as long as its window.
+  run ! told --window 1us
+  printf '%s\n' a b c | sluice dedup --stats none --window 10m >out 2>err
+  [ ! -s err ]
+  sluice dedup --stats none --window 10m --key 1 --arrival-time <(log) >out 2>err
+  [ ! -s err ]
+}
