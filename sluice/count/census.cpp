@@ -53,14 +53,17 @@ struct Census::Sums {
     }
   }
   // Keys are what is sampled: the variance is that of a ratio, summed over keys. If all keys of the sample
-  // are alike, others may differ from them by all of their repeats.
-  Estimate share(std::size_t i) const noexcept {
+  // are alike, others may differ from them by all of their repeats. If one key has most of the repeats, the
+  // ratio is its own, and this variance says nothing of the others; but then there seem to be more repeats than
+  // the `known` ones, or fewer if such a key is not in the sample, and the difference may be held back or not.
+  Estimate share(std::size_t i, double known) const noexcept {
     const double ratio = std::clamp(held[i] / duplicates, 0.0, 1.0);
     const double most = std::max(ratio, 1 - ratio);
     const double usual_squared = repeated_keys > 0 ? duplicates_squared / repeated_keys : 1;
     const double variance = held_squared[i] - 2 * ratio * held_duplicates[i] +
                             ratio * ratio * duplicates_squared +
-                            unseen * most * most * usual_squared;
+                            unseen * most * most * usual_squared +
+                            ratio * (1 - ratio) * std::pow(duplicates - known, 2);
     return {ratio, std::sqrt(std::max(0.0, variance)) / duplicates};
   }
 };
@@ -139,9 +142,10 @@ std::vector<WindowShare> Census::windows() const {
   const Sums sums = this->sums();
   std::vector<WindowShare> shares;
   if (sums.duplicates == 0) return shares;
+  const double known = windowed_.is_complete() ? sums.duplicates : duplicates().value;
   const std::int64_t span = timeline_.span();
   for (std::size_t i = 0; i < kRepeatWindows; ++i) {
-    shares.push_back({sizes_[i], sums.share(i)});
+    shares.push_back({sizes_[i], sums.share(i, known)});
     if (sizes_[i] >= span) break;
   }
   return shares;

@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 TEST(PlanCache, AnswersTheSameRequestWithTheSamePlan) {
-  const PlanRequest request{.window = {WindowSpec::Kind::count, 4321}, .fpr = 1e-5};
+  const PlanRequest request{.window = WindowSpec{WindowSpec::Kind::count, 4321}, .fpr = 1e-5};
   const auto first = planned(request);
   EXPECT_EQ(planned(request), first) << "planned again, or copied";
   EXPECT_EQ(first->choice().settings, plan(request).choice().settings);
