@@ -130,6 +130,7 @@ class Run {
   std::optional<ContinuedReport> continued_;
   std::optional<ForgetReport> forgotten_;
   Clock::time_point start_ = Clock::now();
+  bool began_empty_ = false;  // nothing was remembered from an earlier run
   bool begun_ = false;
   bool only_begun_ = false;  // the state holds what it held before, and where the run begins
   std::size_t input_ = 0;    // the one that is being read; past the last one: all are done
@@ -227,6 +228,7 @@ Run::Run(const DedupRequest& request)
   struct rlimit limit;
   if (state_file_ && ::getrlimit(RLIMIT_FSIZE, &limit) == 0) most_bytes_ = limit.rlim_cur;
   continued_ = resume_.continued();
+  began_empty_ = judge_.filter().stats().keys == 0;
   const std::uint64_t all = bytes_in_all(inputs_);
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i) before += resume_.position_in(i).offset;
@@ -544,7 +546,7 @@ void Run::finish() {
   progress_.clear();
   warnings_.look_at_slack(counts);
   DedupWarnings::look_at_quotes(dedup_->open_quotes());
-  if (signals_.received() == 0)
+  if (signals_.received() == 0 && began_empty_)
     warnings_.look_at_arrival(counts, !std::ranges::all_of(inputs_, &FileSource::regular),
                               std::chrono::duration<double>(Clock::now() - start_).count());
   say_stopped();

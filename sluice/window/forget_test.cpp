@@ -52,7 +52,9 @@ TEST_P(ForgettingWindow, EveryStageForgets) {
 INSTANTIATE_TEST_SUITE_P(Filters, ForgettingWindow,
                          testing::Values("cohort", "exact-window", "sharded,of=cohort"),
                          [](const auto& test) {
-                           return test.index == 0 ? "cohort" : test.index == 1 ? "exact" : "sharded";
+                           return test.index == 0   ? "cohort"
+                                  : test.index == 1 ? "exact"
+                                                    : "sharded";
                          });
 
 // The key of a record whose time is not believed waits to be written at that time.

@@ -666,6 +666,9 @@ burst() {
   run ! told --window 100
   # A run as long as its window.
   run ! told --window 1us
+  # One that goes on from an earlier run.
+  echo 'c 3' | sluice dedup --stats none --key 1 --window 10m --state s >out
+  run ! told --window 10m --state s
   printf '%s\n' a b c | sluice dedup --stats none --window 10m >out 2>err
   [ ! -s err ]
   sluice dedup --stats none --window 10m --key 1 --arrival-time <(log) >out 2>err
