@@ -115,11 +115,13 @@ void check_agrees(Host& host, const Entry& entry, const Wanted& wanted) {
         window != nullptr ? window->filter_name() : name_of(entry.filter().kind());
     const auto name_in = [](std::string_view text) { return text.substr(0, text.find(',')); };
     // Some names are those of several filters: which one is made, the planner knows, and keeps.
-    if (name_in(wanted.filter) != has)
-      if (const Decided decided = decide(wanted, host.config(), host.memory().costs());
-          name_in(decided.plan.filter) != has)
+    if (name_in(wanted.filter) != has) {
+      Wanted meant = wanted;
+      meant.request.window = window_of(entry);
+      if (name_in(decide(meant, host.config(), host.memory().costs()).plan.filter) != has)
         refuse_option(fmt::format("filter {}", has),
                       fmt::format("filter {}", name_in(wanted.filter)));
+    }
   }
   if (!request.fpr) return;
   // It may be more exact than was asked for.
