@@ -255,7 +255,8 @@ void help(const Call& call) {
     if (command == nullptr)
       command = command_named(
           fmt::format("SLUICE.{}", name.substr(0, std::min<std::size_t>(name.size(), 60))));
-    if (command == nullptr || command->internal)
+    if (command == nullptr || command->internal ||
+        !std::string_view(command->name).starts_with("SLUICE."))
       throw BadParameters(
           fmt::format("there is no command {}: SLUICE.HELP lists them", quoted(name)));
     call.reply.array(3);

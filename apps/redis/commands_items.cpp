@@ -98,14 +98,19 @@ std::optional<std::string_view> read_at_option(Words& words, const char* many) {
 void check_agrees(Host& host, const Entry& entry, const Wanted& wanted) {
   const Window* const window = entry.window();
   const PlanRequest& request = wanted.request;
-  if (wanted.window_given && window_of(entry) != request.window) {
+  // With MEMORY alone, what is to be remembered forever is planned as a window.
+  const std::optional<WindowSpec> wants =
+      !request.window && request.memory && window_of(entry)
+          ? decide(wanted, host.config(), host.memory().costs()).plan.window
+          : request.window;
+  if (wanted.window_given && window_of(entry) != wants) {
     const auto text = [](const std::optional<WindowSpec>& spec, bool refreshed) {
       return spec ? fmt::format("a window of {}", describe(*spec, refreshed))
                   : std::string("no window");
     };
     refuse_option(
         text(window_of(entry), window != nullptr && window->params().anchor == Anchor::refreshed),
-        text(request.window, request.anchor == Anchor::refreshed));
+        text(wants, request.anchor == Anchor::refreshed));
   }
   if (request.anchor == Anchor::refreshed &&
       (window == nullptr || window->params().anchor != Anchor::refreshed))

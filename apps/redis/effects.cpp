@@ -368,6 +368,9 @@ void load_chunk(Host& host, Place& place, std::size_t key, const Chunk& chunk,
   Partial* const here = place.partial();
   if (here == nullptr && place.entry() != nullptr)
     throw BadParameters("the key exists already: DEL it first, or load into another name");
+  // Taken before anything changes: what is not told must not have happened. Not in the buffer of the other
+  // effects, which would keep a megabyte.
+  std::vector<std::byte> effect(kChunkFront + Chunk::kHeaderBytes + chunk.bytes.size());
   Partial::Pointer begun;
   if (chunk.offset == 0 || here == nullptr)
     begun = Partial::begin(chunk, host.memory());
@@ -386,8 +389,6 @@ void load_chunk(Host& host, Place& place, std::size_t key, const Chunk& chunk,
     place.put(std::move(entry));
     if (chunk.expiry_ms != 0) place.expire_at(chunk.expiry_ms);
   }
-  // Not in the buffer of the other effects, which would keep a megabyte.
-  std::vector<std::byte> effect(kChunkFront + Chunk::kHeaderBytes + chunk.bytes.size());
   write_front(effect, now_ms);
   chunk.write_header(std::span(effect).subspan<kChunkFront, Chunk::kHeaderBytes>());
   std::ranges::copy(chunk.bytes, effect.begin() + kChunkFront + Chunk::kHeaderBytes);

@@ -6,7 +6,7 @@
 //
 //   effect = kind (1 byte), fields (little-endian), then digests of 16 bytes to the end
 //
-// Where the primary had no memory, the effect says so (Fates, sluice/judge/judge.hpp).
+// Where the primary had no memory, the effect says so (Fates, sluice/base/fates.hpp).
 #pragma once
 
 #include <cstdint>

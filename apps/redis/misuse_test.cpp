@@ -70,7 +70,7 @@ TEST(OptionsOfInsert, AgreeWithThemselves) {
                                 Words{"WINDOW", "300"}, Words{"WINDOW", "hour", "REFRESH"}})
       for (const Words& size :
            {Words{}, Words{"EXPECT", "100"}, Words{"EXPECT", "100", "MEMORY", "16KiB"},
-            Words{"EXPECT", "100", "SLACK", "10%"}})
+            Words{"MEMORY", "64KiB"}, Words{"EXPECT", "100", "SLACK", "10%"}})
         for (const char* const fpr : {"", "0.5", "1%", "1e-3", "1e-7"}) {
           Words options = with(window, size);
           if (*fpr != 0) options.insert(options.end(), {"FPR", fpr});

@@ -164,10 +164,9 @@ class ModuleHost final : public Host {
       RedisModule_Replicate(ctx_, "SLUICE.EFFECT", "sb", argv_[word], bytes, effect.size());
       return;
     }
-    std::vector<RedisModuleString*> keys;
-    for (const std::size_t source : sources) keys.push_back(argv_[source]);
+    // They stand one after the other.
     RedisModule_Replicate(ctx_, "SLUICE.EFFECT", "sbv", argv_[word], bytes, effect.size(),
-                          keys.data(), keys.size());
+                          argv_ + sources.front(), sources.size());
   }
 
  private:

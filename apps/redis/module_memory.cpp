@@ -9,8 +9,7 @@
 namespace {
 
 std::atomic<std::uint64_t> refusals = 0;
-std::atomic<std::uint64_t> outside =
-    0;  // bytes that are not of server_memory(), as those of audits
+std::atomic<std::uint64_t> outside = 0;  // bytes that are not of server_memory()
 
 RedisModuleCtx* writing = nullptr;
 bool takes_memory = false;  // what writes is of those that the server refuses when it is full

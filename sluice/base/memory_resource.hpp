@@ -8,8 +8,8 @@
 // until it does. And windows made with the same parameters share those parameters, the text of their
 // filter and their plan, about 800 bytes. Windows of several resources may share them, so they lie
 // on the ordinary heap and no resource counts them. A window keeps the ones that it uses, and each
-// thread keeps the last eight until it ends. A thread that makes windows by more than eight plans
-// in turn makes new ones for each window.
+// thread keeps the last 1,024, about 2 MiB at most, until it ends. A thread that makes windows by
+// more plans than that in turn makes new ones for each window.
 //
 //   SystemMemory  the default: large tables are mapped from the system, on huge pages, and a helper
 //                 thread fetches the next page of a table that grows

@@ -217,6 +217,9 @@ def test_a_full_server_that_evicts_makes_filters(name: str, policy: str) -> None
             with pytest.raises(redis.ResponseError, match="maxmemory"):
                 server.command(*words)
         assert server.client.dbsize() >= keys - 1
+
+
+@both
 def test_an_audit_costs_nothing_on_a_full_server(name: str) -> None:
     """Whatever headroom is left below maxmemory: new items are 1 or refused, all that are claimed can be confirmed,
     and the primary, its replica and its append-only file remember the same."""

@@ -159,6 +159,7 @@ class Dynamic {
   template <class Act>
   void each_rest(std::size_t index, std::uint64_t at, Act act) const noexcept;
   bool is_joining(std::size_t index) const noexcept;
+  void sort_joins() noexcept;
   bool piece_claims(std::size_t index, ProbeWords& words) const noexcept;
   void erase(std::size_t index, ProbeWords& words) noexcept;
   void join_later(std::size_t into, std::size_t from) noexcept;

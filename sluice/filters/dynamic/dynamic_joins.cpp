@@ -46,8 +46,8 @@ std::uint64_t words_of(const DynamicShape& shape) noexcept {
 // Of the tables that are still to be added to a filter, those that have a place for themselves.
 template <class Act>
 void Dynamic::each_rest(std::size_t index, std::uint64_t at, Act act) const noexcept {
-  for (const Join& join : joins_)
-    if (join.into == index && at / kCountersPerWord >= join.joined) act(join.rest);
+  for (const Join& join : std::ranges::equal_range(joins_, index, {}, &Join::into))
+    if (at / kCountersPerWord >= join.joined) act(join.rest);
 }
 
 bool Dynamic::piece_claims(std::size_t index, ProbeWords& words) const noexcept {
@@ -80,7 +80,12 @@ void Dynamic::erase(std::size_t index, ProbeWords& words) noexcept {
 }
 
 bool Dynamic::is_joining(std::size_t index) const noexcept {
-  return std::ranges::any_of(joins_, [&](const Join& join) { return join.into == index; });
+  return std::ranges::binary_search(joins_, index, {}, &Join::into);
+}
+
+// By the filter that they are added to: hundreds may be joined at a time, and each lookup asks for them.
+void Dynamic::sort_joins() noexcept {
+  std::ranges::sort(joins_, {}, &Join::into);
 }
 
 // Without memory for a note of it, the tables are joined at once.
@@ -90,6 +95,7 @@ void Dynamic::join_later(std::size_t into, std::size_t from) noexcept {
     joins_.push_back({into, 0, std::move(pieces_[from].table)});
     for (Join& join : joins_)
       if (join.into == from) join.into = into;
+    sort_joins();
     return;
   } catch (const std::bad_alloc&) {
   } catch (const NoMemory&) {
@@ -141,12 +147,11 @@ void Dynamic::joined_words(std::size_t index, std::uint64_t first,
 // What is still to be added to a filter, added to words of it from `first` on.
 void Dynamic::add_rests(std::size_t index, std::uint64_t first,
                         std::span<std::uint64_t> words) const noexcept {
-  for (const Join& join : joins_)
-    if (join.into == index)
-      with_words(join.rest, [&](auto others) {
-        for (std::uint64_t at = std::max(first, join.joined); at < first + words.size(); ++at)
-          words[at - first] = nibbles::sum(words[at - first], others.get(at));
-      });
+  for (const Join& join : std::ranges::equal_range(joins_, index, {}, &Join::into))
+    with_words(join.rest, [&](auto others) {
+      for (std::uint64_t at = std::max(first, join.joined); at < first + words.size(); ++at)
+        words[at - first] = nibbles::sum(words[at - first], others.get(at));
+    });
 }
 
 }  // namespace sluice

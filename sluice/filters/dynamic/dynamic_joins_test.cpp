@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,28 @@ TEST(DynamicJoins, TakeTheirTimeAndEndBeforeThereIsAnotherFilter) {
 }
 
 // Up and down by one key around a full series.
+// Keys are forgotten in any order, so many filters are joined at a time.
+TEST(DynamicJoins, MayBeManyAtATime) {
+  TestMemory memory;
+  Dynamic filter = make_in(memory, "keys=50,fpr=0.01,forget=yes");
+  std::vector<Digest> written = write(filter, 11, 60 * 50);
+  const std::vector<Digest> asked = random_digests(12, 2000);
+  std::shuffle(written.begin(), written.end(), std::mt19937_64(13));
+  std::size_t fewest = filter.series().filters;
+  while (!written.empty()) {
+    filter.forget(written.back());
+    written.pop_back();
+    ASSERT_EQ(filter.bytes(), memory.taken());
+    if (filter.series().filters == fewest) continue;
+    fewest = filter.series().filters;
+    expect_as_its_copy(filter, asked);
+    for (const Digest& digest : written)
+      ASSERT_TRUE(filter.may_contain(digest));
+  }
+  // Keys that several filters may hold are kept.
+  EXPECT_LT(fewest, 15u);
+}
+
 TEST(DynamicJoins, AreNotMadeAgainAndAgain) {
   TestMemory memory;
   Dynamic filter = make_in(memory);

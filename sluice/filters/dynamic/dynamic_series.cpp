@@ -71,6 +71,7 @@ void Dynamic::remove(std::size_t index) noexcept {
   if (index != last) pieces_[index] = std::move(pieces_[last]);
   for (Join& join : joins_)
     if (join.into == last) join.into = index;
+  sort_joins();
   pieces_.pop_back();
   // What was before a filter may not be any more.
   for (DynamicPiece& piece : pieces_) piece.shared_fpr = 0;
