@@ -256,6 +256,39 @@ def test_an_audit_costs_nothing_on_a_full_server(name: str) -> None:
 
 
 @both
+def test_a_chunk_is_loaded_or_refused(name: str) -> None:
+    """Whatever headroom is left below maxmemory: the replica has what the primary has. A chunk that was refused can be
+    sent again; if it was the last one, the key is gone, and all are."""
+    with Server(name, "maxmemory-policy noeviction", module=MODULE) as primary, Server(name, module=MODULE) as replica:
+        replica.replicaof(primary)
+        replica.wait_for_sync(primary)
+        primary.command("SLUICE.RESERVE", "from", "FILTER", "bloom", "bytes", "2MiB")
+        chunks, cursor = [], 0
+        while True:
+            cursor, chunk = primary.command("SLUICE.SCANDUMP", "from", cursor)
+            if cursor == 0:
+                break
+            chunks.append((cursor, chunk))
+        assert len(chunks) > 2
+        refused = 0
+        for headroom in range(0, 6 * MIB, count(MIB, 128 << 10)):
+            primary.client.delete("to")
+            for cursor, chunk in chunks:
+                primary.client.config_set("maxmemory", used(primary) + headroom)
+                (reply,) = run(primary, [("SLUICE.LOADCHUNK", "to", cursor, chunk)])
+                primary.client.config_set("maxmemory", 0)
+                replica.wait_for_sync(primary)
+                assert state(replica) == state(primary), (headroom, cursor)
+                if is_error(reply):
+                    refused += 1
+                    again = [(cursor, chunk)] if primary.client.exists("to") or cursor == chunks[0][0] else chunks
+                    for each in again:
+                        assert primary.command("SLUICE.LOADCHUNK", "to", *each) == b"OK"
+            assert primary.command("SLUICE.INFO", "to", "bytes") == primary.command("SLUICE.INFO", "from", "bytes")
+        assert refused > 0
+
+
+@both
 def test_limit_per_key(name: str) -> None:
     with Server(name, module=MODULE) as server:
         server.client.config_set("sluice.key-memory-limit", "64kb")

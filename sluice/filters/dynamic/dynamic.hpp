@@ -158,6 +158,7 @@ class Dynamic {
   // dynamic_joins.cpp
   template <class Act>
   void each_rest(std::size_t index, std::uint64_t at, Act act) const noexcept;
+  std::span<const Join> joins_into(std::size_t index) const noexcept;
   bool is_joining(std::size_t index) const noexcept;
   void sort_joins() noexcept;
   bool piece_claims(std::size_t index, ProbeWords& words) const noexcept;

@@ -43,10 +43,15 @@ std::uint64_t words_of(const DynamicShape& shape) noexcept {
 
 }  // namespace
 
+std::span<const Dynamic::Join> Dynamic::joins_into(std::size_t index) const noexcept {
+  return {std::ranges::lower_bound(joins_, index, {}, &Join::into),
+          std::ranges::upper_bound(joins_, index, {}, &Join::into)};
+}
+
 // Of the tables that are still to be added to a filter, those that have a place for themselves.
 template <class Act>
 void Dynamic::each_rest(std::size_t index, std::uint64_t at, Act act) const noexcept {
-  for (const Join& join : std::ranges::equal_range(joins_, index, {}, &Join::into))
+  for (const Join& join : joins_into(index))
     if (at / kCountersPerWord >= join.joined) act(join.rest);
 }
 
@@ -147,7 +152,7 @@ void Dynamic::joined_words(std::size_t index, std::uint64_t first,
 // What is still to be added to a filter, added to words of it from `first` on.
 void Dynamic::add_rests(std::size_t index, std::uint64_t first,
                         std::span<std::uint64_t> words) const noexcept {
-  for (const Join& join : std::ranges::equal_range(joins_, index, {}, &Join::into))
+  for (const Join& join : joins_into(index))
     with_words(join.rest, [&](auto others) {
       for (std::uint64_t at = std::max(first, join.joined); at < first + words.size(); ++at)
         words[at - first] = nibbles::sum(words[at - first], others.get(at));
