@@ -172,7 +172,12 @@ void Follow::run(const std::function<bool()>& between) {
     for (const std::string& name : *names) watch.add(name);
   while (!stopped_) {
     bool moved = open_missing();
-    for (std::size_t i = 0; i < files_.size() && !stopped_; ++i) moved |= advance(i, between);
+    for (std::size_t i = 0; i < files_.size() && !stopped_;) {
+      const FileIdentity identity = parts_.inputs[i].identity();
+      moved |= advance(i, between);
+      // The next one has the place of one that is done, and what comes after it must not be read before it.
+      if (i < files_.size() && parts_.inputs[i].identity() == identity) ++i;
+    }
     if (moved || stopped_) continue;
     parts_.dedup.flush();
     parts_.dedup.flush_sinks();

@@ -207,6 +207,27 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   done
 }
 
+@test "state: several files that came in between and were not read before a stop are read in their order" {
+  local i
+  echo 1 >log
+  start "${follow[@]}" --state s log
+  eventually has out 1
+  eventually looked
+  kill -STOP "$pid"
+  for i in 1 2 3 4 5; do
+    mv log "log-2026010$i"
+    eventually written_after "log-2026010$i"
+    echo $((i + 1)) >log
+  done
+  kill -INT "$pid"
+  kill -CONT "$pid"
+  ends_with 130
+  start "${follow[@]}" --state s log
+  eventually has out 6
+  stop
+  seq 6 | cmp - out
+}
+
 @test "a file that may have come in between is told, and then it is not said that nothing is lost" {
   lines_with a >log
   start "${noisy[@]}" --state s log
