@@ -228,6 +228,26 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   seq 6 | cmp - out
 }
 
+@test "state: only the files of the state itself are no rotated files, whatever it is called" {
+  local state
+  for state in lo log.state ./log.state; do
+    rm -f lo* out
+    lines_with a >log
+    start "${noisy[@]}" --state "$state" log
+    eventually has out 5
+    eventually test -e "$state"
+    eventually looked
+    kill -STOP "$pid"
+    rotated log.2 b
+    rotated log.1 c
+    kill -CONT "$pid"
+    eventually has out 15
+    stop
+    lines_with a b c | cmp - out
+    run ! told warning
+  done
+}
+
 @test "a file that may have come in between is told, and then it is not said that nothing is lost" {
   lines_with a >log
   start "${noisy[@]}" --state s log
