@@ -112,6 +112,8 @@ lines_with() { for word in "$@"; do seq 5 | sed "s/^/$word/"; done; }
     mv log.8 log.9
     mv log.json log.json.1
     echo another >log.json
+    # Nor is one whose name goes on with a digit, as node10 after node1.
+    echo tenth >log10
     rotated "${names[0]}" b
     rotated "${names[1]}" c
     rotated "${names[2]}" d
