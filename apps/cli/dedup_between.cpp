@@ -65,13 +65,18 @@ void each_beside(const std::string& log, const std::function<void(const std::str
   }
 }
 
+// What may come between the log's name and what is added to it.
+bool is_mark(char c) {
+  return c == '.' || c == '-' || c == '_';
+}
+
 // What kinds of characters follow the log's name, without their numbers: ".0" for log.1 and log.20240131, and
 // ".a" for log.old.
 std::string shape_of(std::string_view suffix) {
   std::string shape;
   for (const char c : suffix) {
     const bool digit = c >= '0' && c <= '9';
-    const bool mark = c == '.' || c == '-' || c == '_' || c == ':' || c == '+';
+    const bool mark = is_mark(c) || c == ':' || c == '+';
     const char kind = digit ? '0' : mark ? c : 'a';
     if (shape.empty() || mark || shape.back() != kind) shape += kind;
   }
@@ -139,14 +144,18 @@ std::vector<Candidate> come_since(
     if (!at || !times || !at->identity.regular || at->identity == now.identity() ||
         is_ours(path, at->identity) || before.has_file(path, times->birth))
       return;
-    const std::string own = shape_of(std::string_view(path).substr(log.size()));
+    const std::string_view suffix = std::string_view(path).substr(log.size());
+    const std::string own = shape_of(suffix);
+    // Without a mark, another number may be meant: node10 is not a rotated node1.
+    const bool marked = is_mark(suffix.front());
+    if (!marked && own.front() == '0' && !shape.empty() && is_mark(shape.front())) return;
     const bool packed = packing_of_name(path) != Packing::none;
     const bool worded = own.find('a') != std::string::npos;
     // With a word, the name may be that of another log that was rotated, too; unless the old file is gone: it may
     // have been replaced under that name.
     const bool is_again = worded && !packed && before.has_path(path);
     if (is_again && (old == nullptr || !renamed.empty())) return;
-    const bool like_rotated = !packed && !is_again && (own == shape || !worded);
+    const bool like_rotated = !packed && !is_again && (own == shape || (marked && !worded));
     const bool is_new = before.known() && !before.has_file(times->birth);
     // It was there before under another name: the log may have got it from there. An old one of the log has
     // only got its next number.

@@ -10,8 +10,10 @@
 
 #include "command.hpp"
 #include "connectors/files/file_watch.hpp"
+#include "connectors/files/state_file.hpp"
 #include "dedup_known.hpp"
 #include "dedup_rotated.hpp"
+#include "places.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 
@@ -172,7 +174,12 @@ void Follow::run(const std::function<bool()>& between) {
     for (const std::string& name : *names) watch.add(name);
   while (!stopped_) {
     bool moved = open_missing();
-    for (std::size_t i = 0; i < files_.size() && !stopped_; ++i) moved |= advance(i, between);
+    for (std::size_t i = 0; i < files_.size() && !stopped_;) {
+      const FileIdentity identity = parts_.inputs[i].identity();
+      moved |= advance(i, between);
+      // The next one has the place of one that is done, and what comes after it must not be read before it.
+      if (i < files_.size() && parts_.inputs[i].identity() == identity) ++i;
+    }
     if (moved || stopped_) continue;
     parts_.dedup.flush();
     parts_.dedup.flush_sinks();
@@ -279,10 +286,16 @@ std::optional<FileIdentity> Follow::add_between(const std::string& name, const F
                                                 const FileSource& now) {
   const std::vector<FileIdentity> outputs = parts_.resume.output_files();
   const auto& request = parts_.request;
+  std::vector<std::filesystem::path> state;
+  if (!request.state.empty()) state = files_of_state(request.state);
+  const auto is_state = [&](const std::string& path) {
+    return std::ranges::any_of(
+        state, [&](const std::filesystem::path& each) { return same_place(path, each); });
+  };
   const auto is_ours = [&](const std::string& path, const FileIdentity& file) {
-    return (!request.state.empty() && path.starts_with(request.state)) ||
-           std::ranges::count(request.files, path) > 0 || std::ranges::count(missing_, path) > 0 ||
-           std::ranges::count(outputs, file) > 0 || std::ranges::count(parts_.outputs, file) > 0;
+    return is_state(path) || std::ranges::count(request.files, path) > 0 ||
+           std::ranges::count(missing_, path) > 0 || std::ranges::count(outputs, file) > 0 ||
+           std::ranges::count(parts_.outputs, file) > 0;
   };
   const auto open = [&](const std::string& path) {
     return FileSource::open(path, parts_.wake, "input", request.archives, request.unpack);

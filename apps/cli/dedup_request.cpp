@@ -95,8 +95,12 @@ void understand_audit(const DedupFlags& flags, DedupRequest& request) {
   if (text.starts_with("1/")) {
     sample = read_number(text.substr(2)).value_or(0);
   } else if (text.find_first_of(".%e") != std::string_view::npos) {
+    const bool percent = text.ends_with('%');
+    const std::string_view number = text.substr(0, text.size() - (percent ? 1 : 0));
+    // A share has no unit, such as the k of 1k.
+    if (number.find_first_of("kMG") == std::string_view::npos)
+      sample = (percent ? 100 : 1) / read_number(number).value_or(0);
     // 1 % is one in 100, whatever rounding makes of it.
-    sample = 1 / parse_share("--audit", text);
     constexpr double kRounding = 1e-9;
     if (std::abs(sample - std::round(sample)) <= kRounding * sample) sample = std::round(sample);
   }

@@ -285,7 +285,12 @@ void Resume::say_read_before() {
   if (count == 0) return;
   if (!emptied_text_.empty()) {
     const std::string text = std::exchange(emptied_text_, {});
-    if (!appends_ && known_.run->shape == request_.shape && same_forget() && nothing_new(found))
+    if (appends_)
+      return tell(
+          fmt::format("{}: it was moved or emptied since. This run reads its inputs from "
+                      "their beginning{}",
+                      text, again_text()));
+    if (known_.run->shape == request_.shape && same_forget() && nothing_new(found))
       throw BadParameters(fmt::format(
           "{}: `>` empties the file before the run begins, and there is nothing new in the inputs. "
           "Use --output FILE or `>>`; if the records are lost, delete the state and begin again",

@@ -61,6 +61,7 @@ class Resume {
   // That standard output has lost what runs of this state wrote there, in a sentence that has not been said
   // yet; empty if it has not, or a warning said so.
   const std::string& emptied() const noexcept { return emptied_text_; }
+  bool appends() const noexcept { return appends_; }
 
   // Seeks, after the header was read.
   void seek(std::size_t input);

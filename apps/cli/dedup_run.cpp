@@ -554,10 +554,15 @@ void Run::finish() {
   warnings_.look_at_peak();
   const std::uint64_t held = request_.options.invert ? counts.distinct : counts.duplicates;
   if (is_standard_output(request_.output) && !resume_.emptied().empty() && held > 0 &&
-      held == counts.records)
-    warn("dedup", fmt::format("{}: no record of this run was written, because the state remembers "
-                              "all of them. To keep what was written, use --output FILE, or `>>`",
-                              resume_.emptied()));
+      held == counts.records) {
+    if (!resume_.appends())
+      warn("dedup",
+           fmt::format("{}: no record of this run was written, because the state remembers "
+                       "all of them. To keep what was written, use --output FILE, or `>>`",
+                       resume_.emptied()));
+    else if (request_.stats != DedupRequest::Stats::none)
+      note("dedup", resume_.emptied() + ": it was moved or emptied since");
+  }
   tell();
 }
 

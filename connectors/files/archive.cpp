@@ -50,15 +50,18 @@ constexpr std::size_t kTarMark = 257;
 constexpr Archive kOrc{"ORC"sv, "is an ORC file", ""};
 constexpr Archive kUtf16{""sv, "is UTF-16 text", "iconv -f UTF-16 -t UTF-8", "convert"};
 
-// The first stream begins with binary lengths. Text may have tabs and newlines, and zeros between records.
-constexpr std::size_t kOrcMark = 19;
+// The first stream begins with a binary byte, or with a newline and a binary length. Text may have tabs and newlines
+// there, and zeros between records.
+constexpr std::size_t kOrcMark = 3;
 
 bool is_orc(std::string_view bytes) {
   const auto is_binary = [](unsigned char byte) {
     return byte < ' ' && byte != '\t' && byte != '\n' && byte != '\r' && byte != '\0';
   };
-  return bytes.starts_with(kOrc.signature) &&
-         std::ranges::any_of(bytes.substr(0, kOrcMark), is_binary);
+  if (!bytes.starts_with(kOrc.signature)) return false;
+  const std::string_view stream = bytes.substr(kOrcMark);
+  const std::size_t at = stream.starts_with('\n') ? 1 : 0;
+  return stream.size() > at && is_binary(stream[at]);
 }
 
 // A byte order mark, and a half of some letter or newline. Text in Latin-1 may begin with the same two letters.
@@ -94,7 +97,7 @@ const Archive* archive_of(std::string_view first_bytes) noexcept {
 bool is_archive_start(std::string_view first_bytes) noexcept {
   if (first_bytes.find_first_of("\n\0"sv) != std::string_view::npos) return false;
   if (is_packing_start(first_bytes) || is_utf16_start(first_bytes) ||
-      (first_bytes.size() < kOrcMark && agree(first_bytes, kOrc.signature)))
+      (first_bytes.size() <= kOrcMark && agree(first_bytes, kOrc.signature)))
     return true;
   return std::ranges::any_of(kArchives, [first_bytes](const Archive& archive) {
     return first_bytes.size() < archive.signature.size() && agree(first_bytes, archive.signature);

@@ -55,10 +55,26 @@ TEST(Archive, IsToldByItsFirstBytes) {
 }
 
 TEST(Archive, TextIsNone) {
-  for (const std::string& text :
-       {""s, "a\n"s, "PAR1,5\n"s, "BZh9 is a name\n"s, "PK,1\n"s, "Obj,1\n"s, "7z\n"s, "SQLite\n"s,
-        "\xEF\xBB\xBF{}"s, "\xff\xfe\n"s, "\x1f\x8b\n"s, "ORC\n"s, "ORC,1\r\na\tb\n"s, "ORC\0b\0"s,
-        "FEA1\n"s, "]\0\0]\0"s, "\xff\xfe"s}) {
+  for (const std::string& text : {""s,
+                                  "a\n"s,
+                                  "PAR1,5\n"s,
+                                  "BZh9 is a name\n"s,
+                                  "PK,1\n"s,
+                                  "Obj,1\n"s,
+                                  "7z\n"s,
+                                  "SQLite\n"s,
+                                  "\xEF\xBB\xBF{}"s,
+                                  "\xff\xfe\n"s,
+                                  "\x1f\x8b\n"s,
+                                  "ORC\n"s,
+                                  "ORC,1\r\na\tb\n"s,
+                                  "ORC\0b\0"s,
+                                  "ORCL\001102.5"s,
+                                  "ORC,1\x1b[0m\n"s,
+                                  "ORC\nid\x01\n"s,
+                                  "FEA1\n"s,
+                                  "]\0\0]\0"s,
+                                  "\xff\xfe"s}) {
     EXPECT_EQ(archive_of(text), nullptr) << text;
   }
 }
@@ -69,7 +85,8 @@ TEST(Archive, IsAwaitedWhileItMayBeOneAndNoRecordEnds) {
   EXPECT_TRUE(is_archive_start("\x51\x2a\x4d"));
   EXPECT_TRUE(is_archive_start("P"));
   EXPECT_TRUE(is_archive_start("BZh9"));
-  EXPECT_TRUE(is_archive_start("OR"));
+  EXPECT_TRUE(is_archive_start("ORC"));
+  EXPECT_FALSE(is_archive_start("ORCL"));
   EXPECT_TRUE(is_archive_start("\xfe"));
   EXPECT_TRUE(is_archive_start("\xff\xfe"));
   EXPECT_FALSE(is_archive_start("\xff\xfe\x41"));

@@ -265,7 +265,10 @@ double parse_rate(std::string_view flag, std::string_view text) {
   const std::string_view number = text.substr(0, slash);
   // Less than one per second may be meant.
   constexpr double kMost = 1e19;
-  if (const auto keys = read_number(number); keys && *keys < kMost) return *keys / seconds;
+  const std::optional<double> keys = read_number(number);
+  if (!keys)
+    throw BadParameters(fmt::format("{} '{}' is no rate, such as 50k/s or .5/s", flag, text));
+  if (*keys < kMost) return *keys / seconds;
   return static_cast<double>(parse_count(flag, number)) / seconds;
 }
 

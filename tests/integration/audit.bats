@@ -152,8 +152,9 @@ load helper
 }
 
 @test "a share that is none is refused" {
-  for share in 1/0 2/3 1/ 1 0.3 x '1/ 8' 1/-8 1/1.5 1/1m 1/8x 1/1099511627777 1/99999999999999999999; do
+  for share in 1/0 2/3 1/ 1 0.3 30% 1.5 150% 0.0 -.1 .5k .001k 1e x '1/ 8' 1/-8 1/1.5 1/1m 1/8x 1/1099511627777 1/99999999999999999999; do
     refused 2 dedup --audit "$share" /dev/null
     says "--audit '$share'" 1/1024
+    [[ $stderr != *30%,* && $stderr != *"or 30%"* ]]
   done
 }

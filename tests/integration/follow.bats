@@ -112,6 +112,8 @@ lines_with() { for word in "$@"; do seq 5 | sed "s/^/$word/"; done; }
     mv log.8 log.9
     mv log.json log.json.1
     echo another >log.json
+    # Nor is one whose name goes on with a digit, as node10 after node1.
+    echo tenth >log10
     rotated "${names[0]}" b
     rotated "${names[1]}" c
     rotated "${names[2]}" d
@@ -204,6 +206,47 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
     eventually has out 15
     stop
     lines_with a b c | cmp - out
+  done
+}
+
+@test "state: several files that came in between and were not read before a stop are read in their order" {
+  local i
+  echo 1 >log
+  start "${follow[@]}" --state s log
+  eventually has out 1
+  eventually looked
+  kill -STOP "$pid"
+  for i in 1 2 3 4 5; do
+    mv log "log-2026010$i"
+    eventually written_after "log-2026010$i"
+    echo $((i + 1)) >log
+  done
+  kill -INT "$pid"
+  kill -CONT "$pid"
+  ends_with 130
+  start "${follow[@]}" --state s log
+  eventually has out 6
+  stop
+  seq 6 | cmp - out
+}
+
+@test "state: only the files of the state itself are no rotated files, whatever it is called" {
+  local state
+  for state in lo log.state ./log.state; do
+    rm -f lo* out
+    lines_with a >log
+    start "${noisy[@]}" --state "$state" log
+    eventually has out 5
+    eventually test -e "$state"
+    eventually looked
+    kill -STOP "$pid"
+    rotated log.2 b
+    rotated log.1 c
+    kill -CONT "$pid"
+    eventually has out 15
+    stop
+    lines_with a b c | cmp - out
+    run ! told warning
   done
 }
 

@@ -133,6 +133,8 @@ suggested() {
     refused 2 plan --lines="$wrong"
     refused 2 generate clicks --skew="$wrong"
     refused 2 repro --scale="$wrong"
+    refused 2 plan --window 1h "--rate=$wrong/s"
+    says "--rate '$wrong/s' is no rate, such as 50k/s or .5/s"
   done
 }
 
