@@ -80,8 +80,7 @@ TEST(DynamicJoins, MayBeManyAtATime) {
     if (filter.series().filters == fewest) continue;
     fewest = filter.series().filters;
     expect_as_its_copy(filter, asked);
-    for (const Digest& digest : written)
-      ASSERT_TRUE(filter.may_contain(digest));
+    for (const Digest& digest : written) ASSERT_TRUE(filter.may_contain(digest));
   }
   // Keys that several filters may hold are kept.
   EXPECT_LT(fewest, 15u);
