@@ -78,5 +78,22 @@ TEST(ForgettingWindow, OnlyWhereItsFilterCan) {
   EXPECT_THROW(one.merge(one), BadParameters);
 }
 
+// Also while it is a list, so that it does not end when this becomes a table.
+TEST(ForgettingWindow, AListDoesAsItsTableWill) {
+  for (const char* filter : {"cohort", "exact-window", "timing", "timer", "apbf", "apbbf"}) {
+    Window window = Window::make({.spec = {WindowSpec::Kind::time, 1000 * kSecond},
+                                  .filter = filter,
+                                  .fpr = 1e-3,
+                                  .keys = 5000,
+                                  .listed = true});
+    ASSERT_TRUE(window.listed()) << filter;
+    const bool can = window.can_forget();
+    for (std::uint64_t i = 0; i < 5000 && window.listed(); ++i)
+      judge_at(window, i, static_cast<Nanoseconds>(i) * kSecond / 100);
+    ASSERT_FALSE(window.listed()) << filter;
+    EXPECT_EQ(window.can_forget(), can) << filter;
+  }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -352,8 +352,10 @@ Settings Window::filter_settings() const {
   return listed() ? blueprint_->table.settings : growth_->newest().settings();
 }
 
+// A list could, but what a program can do may not end when the list becomes a table.
 bool Window::can_forget() const noexcept {
-  return listed() || growth_->can_forget();
+  if (!listed()) return growth_->can_forget();
+  return filter_name() == "cohort" || filter_name() == "exact-window";
 }
 
 Forecast Window::forecast(const Params& params, bool brief) {

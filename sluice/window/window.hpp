@@ -135,8 +135,9 @@ class Window {
   bool knows_ages() const noexcept;
   static constexpr const char* kFiltersThatKnowAges = "cohort, exact-window, timing and timer";
 
-  // Only if the stages' filter can forget.
+  // By its filter, also while listed().
   bool can_forget() const noexcept;
+  // Only if can_forget().
   bool forget(const Digest& digest) noexcept;
 
   // For a caller that would rather remember less than stop when `memory` is used up: forgets the
