@@ -1,4 +1,5 @@
-// The commands of RedisBloom 2.x, for clients that speak them: their arguments, replies and error texts.
+// The commands of RedisBloom 2.x, for clients that speak them: their arguments, replies and error texts, of which
+// some have no code before them.
 // bf_filters.hpp says what keys they make.
 #include <fmt/format.h>
 
@@ -144,25 +145,25 @@ void bf_insert(const Call& call) {
       wanted.nonscaling = true;
     } else if (words.take("ERROR")) {
       const auto error = read_real(value());
-      if (!error) throw BadParameters("Bad error rate");
+      if (!error) throw Verbatim("Bad error rate");
       wanted.error = *error;
     } else if (words.take("CAPACITY")) {
       const auto number = read_whole(value());
-      if (!number) throw BadParameters("Bad capacity");
+      if (!number) throw Verbatim("Bad capacity");
       capacity = *number;
     } else if (words.take("EXPANSION")) {
       const auto number = read_whole(value());
-      if (!number) throw BadParameters("Bad expansion");
+      if (!number) throw Verbatim("Bad expansion");
       wanted.expansion = *number;
     } else {
-      throw BadParameters("Unknown argument received");
+      throw Verbatim("Unknown argument received");
     }
     // Without ITEMS, or with nothing after it.
     if (words.empty()) refuse_number_of_words("bf.insert");
   }
   if (words.empty()) refuse_number_of_words("bf.insert");
   if (!(wanted.error > 0 && wanted.error < 1) || capacity < 1 || wanted.expansion < 1)
-    throw BadParameters("Bad argument received");
+    throw Verbatim("Bad argument received");
   wanted.capacity = static_cast<std::uint64_t>(capacity);
   Place& place = call.host.open(1, Host::Access::write);
   if (make && place.entry() == nullptr) make_bf(call.host, place, wanted);
@@ -196,7 +197,7 @@ void bf_reserve(const Call& call) {
     }
   }
   if (expansion) {
-    if (wanted.nonscaling) throw BadParameters("Nonscaling filters cannot expand");
+    if (wanted.nonscaling) throw Verbatim("Nonscaling filters cannot expand");
     const auto number = read_whole(*expansion);
     if (!number) throw BadParameters("bad expansion");
     if (*number < 1) throw BadParameters("expansion should be greater or equal to 1");
@@ -266,7 +267,7 @@ void bf_info(const Call& call) {
   if (call.words.size() == 3) {
     const auto field = std::ranges::find_if(
         fields, [&](const Field& each) { return same_word(each.word, call.words[2]); });
-    if (field == fields.end()) throw BadParameters("Invalid information value");
+    if (field == fields.end()) throw Verbatim("Invalid information value");
     call.reply.array(1);
     say(*field);
     return;
@@ -286,17 +287,21 @@ void bf_card(const Call& call) {
 // Chunks are those of SLUICE.SCANDUMP. Their own errors say more than RedisBloom's, and stay.
 void bf_scandump(const Call& call) {
   const auto cursor = read_whole(call.words[2]);
-  if (!cursor) throw BadParameters("Second argument must be numeric");
-  if (*cursor == 0) found(call.host.open(1, Host::Access::read));
+  if (!cursor || *cursor == 0) found(call.host.open(1, Host::Access::read));
+  if (!cursor) throw Verbatim("Second argument must be numeric");
   scandump(call);
 }
 
 void bf_loadchunk(const Call& call) {
-  if (!read_whole(call.words[2])) throw BadParameters("Second argument must be numeric");
+  const auto cursor = read_whole(call.words[2]);
+  if (!cursor) throw BadParameters("Second argument must be numeric");
+  Place& place = call.host.open(1, Host::Access::read);
+  // One that is being loaded has no entry yet.
+  const bool missing = place.partial() == nullptr && place.entry() == nullptr;
   try {
     Chunk::read(std::as_bytes(std::span(call.words[3])));
   } catch (const BadParameters&) {
-    throw BadParameters("received bad data");
+    throw BadParameters(missing && *cursor != 1 ? "not found" : "received bad data");
   }
   loadchunk(call);
 }

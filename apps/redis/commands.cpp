@@ -139,7 +139,7 @@ const Command* command_named(std::string_view name) {
 }
 
 std::string error_text(const std::exception& error) {
-  if (dynamic_cast<const WrongType*>(&error) != nullptr) return error.what();
+  if (dynamic_cast<const Verbatim*>(&error) != nullptr) return error.what();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
     return "OOM the server has no memory for this command";
   return code_and(dynamic_cast<const NoMemory*>(&error) != nullptr ? "OOM" : "ERR", error.what());
@@ -157,14 +157,13 @@ void run(const Command& command, const Call& call) noexcept {
   }
 }
 
-Entry& existing(Place& place) {
+Entry& existing(Place& place, const char* remedy) {
   Entry* const entry = place.entry();
   if (entry == nullptr)
-    throw BadParameters(
-        "there is no such key: make it with SLUICE.RESERVE, or add with SLUICE.INSERT, which makes "
-        "it if it is missing (a time window expires when nothing was written for its length; "
-        "PERSIST "
-        "keeps it)");
+    throw BadParameters(fmt::format(
+        "there is no such key: {} (a time window expires when nothing was written for its length; "
+        "PERSIST keeps it)",
+        remedy));
   return *entry;
 }
 

@@ -52,16 +52,24 @@ const Command* command_named(std::string_view name);
 // Runs a command. Throws nothing: every error becomes a reply.
 void run(const Command& command, const Call& call) noexcept;
 
-// The key holds something else.
-class WrongType : public Error {
+// The reply is its text, without a code before it.
+class Verbatim : public Error {
  public:
-  WrongType() : Error("WRONGTYPE Operation against a key holding the wrong kind of value") {}
+  using Error::Error;
+};
+
+// The key holds something else.
+class WrongType : public Verbatim {
+ public:
+  WrongType() : Verbatim("WRONGTYPE Operation against a key holding the wrong kind of value") {}
 };
 
 // --- For the sources that hold handlers
 
-// The entry of a key that must exist. Throws BadParameters.
-Entry& existing(Place& place);
+// The entry of a key that must exist. Throws BadParameters, with what to do about it.
+constexpr const char* kMakeIt =
+    "make it with SLUICE.RESERVE, or add with SLUICE.INSERT, which makes it if it is missing";
+Entry& existing(Place& place, const char* remedy = kMakeIt);
 // Keeps seeds out of the server's logs, whatever else is wrong with the words from number `first` on.
 void redact_seeds(const Call& call, std::size_t first);
 // The value of AT, for a key with this window. Throws BadParameters if the window is not one of time, or if

@@ -24,7 +24,7 @@ void scandump(const Call& call) {
   Place& place = call.host.open(1, Host::Access::read);
   // All chunks are where they go: whatever has become of the key since.
   if (Cursor::of(cursor).all) return answer(call.reply, 0, {});
-  const Entry& entry = existing(place);
+  const Entry& entry = existing(place, "SCAN 0 TYPE sluiceflt lists those that are there");
   Cutter cutter(entry, place.expiry_ms().value_or(0));
   const Dumps::Next next = dumps().next(cutter, entry, cursor, call.host.now_ms());
   answer(call.reply, next.cursor, next.chunk);

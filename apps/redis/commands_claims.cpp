@@ -100,7 +100,8 @@ template <class Answer, class Work>
 void run_claims(const Call& call, bool many, bool leases, bool times, const Work& work) {
   const Asked asked = read(call, many, leases, times);
   Place& place = call.host.open(1, Host::Access::write);
-  const Entry& entry = existing(place);
+  const Entry& entry =
+      existing(place, leases ? kMakeIt : "its claims are gone with it, so claim the item again");
   const Claimant claimant = claimant_of(call, asked, entry);
   Items<Answer> items(entry, asked.items);
   const auto [answered, problem] = work(place, claimant, items);

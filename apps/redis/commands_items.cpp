@@ -100,7 +100,7 @@ void check_agrees(Host& host, const Entry& entry, const Wanted& wanted) {
   const PlanRequest& request = wanted.request;
   // With MEMORY alone, what is to be remembered forever is planned as a window.
   const std::optional<WindowSpec> wants =
-      !request.window && request.memory && window_of(entry)
+      wanted.window_given && !request.window && request.memory && window_of(entry)
           ? decide(wanted, host.config(), host.memory().costs()).plan.window
           : request.window;
   if (wanted.window_given && window_of(entry) != wants) {
@@ -182,7 +182,8 @@ void insert(const Call& call) {
   Place& place = call.host.open(1, Host::Access::write);
   Entry::When when{.now_ms = call.host.now_ms()};
   if (const Entry* const entry = place.entry(); entry != nullptr || !create) {
-    check_agrees(call.host, existing(place), wanted);
+    check_agrees(call.host, existing(place, "leave NOCREATE out, or make it with SLUICE.RESERVE"),
+                 wanted);
     if (at) when.at_ms = read_at(*at, window_of(*entry), when.now_ms);
   } else {
     const Decided decided = decide(wanted, call.host.config(), call.host.memory().costs());
@@ -206,7 +207,10 @@ void mexists(const Call& call) {
 }
 
 void age(const Call& call) {
-  const Entry& entry = existing(call.host.open(1, Host::Access::read));
+  Place& place = call.host.open(1, Host::Access::read);
+  // As EXISTS answers 0.
+  if (place.entry() == nullptr) return call.reply.null();
+  const Entry& entry = *place.entry();
   if (!entry.knows_ages())
     throw BadParameters(fmt::format(
         "{} does not know how old items are: windows of the filters {} do",
@@ -224,14 +228,20 @@ namespace {
 
 void forget_items(const Call& call, bool many) {
   Place& place = call.host.open(1, Host::Access::write);
-  const Entry& entry = existing(place);
+  const auto items = call.words.subspan(2);
+  // A window may have expired: it remembers nothing then, and there is nothing to take back.
+  if (place.entry() == nullptr) {
+    if (many) call.reply.array(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) call.reply.integer(0);
+    return;
+  }
+  const Entry& entry = *place.entry();
   if (!entry.can_forget())
     throw BadParameters(fmt::format(
-        "filter '{}' cannot take items back: the planner chooses one that can for a WINDOW, and if "
-        "neither EXPECT nor MEMORY is given",
+        "filter '{}' cannot take items back: the planner chooses one that can for a WINDOW without "
+        "SLACK, and if neither EXPECT nor MEMORY is given",
         entry.window() != nullptr ? entry.window()->filter_name()
                                   : name_of(entry.filter().kind())));
-  const auto items = call.words.subspan(2);
   Items<Verdict> asked(entry, items);
   forget(call.host, place, 1, asked.digests(), call.host.now_ms(), asked.answers());
   if (many) call.reply.array(items.size());

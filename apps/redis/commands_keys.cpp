@@ -172,7 +172,8 @@ void plan_only(const Call& call) {
 void info(const Call& call) {
   if (call.words.size() > 3) throw BadParameters("INFO takes a key and at most one field");
   Place& place = call.host.open(1, Host::Access::read);
-  const Fields fields = fields_of(existing(place), call.host.now_ms());
+  const Fields fields = fields_of(
+      existing(place, "SCAN 0 TYPE sluiceflt lists those that are there"), call.host.now_ms());
   if (call.words.size() == 3)
     fields.reply_one(call.words[2], call.reply);
   else

@@ -106,7 +106,10 @@ TEST(Commands, Errors) {
       {{"SLUICE.RESERVE", "new", "FILTER", "bloom", "MEMORY", "1MB"}, "MEMORY goes to the planner"},
       {{"SLUICE.INSERT", "new", "FPR", "0.1"}, "ITEMS is missing"},
       {{"SLUICE.INSERT", "new", "FPR", "0.1", "ITEMS"}, "at least one item"},
-      {{"SLUICE.INSERT", "new", "NOCREATE", "ITEMS", "a"}, "there is no such key"},
+      {{"SLUICE.INSERT", "new", "NOCREATE", "ITEMS", "a"},
+       "there is no such key: leave NOCREATE out"},
+      {{"SLUICE.CONFIRM", "missing", "a", "TOKEN", "t"}, "so claim the item again"},
+      {{"SLUICE.RELEASE", "missing", "a", "TOKEN", "t"}, "so claim the item again"},
       {{"SLUICE.INSERT", "new", "AT", "1", "ITEMS", "a"}, "AT is for a WINDOW of time"},
       {{"SLUICE.INSERT", "w", "AT", "1", "AT", "2", "ITEMS", "a"}, "AT is given twice"},
       {{"SLUICE.FORGET", "bloom", "a"}, "cannot take items back"},
@@ -328,6 +331,12 @@ TEST(WindowCommands, ExpireAWindowAfterTheLastWrite) {
   EXPECT_GE(host.keys["k"].expiry.value_or(0), host.now + 19'000);
   host.now += 60'000;
   EXPECT_TRUE(host({"SLUICE.ADD", "k", "a"}).starts_with("-ERR there is no such key"));
+  // What has expired remembers nothing: there is nothing to take back, and no age.
+  EXPECT_EQ(host({"SLUICE.FORGET", "k", "a"}), ":0");
+  EXPECT_EQ(host({"SLUICE.MFORGET", "k", "a", "b"}), "[2] :0 :0");
+  EXPECT_EQ(host({"SLUICE.AGE", "k", "a"}), "_");
+  EXPECT_EQ(host({"SLUICE.EXISTS", "k", "a"}), ":0");
+  EXPECT_FALSE(host.entry("k"));
 }
 
 TEST(WindowCommands, APersonsExpiryCounts) {

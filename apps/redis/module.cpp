@@ -314,11 +314,15 @@ bool read_arguments(RedisModuleCtx* ctx, RedisModuleString** argv, int argc) {
       settings.bf_compat = value == "yes";
       continue;
     }
-    RedisModule_Log(
-        ctx, "warning",
-        "sluice: '%.60s' is no argument of the module; bf-compat yes|no is the only one, "
-        "others are set with sluice.NAME in the server's configuration",
-        std::string(name).c_str());
+    if (name == "bf-compat")
+      RedisModule_Log(ctx, "warning", "sluice: bf-compat is '%.60s': give yes or no",
+                      std::string(value).c_str());
+    else
+      RedisModule_Log(
+          ctx, "warning",
+          "sluice: '%.60s' is no argument of the module: the only one is bf-compat yes|no, and "
+          "other settings are sluice.NAME in the server's configuration",
+          std::string(name).c_str());
     return false;
   }
   return true;

@@ -140,6 +140,28 @@ def test_errors_have_the_texts_of_redisbloom(server: Server) -> None:
     assert server.command("BF.EXISTS", "text", "a") == 0
 
 
+def test_some_errors_have_no_code(server: Server) -> None:
+    """As those of RedisBloom: clients that show the code would show another text."""
+    server.command("BF.RESERVE", "there", 0.01, 100)
+    server.command("SET", "text", "x")
+    for words, answer in {
+        ("BF.RESERVE", "k", "0.01", "10", "NONSCALING", "EXPANSION", "2"): b"-Nonscaling filters cannot expand\r\n",
+        ("BF.RESERVE", "k", "x", "10"): b"-ERR bad error rate\r\n",
+        ("BF.INSERT", "k", "CAPACITY", "x", "ITEMS", "a"): b"-Bad capacity\r\n",
+        ("BF.INSERT", "k", "ERROR", "x", "ITEMS", "a"): b"-Bad error rate\r\n",
+        ("BF.INSERT", "k", "EXPANSION", "x", "ITEMS", "a"): b"-Bad expansion\r\n",
+        ("BF.INSERT", "k", "ERROR", "1", "ITEMS", "a"): b"-Bad argument received\r\n",
+        ("BF.INSERT", "k", "SOMETHING", "ITEMS", "a"): b"-Unknown argument received\r\n",
+        ("BF.INFO", "there", "x"): b"-Invalid information value\r\n",
+        ("BF.SCANDUMP", "there", "x"): b"-Second argument must be numeric\r\n",
+        ("BF.LOADCHUNK", "none", "x", "y"): b"-ERR Second argument must be numeric\r\n",
+        ("BF.LOADCHUNK", "none", "5", "y"): b"-ERR not found\r\n",
+        ("BF.LOADCHUNK", "none", "1", "y"): b"-ERR received bad data\r\n",
+        ("BF.LOADCHUNK", "text", "1", "y"): b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+    }.items():
+        assert raw(server, *words) == answer, words
+
+
 def test_growth_and_the_error_that_was_asked_for(server: Server) -> None:
     for expansion, filters in ((1, 25), (2, 5), (4, 4)):
         key = f"by{expansion}"
