@@ -53,9 +53,9 @@ class FilterSite {
 
   // Waits for the reply. If the outcome is `answered`, answers[i] is about key i of the request;
   // after an insert it is `none` if the key is not remembered, and otherwise anything else. For
-  // every other outcome the answers are left alone. The incarnation is that of the filter that gave
-  // all the answers; it is never 0. Never throws for a site that cannot be reached: that is an
-  // outcome.
+  // every other outcome the answers are left alone. The incarnation is never 0 then, and another one
+  // if the filter has lost anything since it was last asked, or while it answered. Never throws for
+  // a site that cannot be reached: that is an outcome.
   virtual Reply receive(std::span<Answer> answers) = 0;
 
   Reply ask(const Request& request, std::span<Answer> answers) {
