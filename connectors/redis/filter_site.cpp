@@ -14,6 +14,9 @@ namespace {
 using cluster::Answer;
 using cluster::FilterVerb;
 
+// How the module begins what it says of a time (read_at in apps/redis/commands.cpp).
+constexpr std::string_view kRefusedTime = "ERR AT ";
+
 // What the module answers for an item.
 constexpr std::int64_t kNo = 0, kYes = 1;
 
@@ -164,7 +167,8 @@ cluster::Reply ModuleSite::take(Outcome outcome, std::span<Answer> answers) {
 void ModuleSite::take_command(const Reply& reply, std::span<Answer> answers) {
   if (reply.is(Reply::Kind::error)) {
     explain(reply.text);
-    std::ranges::fill(answers, Answer::none);
+    const bool by_time = reply.text.starts_with(kRefusedTime);
+    std::ranges::fill(answers, by_time ? Answer::refused : Answer::none);
     return;
   }
   // EXISTS answers without an array.

@@ -12,8 +12,9 @@
 //            an item that is pending, because somebody claims it (SLUICE.CLAIM): Answer::none
 //            an item for which the server or the key has no memory, whether by item or for the whole
 //              command: Answer::none for each such item. Known items are duplicates all the same.
-//            any other error, such as a time a window or more ahead of the server's clock:
-//              Answer::none for the items of that command
+//            a time that the server does not take, since it is a window or more ahead of its clock:
+//              Answer::refused for the items of that command
+//            any other error: Answer::none for the items of that command
 //            an answer of the wrong shape: the outcome is `late`.
 //          A replica that takes over, and a server that loads an old snapshot, have the incarnation,
 //          but not the writes since: their keys are let through once more, unnoticed.

@@ -199,14 +199,17 @@ TEST(ModuleSite, ItemsWithoutAVerdictAreNone) {
 
 // The others have their answers.
 TEST(ModuleSite, ACommandThatIsRefusedHasNoVerdicts) {
-  Module module({{"SLUICE.INSERT", {ones(1), "-ERR AT 9 is a window or more ahead\r\n", ones(1)}},
+  Module module({{"SLUICE.INSERT",
+                  {ones(1), "-ERR AT 9 is a window or more ahead\r\n",
+                   "-OOM command not allowed\r\n", ones(1)}},
                  {"SLUICE.INFO", {":77\r\n"}}});
   ModuleSite site = module.site();
-  std::vector<Answer> answers(3);
-  EXPECT_TRUE(site.ask({FilterVerb::observe, keys(3), std::vector<std::int64_t>{1, 9, 2}}, answers)
-                  .answered());
-  EXPECT_EQ(answers, (std::vector{Answer::distinct, Answer::none, Answer::distinct}));
-  EXPECT_NE(site.problem().find("AT 9"), std::string::npos) << site.problem();
+  std::vector<Answer> answers(4);
+  const std::vector<std::int64_t> times = {1, 9, 2, 3};
+  EXPECT_TRUE(site.ask({FilterVerb::observe, keys(4), times}, answers).answered());
+  EXPECT_EQ(answers,
+            (std::vector{Answer::distinct, Answer::refused, Answer::none, Answer::distinct}));
+  EXPECT_NE(site.problem().find("OOM"), std::string::npos) << site.problem();
 }
 
 TEST(ModuleSite, AnswersOfTheWrongShapeAreNone) {

@@ -32,6 +32,9 @@ enum class Answer : std::uint8_t {
   // No verdict on this key, and it is not remembered: for instance since the site has no memory for
   // it. The other keys of the request have their answers.
   none,
+  // The same, and the site never takes this key at this time, such as a time far ahead of its clock.
+  // It says nothing about the site.
+  refused,
 };
 
 class FilterSite {
@@ -52,7 +55,7 @@ class FilterSite {
   virtual void send(const Request& request) = 0;
 
   // Waits for the reply. If the outcome is `answered`, answers[i] is about key i of the request;
-  // after an insert it is `none` if the key is not remembered, and otherwise anything else. For
+  // after an insert only `none` and `refused` mean anything: the key is not remembered. For
   // every other outcome the answers are left alone. The incarnation is never 0 then, and another one
   // if the filter has lost anything since it was last asked, or while it answered. Never throws for
   // a site that cannot be reached: that is an outcome.

@@ -105,7 +105,7 @@ void FilterSlices::note(std::size_t site, const Reply& reply, FilterVerb verb) {
     if (incarnations_[site] != 0) doubt(site);
     incarnations_[site] = reply.incarnation;
   }
-  // By its answers: keys that it does not remember.
+  // Keys that it should remember.
   if (verb != FilterVerb::may_contain &&
       std::ranges::find(parts_[site].answers, Answer::none) != parts_[site].answers.end())
     doubt(site);

@@ -246,34 +246,39 @@ TEST(FilterSlices, ASiteThatIsMetLaterIsBelieved) {
   EXPECT_TRUE(slices.trusted(1));
 }
 
-// Half the keys of every request are not answered.
+// Half the keys of every request have another answer.
 class HalfASite final : public FilterSite {
  public:
-  explicit HalfASite(std::shared_ptr<LocalFilter> filter) : site_(std::move(filter)) {}
+  HalfASite(std::shared_ptr<LocalFilter> filter, Answer answer)
+      : site_(std::move(filter)), answer_(answer) {}
   void send(const Request& request) override { site_.send(request); }
   Reply receive(std::span<Answer> answers) override {
     const Reply reply = site_.receive(answers);
-    for (std::size_t i = 0; i < answers.size(); i += 2) answers[i] = Answer::none;
+    for (std::size_t i = 0; i < answers.size(); i += 2) answers[i] = answer_;
     return reply;
   }
 
  private:
   LocalFilterSite site_;
+  Answer answer_;
 };
 
 TEST(FilterSlices, AKeyWithoutAnAnswerCountsAsTheRuleSays) {
-  for (const FaultRule rule : {FaultRule::duplicate(), FaultRule::distinct(1)}) {
-    std::vector<std::unique_ptr<FilterSite>> sites;
-    sites.push_back(std::make_unique<HalfASite>(windows(1)[0]));
-    FilterSlices slices({.window = kMinute, .slack = kSlack, .rule = rule}, std::move(sites));
-    const std::size_t held = rule.least_live == 0 ? 50 : 0;
-    EXPECT_EQ(duplicates(slices, keys(0, 100), kStart), held);
-    EXPECT_TRUE(slices.trusted(0));
-    // A key that was not answered was not remembered, so that all are in doubt from now on.
-    EXPECT_EQ(observed(slices, keys(0, 100), kStart), 2 * held);
-    EXPECT_FALSE(slices.trusted(0));
-    EXPECT_EQ(slices.traffic().unanswered, 0u);
-  }
+  for (const Answer answer : {Answer::none, Answer::refused})
+    for (const FaultRule rule : {FaultRule::duplicate(), FaultRule::distinct(1)}) {
+      std::vector<std::unique_ptr<FilterSite>> sites;
+      sites.push_back(std::make_unique<HalfASite>(windows(1)[0], answer));
+      FilterSlices slices({.window = kMinute, .slack = kSlack, .rule = rule}, std::move(sites));
+      const std::size_t held = rule.least_live == 0 ? 50 : 0;
+      EXPECT_EQ(duplicates(slices, keys(0, 100), kStart), held);
+      EXPECT_EQ(slices.ruled(), 50u);
+      EXPECT_TRUE(slices.trusted(0));
+      // What it should remember and does not puts all in doubt; what it never takes does not.
+      const bool doubted = answer == Answer::none;
+      EXPECT_EQ(observed(slices, keys(0, 100), kStart), doubted ? 2 * held : held);
+      EXPECT_NE(slices.trusted(0), doubted);
+      EXPECT_EQ(slices.traffic().unanswered, 0u);
+    }
 }
 
 // A clock that is wrong by years ends no doubt and makes none that lasts for years.
