@@ -138,6 +138,64 @@ TEST(FilterSites, ATimeThatAServerRefusesIsJudgedByTheRule) {
   EXPECT_NE(producer.client->problem().find("ahead of the server's clock"), std::string::npos);
 }
 
+// Sets a limit at the server of a site.
+void configure(FilterProducer& producer, const char* name, const char* value) {
+  Commands commands;
+  commands.add({"CONFIG", "SET", name, value});
+  std::vector<Reply> replies;
+  const std::uint16_t slot = slot_of(tag_of(producer.client->address().name, 0, 1));
+  EXPECT_EQ(producer.client->receive(producer.client->send(slot, std::move(commands)), replies),
+            Outcome::answered)
+      << producer.client->problem();
+}
+
+// The server refuses the whole command, or the module each new item. Asking works all the same.
+TEST(FilterSites, WhatAServerHasNoMemoryForHasNoVerdict) {
+  for (const char* limit : {"maxmemory", "sluice.key-memory-limit"}) {
+    SCOPED_TRACE(limit);
+    FilterProducer producer(servers(), 1, minute());
+    FilterProducer careless(producer.client->address(), 1, minute(FaultRule::distinct(1)));
+    const std::vector<Digest> seen = keys(0, 500), fresh = keys(kFresh, 500);
+    EXPECT_EQ(observed(producer, seen, kStart), 0u);
+    configure(producer, limit, "1");
+    EXPECT_EQ(observed(producer, fresh, kStart + 1), 500u);
+    EXPECT_EQ(observed(careless, fresh, kStart + 1), 0u);
+    EXPECT_EQ(producer.slices.ruled(), 500u);
+    EXPECT_EQ(producer.slices.traffic().unanswered, 0u);
+    EXPECT_FALSE(producer.slices.trusted(0));
+    EXPECT_EQ(asked(careless, seen, kStart + 1), 500u);
+    EXPECT_EQ(asked(careless, fresh, kStart + 1), 0u);
+    configure(producer, limit, "0");
+    EXPECT_EQ(observed(careless, fresh, kStart + 2), 0u);
+    EXPECT_EQ(observed(careless, fresh, kStart + 3), 500u);
+    EXPECT_EQ(observed(producer, keys(2 * kFresh, 500), kStart + 1 + kForgottenMs), 0u);
+    EXPECT_TRUE(producer.slices.trusted(0));
+  }
+}
+
+TEST(FilterSites, AnItemThatIsClaimedHasNoVerdict) {
+  const auto client = std::make_shared<Client>(servers(), patient());
+  ModuleSite site(client, {.name = client->address().name, .options = {"WINDOW", "60s"}});
+  EXPECT_TRUE(site.ask({}, {}).answered()) << site.problem();
+  const std::vector<Digest> digests = {{1, 0}, {2, 0}};
+  std::string item(16, '\0');
+  item[0] = '\2';
+  Commands commands;
+  commands.add({"SLUICE.CLAIM", site.key(), item, "TTL", "600000", "TOKEN", "other"});
+  std::vector<Reply> replies;
+  EXPECT_EQ(client->receive(client->send(slot_of(site.key()), std::move(commands)), replies),
+            Outcome::answered)
+      << client->problem();
+  for (const cluster::FilterVerb verb :
+       {cluster::FilterVerb::observe, cluster::FilterVerb::may_contain}) {
+    std::vector<cluster::Answer> answers(2);
+    EXPECT_TRUE(site.ask({.verb = verb, .digests = digests}, answers).answered());
+    EXPECT_EQ(answers[0], verb == cluster::FilterVerb::observe ? cluster::Answer::distinct
+                                                               : cluster::Answer::duplicate);
+    EXPECT_EQ(answers[1], cluster::Answer::none);
+  }
+}
+
 // `how`: what test_sites.py does so that a server has lost everything and answers again.
 void lose_contents(const std::string& how) {
   SCOPED_TRACE(how);
@@ -217,6 +275,30 @@ TEST(ClusterFilterSites, AKilledPrimaryCountsAsDuplicate) {
 }
 TEST(ClusterFilterSites, AKilledPrimaryCountsAsDistinct) {
   kill_one(FaultRule::distinct(1), "distinct");
+}
+
+// A filter moves whole, with the time it was made and without an expiry.
+TEST(ClusterFilterSites, JudgeAsExactTruthWhileSlotsMove) {
+  constexpr std::uint32_t kMoving = 6;
+  FilterProducer producer(servers(), kMoving, {}, {"FILTER", "exact"});
+  std::string slots;
+  for (std::uint32_t site = 0; site < kMoving; ++site)
+    slots += " " + std::to_string(slot_of(tag_of(producer.client->address().name, site, kMoving)));
+  outside("move" + slots);
+  std::vector<Digest> stream;
+  std::vector<Verdict> verdicts;
+  SplitMix64 random(3);
+  // Each slot several times, in a thread of test_sites.py.
+  for (std::uint64_t round = 1; round % 8 != 0 || outside("moved?") != "all"; ++round) {
+    std::vector<Digest> batch;
+    for (int i = 0; i < 64; ++i) batch.push_back(digest_of(random.next() % (20 * (round + 50))));
+    const auto judged = judge(producer.slices, batch, {}, 16);
+    stream.insert(stream.end(), batch.begin(), batch.end());
+    verdicts.insert(verdicts.end(), judged.begin(), judged.end());
+    ASSERT_EQ(producer.slices.ruled(), 0u) << producer.client->problem();
+  }
+  expect_truth_forever(stream, verdicts);
+  for (std::uint32_t site = 0; site < kMoving; ++site) EXPECT_TRUE(producer.slices.trusted(site));
 }
 
 // --- servers that cannot be used -----------------------------------------------------------------

@@ -245,6 +245,16 @@ def test_filters_on_a_cluster(name: str) -> None:
 
 @both
 @needs_module
+def test_filters_that_move(name: str) -> None:
+    with cluster(3, 0, name, module=MODULE) as made:
+        Stage(made.nodes, made).run("ClusterFilterSites.*SlotsMove")
+        errors = [node.info("errorstats") for node in made.nodes]
+        for error in ("errorstat_ASK", "errorstat_MOVED"):
+            assert any(error in said for said in errors), errors
+
+
+@both
+@needs_module
 def test_filters_on_a_primary_that_is_killed(name: str) -> None:
     with cluster(3, 3, name, "cluster-require-full-coverage no", module=MODULE) as made:
         Stage(made.nodes, made).run("ClusterFilterSites.AKilledPrimary*")
