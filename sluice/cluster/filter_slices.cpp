@@ -34,17 +34,16 @@ void check_options(const FilterSlices::Options& options, std::size_t sites) {
 
 FilterSlices::FilterSlices(const Options& options, std::vector<std::unique_ptr<FilterSite>> sites)
     : options_((check_options(options, sites.size()), options)),
-      timed_(options.window && options.window->by_time()),
       sites_(std::move(sites)),
       incarnations_(sites_.size()),
       believed_from_(sites_.size(), kAlways),
       load_(sites_.size()),
       parts_(sites_.size()) {
-  if (timed_) {
+  if (options.window && options.window->by_time()) {
+    limits_.emplace(options.window->size, options.window->size);
     // Rounded up: to end a doubt too late is on the safe side.
-    const auto size = static_cast<double>(options.window->size) / kNanosecondsPerMs;
-    window_ms_ = static_cast<std::int64_t>(std::ceil(size));
-    remembers_ms_ = static_cast<std::int64_t>(std::ceil(size * (1 + options.slack)));
+    const auto size_ms = static_cast<double>(options.window->size) / kNanosecondsPerMs;
+    remembers_ms_ = static_cast<std::int64_t>(std::ceil(size_ms * (1 + options.slack)));
   }
   for (const auto& site : sites_) site->send({.verb = FilterVerb::may_contain});
   for (std::size_t i = 0; i < sites_.size(); ++i)
@@ -54,7 +53,7 @@ FilterSlices::FilterSlices(const Options& options, std::vector<std::unique_ptr<F
 void FilterSlices::check(std::span<const Digest> digests,
                          std::span<const std::int64_t> times_ms) const {
   if (!times_ms.empty()) check_length("times_ms", times_ms.size(), digests.size());
-  if (!timed_) return;
+  if (!limits_) return;
   if (times_ms.empty() && !digests.empty())
     throw BadParameters("filter slices: a window of time needs the times of its keys");
   for (const std::int64_t time : times_ms)
@@ -65,14 +64,19 @@ void FilterSlices::check(std::span<const Digest> digests,
                       time));
 }
 
-// A time that is far ahead moves the latest one by at most a window: one wrong clock must not put a
-// site in doubt for years. After a gap in the stream the latest time catches up within some keys.
-void FilterSlices::pass_time(std::span<const std::int64_t> times_ms) {
-  if (!timed_) return;
-  if (!started_) latest_ms_ = std::ranges::min(times_ms);
-  started_ = true;
-  for (const std::int64_t time : times_ms)
-    latest_ms_ = std::max(latest_ms_, std::min(time, latest_ms_ + window_ms_));
+// As a window's clock does: a time that is far ahead is not believed until a second event agrees,
+// since one wrong clock must not put a site in doubt for years.
+void FilterSlices::pass_time(std::span<const Digest> digests,
+                             std::span<const std::int64_t> times_ms) {
+  if (!limits_) return;
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    Nanoseconds time = times_ms[i] * kNanosecondsPerMs;
+    clock_.read(digests[i], time, *limits_);
+  }
+}
+
+std::int64_t FilterSlices::latest_ms() const noexcept {
+  return clock_.started() ? clock_.now() / kNanosecondsPerMs : 0;
 }
 
 void FilterSlices::share_out(std::span<const Digest> digests,
@@ -84,13 +88,13 @@ void FilterSlices::share_out(std::span<const Digest> digests,
     if (part.digests.empty()) busy_.push_back(site);
     part.digests.push_back(digests[i]);
     part.whose.push_back(static_cast<std::uint32_t>(i));
-    if (timed_) part.times_ms.push_back(times_ms[i]);
+    if (limits_) part.times_ms.push_back(times_ms[i]);
   }
 }
 
 // Begins a doubt, or goes on with it: what happened until now may be missing.
 void FilterSlices::doubt(std::size_t site) {
-  believed_from_[site] = timed_ ? latest_ms_ + remembers_ms_ : kNever;
+  believed_from_[site] = limits_ ? latest_ms() + remembers_ms_ : kNever;
 }
 
 void FilterSlices::note(std::size_t site, const Reply& reply, FilterVerb verb) {
@@ -116,7 +120,7 @@ void FilterSlices::judge(std::size_t site, bool answered, std::span<Verdict> ver
   const Part& part = parts_[site];
   for (std::size_t i = 0; i < part.whose.size(); ++i) {
     Verdict& verdict = verdicts[part.whose[i]];
-    const std::int64_t time = timed_ ? part.times_ms[i] : 0;
+    const std::int64_t time = limits_ ? part.times_ms[i] : 0;
     if (answered && part.answers[i] == Answer::duplicate) {
       verdict = Verdict::duplicate;
     } else if (answered && part.answers[i] == Answer::distinct && time >= believed_from_[site]) {
@@ -134,7 +138,7 @@ void FilterSlices::run_batch(FilterVerb verb, std::span<const Digest> digests,
   const bool asks = verb != FilterVerb::insert;
   traffic_.keys += digests.size();
   (asks ? traffic_.lookups : traffic_.sets) += digests.size();
-  pass_time(times_ms);
+  pass_time(digests, times_ms);
   share_out(digests, times_ms);
   for (const std::uint32_t site : busy_)
     sites_[site]->send({verb, parts_[site].digests, parts_[site].times_ms});

@@ -29,6 +29,7 @@
 #include "sluice/base/verdict.hpp"
 #include "sluice/cluster/filter_site.hpp"
 #include "sluice/cluster/slices.hpp"
+#include "sluice/window/clock.hpp"
 #include "sluice/window/spec.hpp"
 
 namespace sluice::cluster {
@@ -74,7 +75,7 @@ class FilterSlices {
   std::uint64_t ruled() const noexcept { return ruled_; }
 
   // Whether a site's `distinct` is believed for an event of the latest time so far.
-  bool trusted(std::size_t site) const { return latest_ms_ >= believed_from_[site]; }
+  bool trusted(std::size_t site) const { return latest_ms() >= believed_from_[site]; }
   // The site is complete again: it was filled from elsewhere, or its keys no longer matter.
   void trust(std::size_t site) { believed_from_[site] = kAlways; }
 
@@ -91,7 +92,8 @@ class FilterSlices {
   };
 
   void check(std::span<const Digest> digests, std::span<const std::int64_t> times_ms) const;
-  void pass_time(std::span<const std::int64_t> times_ms);
+  void pass_time(std::span<const Digest> digests, std::span<const std::int64_t> times_ms);
+  std::int64_t latest_ms() const noexcept;
   void run(FilterVerb verb, std::span<const Digest> digests, std::span<const std::int64_t> times_ms,
            std::span<Verdict> verdicts);
   void run_batch(FilterVerb verb, std::span<const Digest> digests,
@@ -102,14 +104,14 @@ class FilterSlices {
   void doubt(std::size_t site);
 
   Options options_;
-  bool timed_;
-  std::int64_t window_ms_ = 0, remembers_ms_ = 0;  // of windows of time
+  // Of windows of time.
+  std::optional<ClockLimits> limits_;
+  EventClock clock_;
+  std::int64_t remembers_ms_ = 0;
   std::vector<std::unique_ptr<FilterSite>> sites_;
   std::vector<std::uint64_t> incarnations_;
   // The earliest event time for which a site's `distinct` is believed.
   std::vector<std::int64_t> believed_from_;
-  std::int64_t latest_ms_ = 0;  // 0 also if there are no times
-  bool started_ = false;
   std::vector<std::uint64_t> load_;
   Traffic traffic_;
   std::uint64_t ruled_ = 0;

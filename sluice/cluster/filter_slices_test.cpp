@@ -281,18 +281,23 @@ TEST(FilterSlices, AKeyWithoutAnAnswerCountsAsTheRuleSays) {
     }
 }
 
-// A clock that is wrong by years ends no doubt and makes none that lasts for years.
-TEST(FilterSlices, ATimeFarAheadMovesADoubtByAWindowOnly) {
-  const Filters filters = windows(1);
-  FilterSlices slices = slices_on(filters, {}, kMinute);
-  observed(slices, keys(0, 10), kStart);
-  filters[0]->fail();
-  observed(slices, keys(50, 1), kStart * 2);
-  filters[0]->come_back();
-  observed(slices, keys(100, 10), kStart + kWindowMs + kForgottenMs - 1);
-  EXPECT_FALSE(slices.trusted(0));
-  observed(slices, keys(200, 10), kStart + kWindowMs + kForgottenMs);
-  EXPECT_TRUE(slices.trusted(0));
+// A clock that is wrong by years ends no doubt and makes none that lasts for years; nor does the
+// first time of all.
+TEST(FilterSlices, OneWrongClockMovesNoDoubt) {
+  for (const std::int64_t wrong : {kStart * 2, kStart / 1000})
+    for (const bool first : {false, true}) {
+      const Filters filters = windows(1);
+      FilterSlices slices = slices_on(filters, {}, kMinute);
+      filters[0]->fail();
+      if (first) observed(slices, keys(50, 1), wrong);
+      observed(slices, keys(0, 10), kStart);
+      if (!first) observed(slices, keys(50, 1), wrong);
+      filters[0]->come_back();
+      observed(slices, keys(100, 10), kStart + kForgottenMs - 1);
+      EXPECT_FALSE(slices.trusted(0));
+      observed(slices, keys(200, 10), kStart + kForgottenMs);
+      EXPECT_TRUE(slices.trusted(0));
+    }
 }
 
 std::string why_refused(const FilterSlices::Options& options, std::size_t sites) {
