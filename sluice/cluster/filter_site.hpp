@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "sluice/cluster/site.hpp"
 #include "sluice/hash/digest.hpp"
@@ -60,6 +61,10 @@ class FilterSite {
   // if the filter has lost anything since it was last asked, or while it answered. Never throws for
   // a site that cannot be reached: that is an outcome.
   virtual Reply receive(std::span<Answer> answers) = 0;
+
+  // Why the last request was not answered, or keys of it were not: for people. Empty if all were, or
+  // if it does not know. Valid until the next request.
+  virtual std::string_view problem() const noexcept { return {}; }
 
   Reply ask(const Request& request, std::span<Answer> answers) {
     send(request);

@@ -46,8 +46,10 @@ FilterSlices::FilterSlices(const Options& options, std::vector<std::unique_ptr<F
     remembers_ms_ = static_cast<std::int64_t>(std::ceil(size_ms * (1 + options.slack)));
   }
   for (const auto& site : sites_) site->send({.verb = FilterVerb::may_contain});
-  for (std::size_t i = 0; i < sites_.size(); ++i)
+  for (std::size_t i = 0; i < sites_.size(); ++i) {
     incarnations_[i] = sites_[i]->receive({}).incarnation;
+    quote(i);
+  }
 }
 
 void FilterSlices::check(std::span<const Digest> digests,
@@ -97,7 +99,13 @@ void FilterSlices::doubt(std::size_t site) {
   believed_from_[site] = limits_ ? latest_ms() + remembers_ms_ : kNever;
 }
 
+void FilterSlices::quote(std::size_t site) {
+  if (const std::string_view problem = sites_[site]->problem(); !problem.empty())
+    problem_ = problem;
+}
+
 void FilterSlices::note(std::size_t site, const Reply& reply, FilterVerb verb) {
+  quote(site);
   if (!reply.answered()) {
     ++traffic_.unanswered;
     // A late request may never be carried out.

@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sluice/base/verdict.hpp"
@@ -74,6 +75,9 @@ class FilterSlices {
   // Keys that were judged by the rule.
   std::uint64_t ruled() const noexcept { return ruled_; }
 
+  // Why a site did not answer last, or not for every key: for people.
+  const std::string& problem() const noexcept { return problem_; }
+
   // Whether a site's `distinct` is believed for an event of the latest time so far.
   bool trusted(std::size_t site) const { return latest_ms() >= believed_from_[site]; }
   // The site is complete again: it was filled from elsewhere, or its keys no longer matter.
@@ -102,6 +106,7 @@ class FilterSlices {
   void note(std::size_t site, const Reply& reply, FilterVerb verb);
   void judge(std::size_t site, bool answered, std::span<Verdict> verdicts);
   void doubt(std::size_t site);
+  void quote(std::size_t site);
 
   Options options_;
   // Of windows of time.
@@ -115,6 +120,7 @@ class FilterSlices {
   std::vector<std::uint64_t> load_;
   Traffic traffic_;
   std::uint64_t ruled_ = 0;
+  std::string problem_;
 
   // Of the present batch.
   std::vector<Part> parts_;  // one per site

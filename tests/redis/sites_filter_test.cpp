@@ -304,13 +304,13 @@ TEST(ClusterFilterSites, JudgeAsExactTruthWhileSlotsMove) {
 // --- servers that cannot be used -----------------------------------------------------------------
 
 TEST(BareFilterSites, AServerWithoutTheModuleIsNamed) {
-  const auto client = std::make_shared<Client>(servers(), patient());
-  ModuleSite site(client, {.name = client->address().name, .options = {"WINDOW", "60s"}});
-  std::vector<cluster::Answer> answers(2);
-  EXPECT_EQ(site.ask({.digests = keys(0, 2)}, answers).outcome, Outcome::failed);
-  EXPECT_TRUE(site.problem().ends_with(
-      ": this server has no filters: load the module, sluice.so, in its configuration"))
-      << site.problem();
+  FilterProducer producer(servers(), 2, minute());
+  const std::string sentence =
+      ": this server has no filters: load the module, sluice.so, in its configuration";
+  EXPECT_TRUE(producer.slices.problem().ends_with(sentence)) << producer.slices.problem();
+  EXPECT_EQ(observed(producer, keys(0, 10), kStart), 10u);
+  EXPECT_EQ(producer.slices.ruled(), 10u);
+  EXPECT_TRUE(producer.slices.problem().ends_with(sentence)) << producer.slices.problem();
 }
 
 TEST(FilterSites, OptionsThatTheServerRefusesAreQuoted) {
