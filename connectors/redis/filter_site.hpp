@@ -4,20 +4,20 @@
 //          share a command, and all commands of a request are sent together, in one round trip.
 //          23 bytes per key on the wire, and some 120 per command.
 // Errors   What is not a verdict, and what becomes of it:
-//            there is no such key (it was deleted or evicted, or the server flushed): it is made again,
-//              empty, and has another incarnation, so that FilterSlices doubts it. In the middle of a
-//              request: the outcome is `late`, or the incarnation another one. The incarnation is
-//              when the key was made, and is asked for last: a filter that is lost and made again
-//              while it answers is noticed with the same request.
+//            there is no such key (it was deleted or evicted, or the server flushed): it is made
+//              again, empty, and has another incarnation, so that FilterSlices doubts it. In the
+//              middle of a request: the outcome is `late`, or the incarnation another one. The
+//              incarnation is when the key was made, and is asked for last: a filter that is lost
+//              and made again while it answers is noticed with the same request.
 //            an item that is pending, because somebody claims it (SLUICE.CLAIM): Answer::none
-//            an item for which the server or the key has no memory, whether by item or for the whole
-//              command: Answer::none for each such item. Known items are duplicates all the same.
+//            an item for which the module has no memory: Answer::none; known items are duplicates
+//              all the same. If the server has none it refuses the command, and all are `none`.
 //            a time that the server does not take, since it is a window or more ahead of its clock:
 //              Answer::refused for the items of that command
 //            any other error: Answer::none for the items of that command
 //            an answer of the wrong shape: the outcome is `late`.
-//          A replica that takes over, and a server that loads an old snapshot, have the incarnation,
-//          but not the writes since: their keys are let through once more, unnoticed.
+//          A replica that takes over, and a server that loads an old snapshot, have the
+//          incarnation, but not the writes since: their keys are let through once more, unnoticed.
 // Avoid    a server that evicts keys (maxmemory-policy allkeys-*).
 // Format   The key `{tag}:filter:1`, tag_of(name, site, sites). Its items are digests: 16 bytes, lo
 //          and then hi, each little-endian. Changing this takes another name. The key is made by

@@ -33,8 +33,8 @@ enum class Answer : std::uint8_t {
   // No verdict on this key, and it is not remembered: for instance since the site has no memory for
   // it. The other keys of the request have their answers.
   none,
-  // The same, and the site never takes this key at this time, such as a time far ahead of its clock.
-  // It says nothing about the site.
+  // The same, and the site never takes this key at this time, such as a time far ahead of its
+  // clock. It says nothing about the site.
   refused,
 };
 
@@ -56,14 +56,14 @@ class FilterSite {
   virtual void send(const Request& request) = 0;
 
   // Waits for the reply. If the outcome is `answered`, answers[i] is about key i of the request;
-  // after an insert only `none` and `refused` mean anything: the key is not remembered. For
-  // every other outcome the answers are left alone. The incarnation is never 0 then, and another one
-  // if the filter has lost anything since it was last asked, or while it answered. Never throws for
-  // a site that cannot be reached: that is an outcome.
+  // after an insert only `none` and `refused` mean anything: the key is not remembered. For every
+  // other outcome the answers are left alone, and the incarnation is 0. It is another one than
+  // before if the filter has lost its contents since it was last asked, or while it answered.
+  // Never throws for a site that cannot be reached: that is an outcome.
   virtual Reply receive(std::span<Answer> answers) = 0;
 
-  // Why the last request was not answered, or keys of it were not: for people. Empty if all were, or
-  // if it does not know. Valid until the next request.
+  // Why the last request was not answered, or keys of it were not: for people. Empty if all were,
+  // or if it does not know. Valid until the next request.
   virtual std::string_view problem() const noexcept { return {}; }
 
   Reply ask(const Request& request, std::span<Answer> answers) {

@@ -59,9 +59,9 @@ class FilterSlices {
   const Options& options() const noexcept { return options_; }
   std::size_t sites() const noexcept { return sites_.size(); }
 
-  // A batch is judged as if its keys came one after the other. `times_ms`: when each event happened,
-  // in ms since 1970; required if the window is one of time, and otherwise ignored, and may be
-  // empty. Throws BadParameters, before anything is sent.
+  // A batch is judged as if its keys came one after the other. `times_ms`: when each event
+  // happened, in ms since 1970; required if the window is one of time, and otherwise ignored, and
+  // may be empty. Throws BadParameters, before anything is sent.
   void observe(std::span<const Digest> digests, std::span<const std::int64_t> times_ms,
                std::span<Verdict> verdicts);
   void may_contain(std::span<const Digest> digests, std::span<const std::int64_t> times_ms,
