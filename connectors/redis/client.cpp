@@ -152,7 +152,9 @@ void Client::replied(const Pending& whose, Reply& reply, const Endpoint& from) {
     return end(request, whose.command, Progress::done);
   }
   problem_ = fmt::format("{}: {}", text_of(from), reply.text);
-  follow(read_advice(reply, from), whose.request, request, whose.command);
+  Advice advice = read_advice(reply, from);
+  if (advice.kind == Advice::Kind::none) request.replies[whose.command] = std::move(reply);
+  follow(std::move(advice), whose.request, request, whose.command);
 }
 
 // Not at once: the connection that the reply came from is in the middle of reading.

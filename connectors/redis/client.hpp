@@ -46,7 +46,7 @@ class Client final : private Connection::Listener {
   Ticket send(std::uint16_t slot, Commands commands);
   // Waits for the replies: one per command, if the outcome is `answered`. `failed`: none was
   // carried out. `late`: some may have been, or may be yet. An error reply counts as not carried
-  // out.
+  // out, and is there to read, whatever the outcome; a command without a reply has nil.
   Outcome receive(Ticket ticket, std::vector<Reply>& replies);
 
   // Why a request was not answered last: for people.

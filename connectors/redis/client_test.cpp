@@ -93,6 +93,25 @@ TEST(RedisClient, FollowsAskForOneCommandOnly) {
   EXPECT_EQ(heard, (std::vector<Words>{{"ASKING"}, {"GET", "key"}, {"ASKING"}, {"GET", "key"}}));
 }
 
+// Also beside commands that were carried out, and beside one that was lost.
+TEST(RedisClient, AnErrorIsThereToRead) {
+  FakeServer server([&](const Words& words) {
+    return words[1] == "key"     ? std::string("+there\r\n")
+           : words[1] == "wrong" ? std::string("-WRONGTYPE no text\r\n")
+                                 : FakeServer::kClose;
+  });
+  Client client(address_of({&server}, false), patient());
+  Commands commands;
+  for (const char* key : {"key", "wrong", "end"}) commands.add({"GET", key});
+  std::vector<Reply> replies;
+  EXPECT_EQ(client.receive(client.send(slot_of("key"), std::move(commands)), replies),
+            Outcome::late);
+  EXPECT_EQ(replies[0].text, "there");
+  EXPECT_TRUE(replies[1].is(Reply::Kind::error));
+  EXPECT_EQ(replies[1].text, "WRONGTYPE no text");
+  EXPECT_TRUE(replies[2].is(Reply::Kind::nil));
+}
+
 TEST(RedisClient, ACircleOfServersEnds) {
   std::atomic<FakeServer*> self = nullptr;
   FakeServer server([&](const Words& words) {

@@ -64,6 +64,10 @@ std::string_view name_of(Slicing slicing) noexcept {
   return "";
 }
 
+std::uint32_t site_of(const Digest& digest, std::uint32_t sites) noexcept {
+  return static_cast<std::uint32_t>(scale_to(mixed_word(digest, kRowWord), sites));
+}
+
 SliceMap::SliceMap(const SliceParams& params)
     : params_((check(params), params)),
       sites_(params.slices * params.inner),
@@ -78,7 +82,7 @@ bool SliceMap::one_site_per_key() const noexcept {
 Place SliceMap::place(const Digest& digest, unsigned probe) const noexcept {
   const std::uint64_t word = mixed_word(digest, probe);
   // Of one row or part, chosen by the key for all its probes.
-  const auto chosen = [&](std::uint64_t of) { return scale_to(mixed_word(digest, kRowWord), of); };
+  const auto chosen = [&](std::uint32_t of) { return std::uint64_t{site_of(digest, of)}; };
   std::uint64_t first = 0, within = 0, stride = 1;
   switch (params_.slicing) {
     case Slicing::horizontal:

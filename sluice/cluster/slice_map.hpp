@@ -28,6 +28,10 @@ struct SliceParams {
   unsigned slices_per_key = 1;  // k₁: of the general slicing; k₂ = probes / k₁
 };
 
+// Which of `sites` has a key that is at one site only, as in horizontal slices and filter slices:
+// chosen by a word of the digest that no filter uses. Changing it moves keys to other sites.
+std::uint32_t site_of(const Digest& digest, std::uint32_t sites) noexcept;
+
 struct Place {
   std::uint32_t site = 0;
   std::uint64_t position = 0;

@@ -1,5 +1,5 @@
-"""Slices of one filter on real servers, without the module: a C++ program (sites*_test.cpp) asks and judges, and what
-it wants to happen to the servers is done here.
+"""Slices on real servers: a C++ program (sites*_test.cpp) asks and judges, and what it wants to happen to the servers
+is done here. Slices of bits need no module; filter slices do.
 
 SLUICE_SITES_TESTS is the program's path, if it is not in build/release."""
 
@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from server import HOST, TREE, Cluster, Server, both, cluster, wait_until
+from server import HOST, MODULE, TREE, Cluster, Server, both, cluster, needs_module, wait_until
 from workload import count
 
 PROGRAM = os.environ.get("SLUICE_SITES_TESTS", str(TREE / "build/release/tests/redis/sluice_sites_tests"))
@@ -216,3 +216,51 @@ def test_a_password(name: str) -> None:
         server.command("ACL", "SETUSER", "app", "on", f">{PASSWORD}", "~*", "+@all")
         server.command("CONFIG", "SET", "requirepass", PASSWORD)
         Stage([server]).run("LockedSites.*", SLUICE_SITES_PASSWORD=PASSWORD)
+
+
+# Filter slices.
+
+
+@both
+@needs_module
+def test_filters_on_one_server(name: str) -> None:
+    with Server(name, module=MODULE) as server:
+        Stage([server]).run("FilterSites.*")
+
+
+@both
+@needs_module
+def test_filters_on_a_list_of_servers(name: str) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(name, module=MODULE)) for _ in range(3)]
+        Stage(servers).run("FilterSites.*:PlainFilterSites.*")
+
+
+@both
+@needs_module
+def test_filters_on_a_cluster(name: str) -> None:
+    with cluster(3, 3, name, module=MODULE) as made:
+        Stage(made.nodes, made).run("FilterSites.*")
+
+
+@both
+@needs_module
+def test_filters_that_move(name: str) -> None:
+    with cluster(3, 0, name, module=MODULE) as made:
+        Stage(made.nodes, made).run("ClusterFilterSites.*SlotsMove")
+        errors = [node.info("errorstats") for node in made.nodes]
+        for error in ("errorstat_ASK", "errorstat_MOVED"):
+            assert any(error in said for said in errors), errors
+
+
+@both
+@needs_module
+def test_filters_on_a_primary_that_is_killed(name: str) -> None:
+    with cluster(3, 3, name, "cluster-require-full-coverage no", module=MODULE) as made:
+        Stage(made.nodes, made).run("ClusterFilterSites.AKilledPrimary*")
+
+
+@both
+def test_filters_without_the_module(name: str) -> None:
+    with Server(name) as server:
+        Stage([server]).run("BareFilterSites.*")

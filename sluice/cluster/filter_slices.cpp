@@ -1,0 +1,196 @@
+#include "sluice/cluster/filter_slices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sluice/base/error.hpp"
+#include "sluice/cluster/slice_map.hpp"
+
+namespace sluice::cluster {
+namespace {
+
+constexpr std::int64_t kNanosecondsPerMs = 1'000'000;
+
+void check_options(const FilterSlices::Options& options, std::size_t sites) {
+  const auto refuse = [](const std::string& what) {
+    throw BadParameters("filter slices: " + what);
+  };
+  if (sites == 0 || sites > SliceMap::kMostSites)
+    refuse(fmt::format("{} sites; give 1 to {}", sites, SliceMap::kMostSites));
+  if (options.window && !options.window->by_time() && sites > 1)
+    refuse(fmt::format(
+        "a window of a count over {} sites: each would count only its own part of the stream; give "
+        "a window of time, or one site",
+        sites));
+  if (options.rule.least_live > 1)
+    refuse("a key is at one site, so there is no hybrid `rule`; give duplicate or distinct");
+  if (!(options.slack >= 0 && options.slack <= 1))
+    refuse(fmt::format("a `slack` of {}; give a share of the window, 0 to 1", options.slack));
+}
+
+}  // namespace
+
+FilterSlices::FilterSlices(const Options& options, std::vector<std::unique_ptr<FilterSite>> sites)
+    : options_((check_options(options, sites.size()), options)),
+      sites_(std::move(sites)),
+      incarnations_(sites_.size()),
+      believed_from_(sites_.size(), kAlways),
+      load_(sites_.size()),
+      parts_(sites_.size()) {
+  if (options.window && options.window->by_time()) {
+    limits_.emplace(options.window->size, options.window->size);
+    // Rounded up: to end a doubt too late is on the safe side.
+    const auto size_ms = static_cast<double>(options.window->size) / kNanosecondsPerMs;
+    remembers_ms_ = static_cast<std::int64_t>(std::ceil(size_ms * (1 + options.slack)));
+  }
+  for (const auto& site : sites_) site->send({.verb = FilterVerb::may_contain});
+  for (std::size_t i = 0; i < sites_.size(); ++i) {
+    incarnations_[i] = sites_[i]->receive({}).incarnation;
+    quote(i);
+  }
+}
+
+void FilterSlices::check(std::span<const Digest> digests,
+                         std::span<const std::int64_t> times_ms) const {
+  if (!times_ms.empty()) check_length("times_ms", times_ms.size(), digests.size());
+  if (!limits_) return;
+  if (times_ms.empty() && !digests.empty())
+    throw BadParameters("filter slices: a window of time needs the times of its keys");
+  for (const std::int64_t time : times_ms)
+    if (time < -kFarthestMs || time > kFarthestMs)
+      throw BadParameters(
+          fmt::format("filter slices: a time of {} is more than 146 years from 1970: give ms since "
+                      "1970",
+                      time));
+}
+
+// As a window's clock does: a time that is far ahead is not believed until a second event agrees,
+// since one wrong clock must not put a site in doubt for years.
+void FilterSlices::pass_time(std::span<const Digest> digests,
+                             std::span<const std::int64_t> times_ms) {
+  if (!limits_) return;
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    Nanoseconds time = times_ms[i] * kNanosecondsPerMs;
+    clock_.read(digests[i], time, *limits_);
+  }
+}
+
+std::int64_t FilterSlices::latest_ms() const noexcept {
+  return clock_.started() ? clock_.now() / kNanosecondsPerMs : 0;
+}
+
+void FilterSlices::share_out(std::span<const Digest> digests,
+                             std::span<const std::int64_t> times_ms) {
+  const auto sites = static_cast<std::uint32_t>(sites_.size());
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const std::uint32_t site = site_of(digests[i], sites);
+    Part& part = parts_[site];
+    if (part.digests.empty()) busy_.push_back(site);
+    part.digests.push_back(digests[i]);
+    part.whose.push_back(static_cast<std::uint32_t>(i));
+    if (limits_) part.times_ms.push_back(times_ms[i]);
+  }
+}
+
+// Begins a doubt, or goes on with it: what happened until now may be missing.
+void FilterSlices::doubt(std::size_t site) {
+  believed_from_[site] = limits_ ? latest_ms() + remembers_ms_ : kNever;
+}
+
+void FilterSlices::quote(std::size_t site) {
+  if (const std::string_view problem = sites_[site]->problem(); !problem.empty())
+    problem_ = problem;
+}
+
+void FilterSlices::note(std::size_t site, const Reply& reply, FilterVerb verb) {
+  quote(site);
+  if (!reply.answered()) {
+    ++traffic_.unanswered;
+    // A late request may never be carried out.
+    if (verb != FilterVerb::may_contain) doubt(site);
+    return;
+  }
+  if (reply.incarnation != incarnations_[site]) {
+    // One that was out of reach when this began is met for the first time.
+    if (incarnations_[site] != 0) doubt(site);
+    incarnations_[site] = reply.incarnation;
+  }
+  // Keys that it should remember.
+  if (verb != FilterVerb::may_contain &&
+      std::ranges::find(parts_[site].answers, Answer::none) != parts_[site].answers.end())
+    doubt(site);
+}
+
+void FilterSlices::judge(std::size_t site, bool answered, std::span<Verdict> verdicts) {
+  const Verdict by_rule = options_.rule.least_live == 0 ? Verdict::duplicate : Verdict::distinct;
+  const Part& part = parts_[site];
+  for (std::size_t i = 0; i < part.whose.size(); ++i) {
+    Verdict& verdict = verdicts[part.whose[i]];
+    const std::int64_t time = limits_ ? part.times_ms[i] : 0;
+    if (answered && part.answers[i] == Answer::duplicate) {
+      verdict = Verdict::duplicate;
+    } else if (answered && part.answers[i] == Answer::distinct && time >= believed_from_[site]) {
+      verdict = Verdict::distinct;
+    } else {
+      verdict = by_rule;
+      ++ruled_;
+    }
+  }
+}
+
+// Sends to all busy sites before it waits for any.
+void FilterSlices::run_batch(FilterVerb verb, std::span<const Digest> digests,
+                             std::span<const std::int64_t> times_ms, std::span<Verdict> verdicts) {
+  const bool asks = verb != FilterVerb::insert;
+  traffic_.keys += digests.size();
+  (asks ? traffic_.lookups : traffic_.sets) += digests.size();
+  pass_time(digests, times_ms);
+  share_out(digests, times_ms);
+  for (const std::uint32_t site : busy_)
+    sites_[site]->send({verb, parts_[site].digests, parts_[site].times_ms});
+  traffic_.requests += busy_.size();
+  for (const std::uint32_t site : busy_) {
+    Part& part = parts_[site];
+    if (asks) load_[site] += part.digests.size();
+    part.answers.assign(part.digests.size(), Answer::distinct);
+    const Reply reply = sites_[site]->receive(part.answers);
+    note(site, reply, verb);
+    if (asks) judge(site, reply.answered(), verdicts);
+    part.digests.clear();
+    part.times_ms.clear();
+    part.whose.clear();
+  }
+  busy_.clear();
+}
+
+void FilterSlices::run(FilterVerb verb, std::span<const Digest> digests,
+                       std::span<const std::int64_t> times_ms, std::span<Verdict> verdicts) {
+  check(digests, times_ms);
+  for (std::size_t at = 0; at < digests.size(); at += kMostKeys) {
+    const std::size_t count = std::min(kMostKeys, digests.size() - at);
+    run_batch(verb, digests.subspan(at, count),
+              times_ms.empty() ? times_ms : times_ms.subspan(at, count),
+              verdicts.empty() ? verdicts : verdicts.subspan(at, count));
+  }
+}
+
+void FilterSlices::observe(std::span<const Digest> digests, std::span<const std::int64_t> times_ms,
+                           std::span<Verdict> verdicts) {
+  check_length("verdicts", verdicts.size(), digests.size());
+  run(FilterVerb::observe, digests, times_ms, verdicts);
+}
+
+void FilterSlices::may_contain(std::span<const Digest> digests,
+                               std::span<const std::int64_t> times_ms,
+                               std::span<Verdict> verdicts) {
+  check_length("verdicts", verdicts.size(), digests.size());
+  run(FilterVerb::may_contain, digests, times_ms, verdicts);
+}
+
+void FilterSlices::insert(std::span<const Digest> digests, std::span<const std::int64_t> times_ms) {
+  run(FilterVerb::insert, digests, times_ms, {});
+}
+
+}  // namespace sluice::cluster
