@@ -53,7 +53,7 @@ std::uint64_t census_bytes(const Flags& flags, DedupRequest& request) {
   if (flags.memory.empty()) return kUsualMemory - kProcessBytes;
   const std::uint64_t memory = parse_size("--memory", flags.memory);
   request.memory = memory;
-  make_room(flags.dedup, {}, request);
+  make_room(flags.dedup, {}, request, Census::kLeastBytes);
   const std::uint64_t least = kProcessBytes + request.room + Census::kLeastBytes;
   if (memory < least)
     throw BadParameters(

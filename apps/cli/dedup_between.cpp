@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "dedup_known.hpp"
 #include "sluice/base/error.hpp"
 
 namespace sluice::cli {
@@ -63,11 +64,6 @@ void each_beside(const std::string& log, const std::function<void(const std::str
     const std::string name = entry->path().filename().string();
     if (name.starts_with(begin) && name != begin) take((folder / name).string());
   }
-}
-
-// What may come between the log's name and what is added to it.
-bool is_mark(char c) {
-  return c == '.' || c == '-' || c == '_';
 }
 
 // What kinds of characters follow the log's name, without their numbers: ".0" for log.1 and log.20240131, and

@@ -437,15 +437,24 @@ bool Follow::is_rewritten(std::size_t input) {
   return false;
 }
 
+// Logs may begin alike: a new file of one that is followed is no copy of another one, also before it is opened.
+bool Follow::has_own_name(const FileIdentity& file) const {
+  return std::ranges::any_of(parts_.request.files, [&](const std::string& name) {
+    const std::optional<Found> found = found_at(name);
+    return found && found->identity == file;
+  });
+}
+
 // A log that was truncated may begin with what was read of it before: a copy that is newer than that has more.
 std::string Follow::newer_copy(std::size_t input) {
   Followed& file = files_[input];
   const std::string& name = parts_.request.files[input];
   const auto folder = written_at(std::filesystem::path(name).parent_path().string());
   if (folder == file.searched) return {};
-  std::string path = copy_with_more(
-      name, parts_.inputs[input], file.read, file.written, parts_.hasher,
-      [&](const FileIdentity& found, int descriptor) { return is_known(found, descriptor); });
+  std::string path = copy_with_more(name, parts_.inputs[input], file.read, file.written,
+                                    parts_.hasher, [&](const FileIdentity& found, int descriptor) {
+                                      return is_known(found, descriptor) || has_own_name(found);
+                                    });
   // A folder that changes again within the same tick must be searched again.
   if (path.empty())
     file.searched = std::filesystem::file_time_type::clock::now() - folder > std::chrono::seconds(2)
@@ -494,6 +503,8 @@ void Follow::restart(std::size_t input, const std::function<bool()>& between,
   std::vector<FileIdentity> others = parts_.resume.output_files();
   others.insert(others.end(), parts_.outputs.begin(), parts_.outputs.end());
   for (const FileSource& source : parts_.inputs) others.push_back(source.identity());
+  for (const std::string& other : parts_.request.files)
+    if (const std::optional<Found> found = found_at(other)) others.push_back(found->identity);
   files_[input].searched = {};
   std::string path = newer_copy(input);
   if (path.empty() && may_be_copied(old)) path = found_beside(name, old, parts_.hasher, others);

@@ -98,6 +98,7 @@ class Follow {
   std::optional<FileIdentity> add_between(const std::string& name, const FileSource* old,
                                           const FileSource& now);
   bool is_known(const FileIdentity& found, int descriptor) const;
+  bool has_own_name(const FileIdentity& file) const;
   bool is_copy_of_read(const FileSource& file) const;
   bool waits(std::size_t input) const;
   bool is_over(std::size_t input) const;

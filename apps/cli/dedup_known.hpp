@@ -17,6 +17,11 @@ namespace sluice::cli {
 
 std::string file_name(const std::string& path);
 
+// What stands between the name of a log and what its rotation adds: node1.2 is of node1, and node12 is not.
+constexpr bool is_mark(char c) noexcept {
+  return c == '.' || c == '-' || c == '_';
+}
+
 std::uint64_t size_of(const FileSource& input);
 
 bool leads_to(const std::string& path, const FileIdentity& file);

@@ -101,7 +101,8 @@ std::uint64_t unknown_window(std::uint64_t memory) {
 
 }  // namespace
 
-void make_room(const DedupFlags& flags, std::optional<std::uint64_t> room, DedupRequest& request) {
+void make_room(const DedupFlags& flags, std::optional<std::uint64_t> room, DedupRequest& request,
+               std::uint64_t least_bytes) {
   const Windows windows = windows_of(flags, request);
   request.packer_bytes =
       packer_bytes(flags.output) + packer_bytes(flags.duplicates) + packer_bytes(flags.late_output);
@@ -113,7 +114,7 @@ void make_room(const DedupFlags& flags, std::optional<std::uint64_t> room, Dedup
            : std::max(request.room_needed, room_for(request.packer_bytes + unpacker_bytes(share)));
   request.unpack.buffer_bytes = kBufferBytes;
   request.with_room = [flags](std::uint64_t other) { return understand(flags, other); };
-  const std::uint64_t least = kProcessBytes + request.room_needed + kLeastFilterBytes;
+  const std::uint64_t least = kProcessBytes + request.room_needed + least_bytes;
   if (window > kUnplannedWindow && *request.memory < least)
     throw BadParameters(fmt::format(
         "--memory {} is too little for {}: frame {} of it needs a zstd window of {}, and the "

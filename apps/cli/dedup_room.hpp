@@ -21,8 +21,9 @@ inline constexpr std::array<std::uint64_t, 10> kRooms = [] {
 }();
 
 // Before the plan: sets `room`, unless it is given, and `room_needed`. Throws BadParameters if --memory is too
-// small for a frame of an input.
-void make_room(const DedupFlags& flags, std::optional<std::uint64_t> room, DedupRequest& request);
+// small for a frame of an input and, beside the process, for so many bytes.
+void make_room(const DedupFlags& flags, std::optional<std::uint64_t> room, DedupRequest& request,
+               std::uint64_t least_bytes = kLeastFilterBytes);
 
 // After the plan, which leaves `spare` bytes of --memory: sets what inputs may take to unpack.
 void share_room(std::uint64_t spare, DedupRequest& request);

@@ -46,7 +46,8 @@ std::string copy_with_more(const std::string& name, const FileSource& log, const
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string path = (folder / entry->path().filename()).string();
-    if (path == name || !path.starts_with(name)) continue;
+    if (path.size() <= name.size() || !path.starts_with(name) || !is_mark(path[name.size()]))
+      continue;
     const std::optional<Found> found = found_at(path);
     std::error_code ignored;
     if (!found || !found->identity.regular || found->size <= size_of_best ||

@@ -347,7 +347,7 @@ std::string Run::after_stop() const {
            "the same command again continues with what comes next";
   return fmt::format(
       "{}the state is saved, and the same command again continues from here{}",
-      follow_ && !follow_->unsure().empty() ? "" : "nothing is lost: ",
+      follow_ && !follow_->unsure().empty() ? "" : "nothing that was read is lost: ",
       empties_output() ? ", if you write >> instead of > (which would empty the output)" : "");
 }
 

@@ -201,7 +201,7 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
       told "files was read: 'log.1' (15 bytes), 'log' (15 bytes)"
       continue
     fi
-    told 'nothing is lost'
+    told 'nothing that was read is lost'
     start dedup --follow --filter exact --state s log
     eventually has out 15
     stop
@@ -250,6 +250,39 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   done
 }
 
+@test "another log that begins alike is no copy: neither by its name, nor if it is followed itself" {
+  local other
+  for other in log10 log.x; do
+    rm -f log* out err s s.*
+    printf 'id,pad\n' | tee log >"$other"
+    start "${noisy[@]}" --stats none --csv --key id --window 3 --state s log "$other"
+    eventually read_all log
+    eventually looked
+    kill -STOP "$pid"
+    mv "$other" "$other.1"
+    { printf 'id,pad\n' && seq 8 | sed 's/$/,abc/'; } >"$other"
+    printf '100,a\n' >>log
+    kill -CONT "$pid"
+    eventually has out 10
+    eventually looked
+    stop
+    [ "$(sort -n out | tail -n +2 | cut -d, -f1 | tr '\n' ' ')" = '1 2 3 4 5 6 7 8 100 ' ]
+    run ! told 'is a copy of it'
+  done
+  # Nor if it is not followed at all.
+  rm -f log* out err s s.*
+  printf 'id,pad\n' | tee log >log10
+  start "${noisy[@]}" --stats none --csv --key id --state s log
+  eventually read_all log
+  eventually looked
+  seq 6 | sed 's/$/,abc/' >>log10
+  printf '100,a\n' >>log
+  eventually has out 2
+  eventually looked
+  stop
+  holds out 'id,pad\n100,a\n'
+}
+
 @test "a file that may have come in between is told, and then it is not said that nothing is lost" {
   lines_with a >log
   start "${noisy[@]}" --state s log
@@ -267,7 +300,7 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   told "warning: 'log.1.gz' has come beside 'log' while that was rotated: it may hold records that are not read"
   told 'the state is saved'
   run ! told log.2.gz
-  run ! told 'nothing is lost'
+  run ! told 'is lost'
   # The old file was replaced under its new name.
   rm log*
   lines_with d >log
@@ -1012,6 +1045,7 @@ read_all() {
         eventually read_all log
       fi
       # Nothing looks at the files while these are done.
+      eventually looked
       kill -STOP "$pid"
       if [[ $how == half ]]; then printf 'm\n' >>log; else printf '0,m\n' >>log; fi
       cp log log.1

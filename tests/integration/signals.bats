@@ -160,7 +160,7 @@ the same command again continues with what comes next" err
   run=("$SLUICE" dedup --stats json --expect 1M --seed 1 --state s --duplicates drain input)
   to_file() { exec "${run[@]}" -o out 2>err; }
   stopped to_file
-  grep -qx 'sluice dedup: stopped by SIGTERM; nothing is lost: the state is saved, and the same command again continues from here' err
+  grep -qx 'sluice dedup: stopped by SIGTERM; nothing that was read is lost: the state is saved, and the same command again continues from here' err
   run ! grep -q -e warning -e 'within a record' err
   tail -n 1 err | jq -e .interrupted
   cat drain >/dev/null &
