@@ -1,15 +1,18 @@
 #include "dedup_between.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "command.hpp"
 #include "dedup_known.hpp"
 #include "sluice/base/error.hpp"
 
@@ -120,6 +123,7 @@ namespace {
 
 struct Candidate {
   std::string path;
+  FileIdentity file;
   Times times;
   bool like_rotated;
 };
@@ -158,8 +162,50 @@ std::vector<Candidate> come_since(
     if (!is_new && !(like_rotated && old != nullptr && is_younger(*times, oldest))) return;
     // Packing keeps the time of the file that was packed.
     if (packed && old != nullptr && times->modified_ns < oldest.birth.born_ns) return;
-    all.push_back({path, *times, like_rotated});
+    all.push_back({path, at->identity, *times, like_rotated});
   });
+  std::ranges::sort(all, {}, [](const Candidate& each) {
+    return std::tuple(each.times.modified_ns, each.times.birth.born_ns, each.times.changed_ns,
+                      each.path);
+  });
+  return all;
+}
+
+// None: names have changed meanwhile.
+std::optional<FilesBetween> look_between(
+    const std::string& log, const FileSource* old, const FileSource& now, const FilesBeside& before,
+    const std::function<bool(const std::string&, const FileIdentity&)>& is_ours,
+    const std::function<bool(const FileSource&)>& is_known,
+    const std::function<FileSource(const std::string&)>& open) {
+  const std::vector<Candidate> candidates = come_since(log, old, now, before, is_ours);
+  // If it has lost the name meanwhile, those that were made after it are found when that is noticed.
+  const auto at_name = found_at(log);
+  const bool is_last = at_name && at_name->identity == now.identity();
+  const Times newest = times_of(now.descriptor(), "").value_or(Times{});
+  FilesBetween all;
+  for (const Candidate& each : candidates) {
+    if (!is_last && is_younger(each.times, newest)) continue;
+    const auto at = found_at(each.path);
+    if (!at || at->identity != each.file) return std::nullopt;
+    try {
+      FileSource source = open(each.path);
+      if (source.identity() != each.file) return std::nullopt;
+      if (is_known(source)) continue;
+      if (source.packing() == Packing::none && each.like_rotated) {
+        all.read.push_back({each.path, std::move(source)});
+        continue;
+      }
+    } catch (const Error&) {
+      // Of a file that cannot be read, or is an archive, nobody knows what it holds.
+    }
+    if (at->size > 0) all.unsure.push_back(each.path);
+  }
+  // A file that has got another name while the folder was listed may be missing in the list, or be in it twice.
+  const auto same = [](const Candidate& one, const Candidate& other) {
+    return one.path == other.path && one.file == other.file;
+  };
+  if (!std::ranges::equal(candidates, come_since(log, old, now, before, is_ours), same))
+    return std::nullopt;
   return all;
 }
 
@@ -170,34 +216,12 @@ FilesBetween files_between(
     const std::function<bool(const std::string&, const FileIdentity&)>& is_ours,
     const std::function<bool(const FileSource&)>& is_known,
     const std::function<FileSource(const std::string&)>& open) {
-  std::vector<Candidate> candidates = come_since(log, old, now, before, is_ours);
-  std::ranges::sort(candidates, {}, [](const Candidate& each) {
-    return std::tuple(each.times.modified_ns, each.times.birth.born_ns, each.times.changed_ns,
-                      each.path);
-  });
-  // If it has lost the name meanwhile, those that were made after it are found when that is noticed.
-  const auto at_name = found_at(log);
-  const bool is_last = at_name && at_name->identity == now.identity();
-  const Times newest = times_of(now.descriptor(), "").value_or(Times{});
-  FilesBetween all;
-  for (const Candidate& each : candidates) {
-    if (!is_last && is_younger(each.times, newest)) continue;
-    const auto at = found_at(each.path);
-    if (!at) continue;
-    bool plain = false;
-    try {
-      const FileSource source = open(each.path);
-      if (is_known(source)) continue;
-      plain = source.packing() == Packing::none;
-    } catch (const Error&) {
-      // Of a file that cannot be read, or is an archive, nobody knows what it holds.
-    }
-    if (plain && each.like_rotated)
-      all.read.push_back(each.path);
-    else if (at->size > 0)
-      all.unsure.push_back(each.path);
-  }
-  return all;
+  // A loop that rotates without a pause for longer than this is none that writes a log.
+  constexpr int kMostLooks = 1000;
+  for (int looks = 0; looks < kMostLooks; ++looks)
+    if (auto found = look_between(log, old, now, before, is_ours, is_known, open))
+      return std::move(*found);
+  throw RunFailed(fmt::format("'{}' is rotated all the time: its files cannot be told apart", log));
 }
 
 }  // namespace sluice::cli

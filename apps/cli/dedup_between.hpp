@@ -40,12 +40,17 @@ class FilesBeside {
 };
 
 struct FilesBetween {
-  std::vector<std::string> read;    // the oldest first
+  struct File {
+    std::string path;
+    FileSource source;
+  };
+  std::vector<File> read;           // the oldest first
   std::vector<std::string> unsure;  // that may be some, but are not named or not written like it
 };
 // Files that had the name `log` after `old`, the last one that was seen there, and before `now`, as far as
 // they are still beside it. `old` may be null. `before`: what was beside it at that time or earlier. `is_ours`: the
-// path leads to a file that is none in any case. `is_known`: it was read, or is a copy of what was.
+// path leads to a file that is none in any case. `is_known`: it was read, or is a copy of what was. Names may change
+// while it looks: then it looks again, since one file may have been seen under two names, or under none.
 FilesBetween files_between(
     const std::string& log, const FileSource* old, const FileSource& now, const FilesBeside& before,
     const std::function<bool(const std::string&, const FileIdentity&)>& is_ours,

@@ -300,22 +300,20 @@ std::optional<FileIdentity> Follow::add_between(const std::string& name, const F
   const auto open = [&](const std::string& path) {
     return FileSource::open(path, parts_.wake, "input", request.archives, request.unpack);
   };
-  const FilesBetween found = files_between(
+  FilesBetween found = files_between(
       name, old, now, beside_[name], is_ours,
       [&](const FileSource& file) { return is_copy_of_read(file); }, open);
   std::optional<FileIdentity> after;
   if (old != nullptr) after = old->identity();
   std::optional<FileIdentity> last;
-  for (const std::string& path : found.read) {
-    std::optional<FileSource> source = this->open(path);
-    if (!source) continue;
+  for (auto& [path, source] : found.read) {
     tell(
         fmt::format("'{}' was rotated more than once between two looks: '{}' came in between, and "
                     "is read before '{}'",
                     name, path, name));
-    last = source->identity();
+    last = source.identity();
     // Under the name that it had, as the others: a later run finds it from there.
-    add(name, std::move(*source), {.replaced = true, .between = true, .after = after});
+    add(name, std::move(source), {.replaced = true, .between = true, .after = after});
     files_.back().quiet_since = Clock::now();
     after = last;
   }

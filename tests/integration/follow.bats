@@ -145,6 +145,28 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   lines_with a b c d e f g h | cmp - <(sort passed)
 }
 
+# Names change while they are looked at. Records without a key pass, also the second time.
+@test "logs that shift their numbers in a fast loop: each is read once" {
+  local i runs pids=()
+  seeded
+  runs=$(count 8 40)
+  for ((i = 0; i < runs; ++i)); do
+    mkdir "$i" && cd "$i"
+    : >log
+    start "${follow[@]}" --key 2 --state s -o passed log
+    pids+=("$pid")
+    eventually looked
+    "$BATS_TEST_DIRNAME/shift_logs.py" "$RANDOM"
+    cd ..
+  done
+  for ((i = 0; i < runs; ++i)); do
+    pid=${pids[i]}
+    eventually has_line "$i/passed" last || fail "run $i: $(cat "$i/err")"
+    stop
+    sort "$i/passed" | cmp - <(printf '%s\n' 0 1 2 3 4 5 6 last) || fail "run $i: $(cat "$i/err")"
+  done
+}
+
 @test "rotated more than once while the reader of the output waits" {
   mkfifo drain
   seq 5 >log
