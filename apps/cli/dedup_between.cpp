@@ -204,7 +204,7 @@ std::optional<FilesBetween> look_between(
   const auto same = [](const Candidate& one, const Candidate& other) {
     return one.path == other.path && one.file == other.file;
   };
-  if (!std::ranges::equal(candidates, come_since(log, old, now, before, is_ours), same))
+  if (!std::ranges::is_permutation(candidates, come_since(log, old, now, before, is_ours), same))
     return std::nullopt;
   return all;
 }
