@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "sluice/model/log_gamma.hpp"
 #include "sluice/model/memo.hpp"
 #include "sluice/model/power.hpp"
 
@@ -24,7 +25,7 @@ Uneven uneven(double mean, double lane, unsigned bits, Power power) {
   // Nine deviations below the mean are less than a double's precision of the sum, as the power
   // rises with X; above it, terms are added until they are.
   const double from = std::max(0.0, std::floor(mean - 9 * std::sqrt(mean)));
-  double chance = std::exp(from * std::log(mean) - mean - std::lgamma(from + 1));
+  double chance = std::exp(from * std::log(mean) - mean - log_gamma(from + 1));
   double zero = std::pow(kept, from);
   double match = power(1 - zero, bits), before = 0;
   Uneven sum{0, 0};
@@ -175,7 +176,7 @@ double blocked_bloom_fpr_of_few(double blocks, unsigned probes, double keys) {
   const double spread = 9 * std::sqrt(mean) + 9;
   const double from = std::max(0.0, std::floor(mean - spread)), to = std::min(keys, mean + spread);
   double chance =
-      std::exp(std::lgamma(keys + 1) - std::lgamma(from + 1) - std::lgamma(keys - from + 1) +
+      std::exp(log_gamma(keys + 1) - log_gamma(from + 1) - log_gamma(keys - from + 1) +
                from * std::log(share) + (keys - from) * std::log1p(-share));
   double zero = std::pow(kept, from), sum = 0;
   for (double x = from; x <= to; ++x) {

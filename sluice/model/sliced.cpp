@@ -8,6 +8,7 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/log_gamma.hpp"
 
 namespace sluice::model {
 namespace {
@@ -76,7 +77,7 @@ double hypergeometric_mean(unsigned sites, unsigned failed, unsigned row, F f) {
   const unsigned least = failed + row > sites ? failed + row - sites : 0;
   const unsigned most = std::min(failed, row);
   const auto log_ways = [](double n, double k) {
-    return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+    return log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1);
   };
   double weights = 0, sum = 0;
   for (unsigned here = least; here <= most; ++here) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sluice/model/bloom.hpp"
+#include "sluice/model/log_gamma.hpp"
 #include "sluice/model/power.hpp"
 #include "sluice/model/small_bloom.hpp"
 #include "sluice/model/timing.hpp"
@@ -110,7 +111,7 @@ double chance_of_no_more(const Shown& shown, unsigned draws, unsigned most, bool
   };
   for (const double weight : shown.weights) multiply(weight, shown.throws);
   if (shown.own > 0) multiply(shown.own, kEveryProbe);
-  return (pair ? with : without)[single] * std::exp(std::lgamma(single + 1.0));
+  return (pair ? with : without)[single] * std::exp(log_gamma(single + 1.0));
 }
 
 // Chance that two probes of a key fall on one timer.
@@ -292,7 +293,7 @@ double timer_equal_bound(const TimerTable& table, unsigned equal, double keys) {
   const double range = table.timers / table.slices;
   const double one = -std::expm1(-k / range);
   const double live = -std::expm1(-k * keys / table.slices / range);
-  const double ways = std::exp(std::lgamma(k + 1) - std::lgamma(x + 1) - std::lgamma(k - x + 1));
+  const double ways = std::exp(log_gamma(k + 1) - log_gamma(x + 1) - log_gamma(k - x + 1));
   return std::min(1.0, keys / table.slices * ways * std::pow(one, x) * std::pow(live, k - x));
 }
 

@@ -200,8 +200,9 @@ def differences(wanted: State, found: State, still: State) -> dict[bytes, Any]:
         name: (wanted.get(name), found.get(name))
         for name in wanted.keys() | found.keys()
         if wanted.get(name) == still.get(name) and wanted.get(name) != found.get(name)
-        # It expires while `found` is asked.
+        # It expires while `found` is asked, or before.
         and not (name not in still and 0 < found[name][1] < time.time() * 1000)
+        and not (name not in found and 0 < wanted[name][1] < time.time() * 1000)
     }
 
 
