@@ -175,9 +175,8 @@ double blocked_bloom_fpr_of_few(double blocks, unsigned probes, double keys) {
   if (blocks <= 1) return power_of(1 - std::pow(kept, keys), probes);
   const double spread = 9 * std::sqrt(mean) + 9;
   const double from = std::max(0.0, std::floor(mean - spread)), to = std::min(keys, mean + spread);
-  double chance =
-      std::exp(log_gamma(keys + 1) - log_gamma(from + 1) - log_gamma(keys - from + 1) +
-               from * std::log(share) + (keys - from) * std::log1p(-share));
+  double chance = std::exp(log_gamma(keys + 1) - log_gamma(from + 1) - log_gamma(keys - from + 1) +
+                           from * std::log(share) + (keys - from) * std::log1p(-share));
   double zero = std::pow(kept, from), sum = 0;
   for (double x = from; x <= to; ++x) {
     sum += chance * power_of(1 - zero, probes);
