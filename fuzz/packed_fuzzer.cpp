@@ -61,8 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // zstd needs no window for a frame that it has as a whole, and does not look at it then.
   const auto window = std::optional(PackingFault::Kind::window);
   if (whole.fault == window || pieces.fault == window) return 0;
-  // Such a frame it decodes in one pass, and compares its size with the one that the frame states: it finds
-  // more then, and never less.
+  // zstd decodes a frame that it has as a whole in one pass, and only then notices contents that are longer than
+  // the frame states. So damage that it finds there need not be found in pieces; the reverse is a failure.
   const bool in_one_pass = packing == Packing::zstd && whole.fault;
   fuzzing::require(in_one_pass || (whole.whole == pieces.whole && whole.fault == pieces.fault));
   // A decoder may find damage before it has given all that comes before.
