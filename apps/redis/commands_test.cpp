@@ -339,6 +339,14 @@ TEST(WindowCommands, ExpireAWindowAfterTheLastWrite) {
   EXPECT_FALSE(host.entry("k"));
 }
 
+// What says how large a key is made is ignored if it exists, also where it could not be made like that.
+TEST(WindowCommands, InsertIgnoresTheMemoryOfAKeyThatExists) {
+  TestHost host;
+  host({"SLUICE.RESERVE", "k", "WINDOW", "10m"});
+  EXPECT_EQ(host({"SLUICE.INSERT", "k", "MEMORY", "64KiB", "ITEMS", "a"}), "[1] :1");
+  EXPECT_TRUE(host({"SLUICE.RESERVE", "new", "MEMORY", "64KiB"}).starts_with("-ERR MEMORY"));
+}
+
 TEST(WindowCommands, APersonsExpiryCounts) {
   TestHost host;
   host({"SLUICE.RESERVE", "k", "WINDOW", "10s"});
