@@ -1,8 +1,6 @@
 #include "sluice/hash/hasher.hpp"
 
 #define XXH_INLINE_ALL
-#include <highwayhash/highwayhash_target.h>
-#include <highwayhash/instruction_sets.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <cstring>
 
 #include "sluice/base/random.hpp"
+#include "sluice/hash/highway.hpp"
 
 namespace sluice {
 namespace {
@@ -66,14 +65,12 @@ class BatchXxh3 {
   alignas(64) xxh_u8 secret_[XXH3_SECRET_DEFAULT_SIZE];
 };
 
-Digest highway(const Secret& secret, std::string_view key) noexcept {
-  alignas(32) highwayhash::HHKey hh_key;
-  static_assert(sizeof(hh_key) == Secret::kBytes);
-  std::memcpy(hh_key, secret.bytes().data(), sizeof(hh_key));
-  highwayhash::HHResult128 hash;
-  highwayhash::InstructionSets::Run<highwayhash::HighwayHash>(hh_key, key.data(), key.size(),
-                                                              &hash);
-  return {hash[0], hash[1]};
+void highway(const Secret& secret, std::span<const std::string_view> keys,
+             std::span<Digest> digests) noexcept {
+  hashing::HighwayKey key;
+  static_assert(sizeof(key) == Secret::kBytes);
+  std::memcpy(key, secret.bytes().data(), sizeof(key));
+  hashing::highway(key, keys, digests);
 }
 
 }  // namespace
@@ -106,14 +103,17 @@ Secret Secret::from_bytes(std::span<const std::byte, kBytes> bytes) {
 }
 
 Digest Hasher::digest(std::string_view key) const noexcept {
-  return kind_ == HashKind::highway ? highway(secret_, key) : xxh3(seed_of(secret_), key);
+  if (kind_ == HashKind::xxh3) return xxh3(seed_of(secret_), key);
+  Digest digest;
+  highway(secret_, {&key, 1}, {&digest, 1});
+  return digest;
 }
 
 void Hasher::digest(std::span<const std::string_view> keys,
                     std::span<Digest> digests) const noexcept {
   assert(keys.size() == digests.size());
   if (kind_ == HashKind::highway) {
-    for (std::size_t i = 0; i < keys.size(); ++i) digests[i] = highway(secret_, keys[i]);
+    highway(secret_, keys, digests);
   } else {
     const BatchXxh3 hash(seed_of(secret_));
     for (std::size_t i = 0; i < keys.size(); ++i) digests[i] = hash(keys[i]);

@@ -1,7 +1,7 @@
 #include "sluice/kernels/apbbf.hpp"
 
 // clang-format off
-#include "sluice/kernels/targets.hpp"
+#include "sluice/base/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sluice/kernels/apbbf.cpp"
 #include <hwy/foreach_target.h>

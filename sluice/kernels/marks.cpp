@@ -3,7 +3,7 @@
 #include <cstring>
 
 // clang-format off
-#include "sluice/kernels/targets.hpp"
+#include "sluice/base/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sluice/kernels/marks.cpp"
 #include <hwy/foreach_target.h>

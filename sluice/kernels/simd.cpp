@@ -1,7 +1,7 @@
 #include "sluice/kernels/simd.hpp"
 
 // clang-format off
-#include "sluice/kernels/targets.hpp"
+#include "sluice/base/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sluice/kernels/simd.cpp"
 #include <hwy/foreach_target.h>
