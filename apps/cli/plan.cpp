@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "commands.hpp"
 #include "json_writer.hpp"
+#include "plan_sites.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 #include "sluice/plan/slack_cost.hpp"
@@ -22,6 +23,7 @@ namespace {
 
 struct PlanFlags {
   std::string window, rate, expect, fpr, fnr, memory, slack, npws, lines, repeat_every;
+  SitesFlags sites;
   bool refresh = false, json = false;
 };
 
@@ -266,6 +268,12 @@ void print_json(const PlanFlags& flags, const Planning& planning) {
 
 int run(const PlanFlags& flags) {
   const PlanRequest request = request_of(flags);
+  if (flags.sites.given()) {
+    if (!flags.repeat_every.empty())
+      throw BadParameters(
+          "--repeat-every is about one filter: leave it out, or plan without sites");
+    return plan_sites(flags.sites, request, flags.json);
+  }
   check_repeat_every(flags, request);
   const Planning planning = plan(request);
   if (flags.json)
@@ -286,6 +294,8 @@ constexpr const char* kNotes =
     "  sluice plan --window 1M --memory 32MiB\n"
     "  sluice plan --expect 100M --lines 1\n"
     "  sluice plan --memory 64MiB\n"
+    "  sluice plan --window 10m --rate 10M/s --tolerate 1 --fpr 2%\n"
+    "  sluice plan --sites 40 --slicing vertical --failed 8\n"
     "\n"
     "Exit codes: 0 there is a plan, 1 there is none (the nearest requests are named), 2 wrong "
     "usage.\n";
@@ -330,6 +340,7 @@ void add_plan(Command& app) {
                  "How far apart the records of a key are, on average: shows what slack will cost",
                  "10m|100k");
   command.flag("--json", flags->json, "Print one JSON object, with the infeasible filters and why");
+  add_sites_flags(command, flags->sites);
   command.footer(kNotes);
   command.run([flags] { return run(*flags); });
 }

@@ -66,6 +66,13 @@ SlicedErrors scattered_errors(unsigned k, double failed_share, double density, F
   return {binomial_sum(k, live, density, x, k), x == 0 ? 0 : binomial_sum(k, live, 1, 0, x - 1)};
 }
 
+// All bits of a key are gone, or none.
+SlicedErrors together_errors(double failed_share, double fpr, FaultRule rule) {
+  const double live = 1 - failed_share;
+  if (rule.least_live == 0) return {failed_share + live * fpr, 0};
+  return {live * fpr, failed_share};
+}
+
 double share_of(unsigned failed, unsigned sites) {
   return std::min(1.0, static_cast<double>(failed) / sites);
 }
@@ -147,21 +154,24 @@ double general_fpr(const GeneralSlicing& slicing) {
 SlicedErrors sliced_errors(const SlicedFilter& filter, unsigned failed, FaultRule rule) {
   const double gone = share_of(failed, filter.sites());
   const double fpr = sliced_fpr(filter);
-  if (filter.slicing != Slicing::horizontal)
-    return scattered_errors(filter.probes, gone, std::pow(fpr, 1.0 / filter.probes), rule);
-  // All bits of a key are gone together.
-  if (rule.least_live == 0) return {gone + (1 - gone) * fpr, 0};
-  return {(1 - gone) * fpr, gone};
+  if (filter.slicing == Slicing::horizontal) return together_errors(gone, fpr, rule);
+  return scattered_errors(filter.probes, gone, std::pow(fpr, 1.0 / filter.probes), rule);
 }
 
 SlicedErrors diced_errors(const SlicedFilter& filter, unsigned failed, FaultRule rule) {
-  const unsigned row = sites_in_row(filter);
-  if (filter.slicing == Slicing::horizontal || filter.slicing == Slicing::vertical)
-    return sliced_errors(filter, failed, rule);
-  const double density = sliced_density(filter);
+  return errors_at(filter, sliced_fpr(filter), failed, rule);
+}
+
+SlicedErrors errors_at(const SlicedFilter& cut, double fpr, unsigned failed, FaultRule rule) {
+  if (cut.slicing == Slicing::horizontal)
+    return together_errors(share_of(failed, cut.sites()), fpr, rule);
+  const double density = std::pow(fpr, 1.0 / cut.probes);
+  if (cut.slicing == Slicing::vertical)
+    return scattered_errors(cut.probes, share_of(failed, cut.sites()), density, rule);
+  const unsigned row = sites_in_row(cut);
   const auto mean = [&](double SlicedErrors::*which) {
-    return hypergeometric_mean(filter.sites(), failed, row, [&](unsigned here) {
-      return scattered_errors(filter.probes, share_of(here, row), density, rule).*which;
+    return hypergeometric_mean(cut.sites(), failed, row, [&](unsigned here) {
+      return scattered_errors(cut.probes, share_of(here, row), density, rule).*which;
     });
   };
   return {mean(&SlicedErrors::fpr), mean(&SlicedErrors::fnr)};
@@ -187,6 +197,31 @@ double fault_tolerance_fnr(const SlicedFilter& filter, unsigned failed, double f
     (scattered_errors(filter.probes, middle, 1, rule).fnr < fnr ? low : high) = middle;
   }
   return failed / high;
+}
+
+double fault_tolerance_at(const SlicedFilter& cut, double alive, unsigned failed, double fpr,
+                          FaultRule rule) {
+  if (fpr <= alive) return std::numeric_limits<double>::infinity();
+  const bool horizontal = cut.slicing == Slicing::horizontal;
+  if (horizontal)
+    return rule.least_live == 0 ? std::max<double>(failed, failed * (1 - alive) / (fpr - alive))
+                                : failed;
+  const double density = std::pow(alive, 1.0 / cut.probes);
+  const auto within = [&](double share) {
+    return scattered_errors(cut.probes, share, density, rule).fpr <= fpr;
+  };
+  // The share of failed sites at which false positives pass `fpr` for the first time: with the
+  // hybrid rule they fall again when hardly any bit can be read.
+  constexpr unsigned kSteps = 4096;
+  unsigned step = 1;
+  while (step <= kSteps && within(static_cast<double>(step) / kSteps)) ++step;
+  if (step > kSteps) return failed;
+  double low = static_cast<double>(step - 1) / kSteps, high = static_cast<double>(step) / kSteps;
+  for (int round = 0; round < 200 && high - low > 1e-15 * high; ++round) {
+    const double middle = low + (high - low) / 2;
+    (within(middle) ? low : high) = middle;
+  }
+  return failed / low;
 }
 
 double wire_bits(const SlicedFilter& filter) {

@@ -90,12 +90,21 @@ SlicedErrors sliced_errors(const SlicedFilter& filter, unsigned failed, FaultRul
 // Other slicings have no rows to differ: as sliced_errors.
 SlicedErrors diced_errors(const SlicedFilter& filter, unsigned failed, FaultRule rule);
 
+// The same for any filter, or set of filters, with an error of `fpr` while all sites answer: its
+// bits and keys do not matter, and its probes only if a key has bits at several sites.
+SlicedErrors errors_at(const SlicedFilter& cut, double fpr, unsigned failed, FaultRule rule);
+
 // S_f (Definition 3): into how many sites a filter must be cut so that with f failed ones false
 // positives stay at `fpr`, if unreachable bits count as set. Not rounded; infinite when the
 // filter's own error is that high. The slicing's `slices` is ignored for vertical; for horizontal p
 // is taken from eq. 1, as in the paper. The same for false negatives under any rule.
 double fault_tolerance(const SlicedFilter& filter, unsigned failed, double fpr);
 double fault_tolerance_fnr(const SlicedFilter& filter, unsigned failed, double fnr, FaultRule rule);
+// The same for a filter with an error of `alive` while all sites answer, under any rule: into how
+// many horizontal or vertical sites it must be cut, so that with f of them failed, or fewer, false
+// positives stay at `fpr`. For the rule `duplicate` it is S_f.
+double fault_tolerance_at(const SlicedFilter& cut, double alive, unsigned failed, double fpr,
+                          FaultRule rule);
 
 // --- costs ---------------------------------------------------------------------------------------
 

@@ -250,6 +250,52 @@ TEST(SlicedModel, FaultToleranceIsInverse) {
 }
 
 // S = 40, k = 4: 3.85 messages, and 1.78, 2.56, 3.34 pipelined at 80, 50 and 20 % distinct.
+// From the error while all sites answer, under any rule, and for fewer failures as well.
+TEST(SlicedModel, FaultToleranceOfAnError) {
+  for (const Slicing slicing : {Slicing::horizontal, Slicing::vertical})
+    for (const unsigned k : {4u, 8u, 20u})
+      for (const double alive : {1e-6, 1e-3}) {
+        const SlicedFilter cut = filter_of(slicing, 0, k, 0, 1);
+        // As from bits and keys.
+        const double n = 5700, m = bloom_bits(k, n, alive);
+        const SlicedFilter whole = filter_of(slicing, m, k, n, 1);
+        EXPECT_NEAR(fault_tolerance_at(cut, alive, 3, 0.02, FaultRule::duplicate()) /
+                        fault_tolerance(whole, 3, 0.02),
+                    1, 1e-6);
+        EXPECT_TRUE(std::isinf(fault_tolerance_at(cut, alive, 3, alive, FaultRule::duplicate())));
+        for (const unsigned x : {0u, 1u, 3u, k}) {
+          const FaultRule rule = FaultRule::hybrid(x);
+          const double sites = fault_tolerance_at(cut, alive, 3, 0.02, rule);
+          SlicedFilter cut_so = cut;
+          cut_so.slices = static_cast<unsigned>(std::ceil(sites * (1 - 1e-12)));
+          for (unsigned failed = 0; failed <= 3; ++failed)
+            EXPECT_LE(errors_at(cut_so, alive, failed, rule).fpr, 0.02 * (1 + 1e-9))
+                << k << " " << alive << " " << x << " " << failed;
+          // One site fewer does not.
+          if (sites > 3.5 && --cut_so.slices >= 3) {
+            EXPECT_GT(errors_at(cut_so, alive, 3, rule).fpr, 0.02) << k << " " << x;
+          }
+        }
+      }
+}
+
+// With the bits and keys that have the error, as of a filter.
+TEST(SlicedModel, ErrorsOfAnError) {
+  for (const Slicing slicing : {Slicing::horizontal, Slicing::vertical,
+                                Slicing::horizontal_vertical, Slicing::vertical_horizontal}) {
+    const unsigned inner = slicing >= Slicing::horizontal_vertical ? 4 : 1;
+    const SlicedFilter filter = filter_of(slicing, 48400, 4, 5700, 40 / inner, inner);
+    for (const unsigned x : {0u, 2u, 4u}) {
+      if (slicing == Slicing::horizontal && x == 2) continue;
+      const SlicedErrors direct = diced_errors(filter, 8, FaultRule::hybrid(x));
+      const SlicedErrors by_error = errors_at(filter_of(slicing, 0, 4, 0, 40 / inner, inner),
+                                              sliced_fpr(filter), 8, FaultRule::hybrid(x));
+      EXPECT_DOUBLE_EQ(direct.fpr, by_error.fpr);
+      EXPECT_DOUBLE_EQ(direct.fnr, by_error.fnr);
+    }
+  }
+}
+
 TEST(SlicedModel, Messages) {
   const SlicedFilter filter = filter_of(Slicing::vertical, 48400, 4, 5700, 40);
   const double all = sites_of_key(filter), distinct = pipelined_sites_filling(filter);

@@ -55,6 +55,8 @@ for shell in bash fish zsh; do
   expect $shell 'sluice compare --stream ' uniform zipf power bursty
   expect $shell 'sluice compare --plot x.svg --filter ' bloom cohort
   expect $shell 'sluice plan --l' --lines
+  expect $shell 'sluice plan --to' --tolerate
+  expect $shell 'sluice plan --slicing ' horizontal vertical hv-diced
   expect $shell 'sluice plan --window ' 1M 10m day
   expect $shell 'sluice repro ' koloniari shtul dutta guo dautrich
   expect $shell 'sluice repro --o' --only --out

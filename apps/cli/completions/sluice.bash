@@ -36,6 +36,8 @@ _sluice() {
       _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
       return ;;
     dedup,--time-format | compare,--time-format | count,--time-format) _sluice_complete 'auto s ms us ns iso8601 clf syslog rfc2822 strptime:'; return ;;
+    plan,--slicing) _sluice_complete 'horizontal vertical hv-diced vh-diced'; return ;;
+    plan,--rule) _sluice_complete 'duplicate distinct hybrid=3'; return ;;
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
@@ -91,7 +93,8 @@ _sluice() {
           --stats $common" ;;
       plan)
         _sluice_complete "-w --window --refresh --rate -n --expect --fpr --fnr -m --memory --slack
-          --npws --lines --repeat-every --json $common" ;;
+          --npws --lines --repeat-every --tolerate --sites --failed --slicing --inner --rule
+          --alive-fpr --json $common" ;;
       repro)
         _sluice_complete "-o --out --scale --seed --repeats --input --only --set --no-plot
           --list $common" ;;

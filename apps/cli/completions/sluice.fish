@@ -135,6 +135,13 @@ complete -c sluice -n $plan -l slack -x -d 'How far past the window a key may be
 complete -c sluice -n $plan -l npws -x -d 'How many such keys are to be expected'
 complete -c sluice -n $plan -l repeat-every -x -d 'How far apart the records of a key are'
 complete -c sluice -n $plan -l lines -x -d 'Cache lines that a new key may touch'
+complete -c sluice -n $plan -l tolerate -x -d 'How many sites may fail: find the number of sites'
+complete -c sluice -n $plan -l sites -x -d 'How many sites there are'
+complete -c sluice -n $plan -l failed -x -d 'Show the errors while so many sites do not answer'
+complete -c sluice -n $plan -l slicing -x -a 'horizontal vertical hv-diced vh-diced' -d 'What a site has'
+complete -c sluice -n $plan -l inner -x -d 'Diced: parts of each slice'
+complete -c sluice -n $plan -l rule -x -a 'duplicate distinct hybrid=3' -d 'What counts where a site does not answer'
+complete -c sluice -n $plan -l alive-fpr -x -d 'With --tolerate: the error while all sites answer'
 complete -c sluice -n $plan -l json -d 'One JSON object'
 
 set -l model '__fish_seen_subcommand_from model'
