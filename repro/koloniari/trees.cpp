@@ -36,6 +36,7 @@ Tree local_tree(const TreeShape& shape, const Tree::Options& options, std::uint6
   for (std::size_t i = 0; i < shape.size(); ++i)
     nodes.push_back(std::make_unique<Slices>(
         Slices::Options{.slices = {Slicing::vertical, bits, probes, 1, 1, 1},
+                        .rule = model::FaultRule::distinct(probes),
                         .test_and_set = options.kind == Tree::Kind::dense},
         cluster::connect(cluster::local_memories(1, bits))));
   return Tree(shape, options, std::move(nodes));

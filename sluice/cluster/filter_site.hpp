@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -46,7 +47,16 @@ class FilterSite {
     // When each event happened, in ms since 1970. Required for a window of time; empty for all
     // other filters.
     std::span<const std::int64_t> times_ms = {};
+    // What time it was for the producer when it brought each key, never earlier than the key before:
+    // empty, or one per time. A window judges a key as of then if it can be told, even if no event of
+    // that time ever comes to it.
+    std::span<const std::int64_t> nows_ms = {};
+    // Whether the caller will ask since when duplicates are remembered.
+    bool wants_since = false;
   };
+
+  // Of since_ms(): the site does not know.
+  static constexpr std::int64_t kUnknownSince = std::numeric_limits<std::int64_t>::min();
 
   virtual ~FilterSite() = default;
 
@@ -65,6 +75,11 @@ class FilterSite {
   // Why the last request was not answered, or keys of it were not: for people. Empty if all were,
   // or if it does not know. Valid until the next request.
   virtual std::string_view problem() const noexcept { return {}; }
+
+  // Of the last request that was answered, if it wanted to know: for each duplicate, an event time
+  // with which another window of the same kind would forget the key no later than this one does. Of
+  // other keys they mean nothing. Empty: no site of this kind knows. Valid until the next request.
+  virtual std::span<const std::int64_t> since_ms() const noexcept { return {}; }
 
   Reply ask(const Request& request, std::span<Answer> answers) {
     send(request);

@@ -81,16 +81,17 @@ std::int64_t FilterSlices::latest_ms() const noexcept {
   return clock_.started() ? clock_.now() / kNanosecondsPerMs : 0;
 }
 
-void FilterSlices::share_out(std::span<const Digest> digests,
-                             std::span<const std::int64_t> times_ms) {
+void FilterSlices::share_out(const FilterSite::Request& request) {
   const auto sites = static_cast<std::uint32_t>(sites_.size());
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    const std::uint32_t site = site_of(digests[i], sites);
+  for (std::size_t i = 0; i < request.digests.size(); ++i) {
+    const std::uint32_t site = site_of(request.digests[i], sites);
     Part& part = parts_[site];
     if (part.digests.empty()) busy_.push_back(site);
-    part.digests.push_back(digests[i]);
+    part.digests.push_back(request.digests[i]);
     part.whose.push_back(static_cast<std::uint32_t>(i));
-    if (limits_) part.times_ms.push_back(times_ms[i]);
+    if (!limits_) continue;
+    part.times_ms.push_back(request.times_ms[i]);
+    if (!request.nows_ms.empty()) part.nows_ms.push_back(request.nows_ms[i]);
   }
 }
 
@@ -123,56 +124,82 @@ void FilterSlices::note(std::size_t site, const Reply& reply, FilterVerb verb) {
     doubt(site);
 }
 
-void FilterSlices::judge(std::size_t site, bool answered, std::span<Verdict> verdicts) {
-  const Verdict by_rule = options_.rule.least_live == 0 ? Verdict::duplicate : Verdict::distinct;
+// What of a site's reply is believed.
+void FilterSlices::take(std::size_t site, bool answered, FilterVerb verb, std::span<Answer> answers,
+                        std::span<std::int64_t> since_ms) const {
   const Part& part = parts_[site];
+  const auto since = since_ms.empty() ? std::span<const std::int64_t>() : sites_[site]->since_ms();
   for (std::size_t i = 0; i < part.whose.size(); ++i) {
-    Verdict& verdict = verdicts[part.whose[i]];
+    Answer& answer = answers[part.whose[i]];
     const std::int64_t time = limits_ ? part.times_ms[i] : 0;
-    if (answered && part.answers[i] == Answer::duplicate) {
-      verdict = Verdict::duplicate;
-    } else if (answered && part.answers[i] == Answer::distinct && time >= believed_from_[site]) {
-      verdict = Verdict::distinct;
-    } else {
-      verdict = by_rule;
-      ++ruled_;
-    }
+    answer = answered ? part.answers[i] : Answer::none;
+    if (answer == Answer::distinct && verb != FilterVerb::insert && time < believed_from_[site])
+      answer = Answer::none;
+    if (!since_ms.empty())
+      since_ms[part.whose[i]] = i < since.size() ? since[i] : FilterSite::kUnknownSince;
   }
 }
 
 // Sends to all busy sites before it waits for any.
-void FilterSlices::run_batch(FilterVerb verb, std::span<const Digest> digests,
-                             std::span<const std::int64_t> times_ms, std::span<Verdict> verdicts) {
-  const bool asks = verb != FilterVerb::insert;
-  traffic_.keys += digests.size();
-  (asks ? traffic_.lookups : traffic_.sets) += digests.size();
-  pass_time(digests, times_ms);
-  share_out(digests, times_ms);
-  for (const std::uint32_t site : busy_)
-    sites_[site]->send({verb, parts_[site].digests, parts_[site].times_ms});
+void FilterSlices::run_batch(const FilterSite::Request& request, std::span<Answer> answers,
+                             std::span<std::int64_t> since_ms) {
+  const bool asks = request.verb != FilterVerb::insert;
+  traffic_.keys += request.digests.size();
+  (asks ? traffic_.lookups : traffic_.sets) += request.digests.size();
+  pass_time(request.digests, request.times_ms);
+  share_out(request);
+  for (const std::uint32_t site : busy_) {
+    const Part& part = parts_[site];
+    sites_[site]->send({.verb = request.verb,
+                        .digests = part.digests,
+                        .times_ms = part.times_ms,
+                        .nows_ms = part.nows_ms,
+                        .wants_since = !since_ms.empty()});
+  }
   traffic_.requests += busy_.size();
   for (const std::uint32_t site : busy_) {
     Part& part = parts_[site];
     if (asks) load_[site] += part.digests.size();
     part.answers.assign(part.digests.size(), Answer::distinct);
     const Reply reply = sites_[site]->receive(part.answers);
-    note(site, reply, verb);
-    if (asks) judge(site, reply.answered(), verdicts);
+    note(site, reply, request.verb);
+    take(site, reply.answered(), request.verb, answers, since_ms);
     part.digests.clear();
     part.times_ms.clear();
+    part.nows_ms.clear();
     part.whose.clear();
   }
   busy_.clear();
 }
 
+void FilterSlices::ask(const FilterSite::Request& request, std::span<Answer> answers,
+                       std::span<std::int64_t> since_ms) {
+  check(request.digests, request.times_ms);
+  check_length("answers", answers.size(), request.digests.size());
+  const auto part = [](auto all, std::size_t at, std::size_t count) {
+    return all.empty() ? all : all.subspan(at, count);
+  };
+  for (std::size_t at = 0; at < request.digests.size(); at += kMostKeys) {
+    const std::size_t count = std::min(kMostKeys, request.digests.size() - at);
+    run_batch({.verb = request.verb,
+               .digests = request.digests.subspan(at, count),
+               .times_ms = part(request.times_ms, at, count),
+               .nows_ms = part(request.nows_ms, at, count)},
+              answers.subspan(at, count), part(since_ms, at, count));
+  }
+}
+
 void FilterSlices::run(FilterVerb verb, std::span<const Digest> digests,
                        std::span<const std::int64_t> times_ms, std::span<Verdict> verdicts) {
-  check(digests, times_ms);
-  for (std::size_t at = 0; at < digests.size(); at += kMostKeys) {
-    const std::size_t count = std::min(kMostKeys, digests.size() - at);
-    run_batch(verb, digests.subspan(at, count),
-              times_ms.empty() ? times_ms : times_ms.subspan(at, count),
-              verdicts.empty() ? verdicts : verdicts.subspan(at, count));
+  const Verdict by_rule = options_.rule.least_live == 0 ? Verdict::duplicate : Verdict::distinct;
+  answers_.resize(digests.size());
+  ask({.verb = verb, .digests = digests, .times_ms = times_ms}, answers_);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const bool said = answers_[i] == Answer::duplicate || answers_[i] == Answer::distinct;
+    ruled_ += !said;
+    verdicts[i] = !said                              ? by_rule
+                  : answers_[i] == Answer::duplicate ? Verdict::duplicate
+                                                     : Verdict::distinct;
   }
 }
 

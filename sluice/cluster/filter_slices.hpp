@@ -68,6 +68,12 @@ class FilterSlices {
                    std::span<Verdict> verdicts);
   void insert(std::span<const Digest> digests, std::span<const std::int64_t> times_ms);
 
+  // What the sites say, without the rule: `none` or `refused` for a key that the rule would judge, and
+  // after an insert for one that is not remembered. `nows_ms` and `since_ms`, which may be empty: see
+  // FilterSite. since_ms[i] is kUnknownSince where the site does not know.
+  void ask(const FilterSite::Request& request, std::span<Answer> answers,
+           std::span<std::int64_t> since_ms = {});
+
   // Messages and requests as of Slices. A message of observe counts as a lookup.
   const Traffic& traffic() const noexcept { return traffic_; }
   // Lookups by site.
@@ -90,7 +96,7 @@ class FilterSlices {
   // A request to one site, in the making.
   struct Part {
     std::vector<Digest> digests;
-    std::vector<std::int64_t> times_ms;
+    std::vector<std::int64_t> times_ms, nows_ms;
     std::vector<std::uint32_t> whose;  // indices into the batch
     std::vector<Answer> answers;
   };
@@ -100,11 +106,12 @@ class FilterSlices {
   std::int64_t latest_ms() const noexcept;
   void run(FilterVerb verb, std::span<const Digest> digests, std::span<const std::int64_t> times_ms,
            std::span<Verdict> verdicts);
-  void run_batch(FilterVerb verb, std::span<const Digest> digests,
-                 std::span<const std::int64_t> times_ms, std::span<Verdict> verdicts);
-  void share_out(std::span<const Digest> digests, std::span<const std::int64_t> times_ms);
+  void run_batch(const FilterSite::Request& request, std::span<Answer> answers,
+                 std::span<std::int64_t> since_ms);
+  void share_out(const FilterSite::Request& request);
   void note(std::size_t site, const Reply& reply, FilterVerb verb);
-  void judge(std::size_t site, bool answered, std::span<Verdict> verdicts);
+  void take(std::size_t site, bool answered, FilterVerb verb, std::span<Answer> answers,
+            std::span<std::int64_t> since_ms) const;
   void doubt(std::size_t site);
   void quote(std::size_t site);
 
@@ -125,6 +132,7 @@ class FilterSlices {
   // Of the present batch.
   std::vector<Part> parts_;  // one per site
   std::vector<std::uint32_t> busy_;
+  std::vector<Answer> answers_;
 };
 
 }  // namespace sluice::cluster

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "sluice/window/window.hpp"
 
@@ -10,24 +11,108 @@ namespace {
 
 constexpr Nanoseconds kNanosecondsPerMs = 1'000'000;
 
+Nanoseconds floor_divide(Nanoseconds a, Nanoseconds b) {
+  return a / b - (a % b < 0);
+}
+
 }  // namespace
 
 LocalFilter::LocalFilter(AnyFilter filter) : filter_(std::move(filter)) {}
 
-// How many keys were written; for the others there is no memory.
+// It is as late as the producer says, unless that is so far ahead that the window would not believe it.
+void LocalFilter::be_told(std::int64_t now_ms) {
+  Window& window = *filter_.window();
+  const Nanoseconds now = now_ms * kNanosecondsPerMs;
+  const EventClock& clock = window.clock();
+  if (clock.started() && now > clock.now() && now - clock.now() <= window.limits().max_ahead)
+    window.arrive(now);
+}
+
+// How many keys were written; for the others there is no memory. A key whose own time tells the
+// window what time it is needs no telling, so keys in the order of their times are judged together.
 std::size_t LocalFilter::write(const FilterSite::Request& request) {
   if (times_.empty()) return filter_.observe(request.digests, verdicts_);
-  return filter_.window()->judge(request.digests, times_, verdicts_,
-                                 std::span(late_events_.get(), times_.size()));
+  const std::span late(late_events_.get(), times_.size());
+  const auto judge = [&](std::size_t begin, std::size_t count) {
+    return filter_.window()->judge(
+        request.digests.subspan(begin, count), std::span(times_).subspan(begin, count),
+        std::span(verdicts_).subspan(begin, count), late.subspan(begin, count));
+  };
+  if (request.nows_ms.empty()) return judge(0, times_.size());
+  std::size_t begin = 0;
+  std::int64_t known_ms = std::numeric_limits<std::int64_t>::min();
+  for (std::size_t i = 0; i < times_.size(); ++i) {
+    const std::int64_t now_ms = request.nows_ms[i];
+    if (now_ms > std::max(known_ms, request.times_ms[i])) {
+      if (const std::size_t done = judge(begin, i - begin); done < i - begin) return begin + done;
+      begin = i;
+      be_told(now_ms);
+    }
+    known_ms = std::max(known_ms, now_ms);
+  }
+  return begin + judge(begin, times_.size() - begin);
 }
 
 void LocalFilter::ask(const FilterSite::Request& request) {
   if (times_.empty()) return filter_.may_contain(request.digests, verdicts_);
-  for (std::size_t i = 0; i < times_.size(); ++i)
-    verdicts_[i] = filter_.window()->peek(request.digests[i], times_[i]);
+  const Window& window = *filter_.window();
+  if (request.nows_ms.empty()) {
+    for (std::size_t i = 0; i < times_.size(); ++i)
+      verdicts_[i] = window.peek(request.digests[i], times_[i]);
+    return;
+  }
+  // A table has the same answers for all of a generation.
+  const auto size = static_cast<Nanoseconds>(window.generation_size());
+  const auto as_one = [&](std::int64_t one_ms, std::int64_t other_ms) {
+    return one_ms == other_ms ||
+           (!window.listed() && floor_divide(one_ms * kNanosecondsPerMs, size) ==
+                                    floor_divide(other_ms * kNanosecondsPerMs, size));
+  };
+  for (std::size_t begin = 0, end = 0; begin < times_.size(); begin = end) {
+    while (end < times_.size() && as_one(request.nows_ms[begin], request.nows_ms[end])) ++end;
+    window.may_contain(request.digests.subspan(begin, end - begin),
+                       std::span(verdicts_).subspan(begin, end - begin),
+                       request.nows_ms[begin] * kNanosecondsPerMs);
+  }
 }
 
-Reply LocalFilter::carry_out(const FilterSite::Request& request, std::span<Answer> answers) {
+// A table knows the generation of a key: it was remembered after that began.
+std::int64_t LocalFilter::since(const Digest& digest, Nanoseconds now) const {
+  const Window& window = *filter_.window();
+  const auto age = window.age_of(digest, now);
+  if (!age) return FilterSite::kUnknownSince;
+  now = std::max(now, window.clock().now());
+  Nanoseconds since = now - static_cast<Nanoseconds>(*age);
+  if (!window.listed()) {
+    if (window.generation_size() < kNanosecondsPerMs) return FilterSite::kUnknownSince;
+    since = *age == 0 ? now - static_cast<Nanoseconds>(window.position(now))
+                      : since + 1 - static_cast<Nanoseconds>(window.generation_size());
+    // The first whole millisecond of it.
+    since += kNanosecondsPerMs - 1;
+  }
+  return floor_divide(since, kNanosecondsPerMs);
+}
+
+bool LocalFilter::knows_since() const {
+  const std::lock_guard lock(mutex_);
+  const Window* const window = filter_.window();
+  return window != nullptr && window->params().spec.by_time() && window->knows_ages();
+}
+
+bool LocalFilter::refreshed() const {
+  const std::lock_guard lock(mutex_);
+  const Window* const window = filter_.window();
+  return window != nullptr && window->params().anchor == Anchor::refreshed;
+}
+
+std::optional<WindowSpec> LocalFilter::window() const {
+  const std::lock_guard lock(mutex_);
+  const Window* const window = filter_.window();
+  return window == nullptr ? std::nullopt : std::optional(window->params().spec);
+}
+
+Reply LocalFilter::carry_out(const FilterSite::Request& request, std::span<Answer> answers,
+                             std::span<std::int64_t> since_ms) {
   const std::lock_guard lock(mutex_);
   if (!reachable_) return {Outcome::failed, 0};
   const std::size_t size = request.digests.size();
@@ -51,6 +136,12 @@ Reply LocalFilter::carry_out(const FilterSite::Request& request, std::span<Answe
     answers[i] = i >= done                            ? Answer::none
                  : verdicts_[i] == Verdict::duplicate ? Answer::duplicate
                                                       : Answer::distinct;
+  if (request.wants_since && timed && window->knows_ages())
+    for (std::size_t i = 0; i < size; ++i)
+      if (answers[i] == Answer::duplicate)
+        since_ms[i] =
+            since(request.digests[i],
+                  request.nows_ms.empty() ? times_[i] : request.nows_ms[i] * kNanosecondsPerMs);
   return {late_ ? Outcome::late : Outcome::answered, incarnation_};
 }
 
@@ -83,7 +174,10 @@ std::uint64_t LocalFilter::keys() const {
 
 void LocalFilterSite::send(const Request& request) {
   answers_.resize(request.digests.size());
-  reply_ = filter_->carry_out(request, answers_);
+  since_ms_.clear();
+  if (request.wants_since && filter_->knows_since())
+    since_ms_.assign(request.digests.size(), kUnknownSince);
+  reply_ = filter_->carry_out(request, answers_, since_ms_);
 }
 
 Reply LocalFilterSite::receive(std::span<Answer> answers) {

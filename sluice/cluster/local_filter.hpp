@@ -4,12 +4,15 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "sluice/base/verdict.hpp"
 #include "sluice/cluster/filter_site.hpp"
 #include "sluice/filters/any_filter.hpp"
 #include "sluice/window/clock.hpp"
+#include "sluice/window/spec.hpp"
 
 namespace sluice::cluster {
 
@@ -20,7 +23,14 @@ class LocalFilter {
   // Any filter or window. The judge's additions (audit, claims, inference) have no part in this.
   explicit LocalFilter(AnyFilter filter);
 
-  Reply carry_out(const FilterSite::Request& request, std::span<Answer> answers);
+  // `since_ms` takes what FilterSite::since_ms() says, if the request wants it; nothing is written
+  // there unless the filter knows.
+  Reply carry_out(const FilterSite::Request& request, std::span<Answer> answers,
+                  std::span<std::int64_t> since_ms = {});
+  // What it is: nothing for a filter that never forgets.
+  std::optional<WindowSpec> window() const;
+  bool refreshed() const;
+  bool knows_since() const;
 
   // Makes it unreachable from now on, with or without losing its contents.
   void fail();
@@ -34,6 +44,8 @@ class LocalFilter {
  private:
   std::size_t write(const FilterSite::Request& request);
   void ask(const FilterSite::Request& request);
+  void be_told(std::int64_t now_ms);
+  std::int64_t since(const Digest& digest, Nanoseconds now) const;
 
   mutable std::mutex mutex_;
   AnyFilter filter_;
@@ -53,11 +65,13 @@ class LocalFilterSite final : public FilterSite {
 
   void send(const Request& request) override;
   Reply receive(std::span<Answer> answers) override;
+  std::span<const std::int64_t> since_ms() const noexcept override { return since_ms_; }
 
  private:
   std::shared_ptr<LocalFilter> filter_;
   Reply reply_;
   std::vector<Answer> answers_;
+  std::vector<std::int64_t> since_ms_;
 };
 
 // A producer's connections to them.

@@ -89,9 +89,10 @@ TEST(Races, TreesFromEveryLeaf) {
     expect_once(race([&](unsigned thread) -> Observe {
       std::vector<std::unique_ptr<Slices>> nodes;
       for (const auto& memory : memories)
-        nodes.push_back(
-            std::make_unique<Slices>(Slices::Options{.slices = params, .test_and_set = true},
-                                     connect(std::span(&memory, 1))));
+        nodes.push_back(std::make_unique<Slices>(
+            Slices::Options{
+                .slices = params, .rule = model::FaultRule::distinct(4), .test_and_set = true},
+            connect(std::span(&memory, 1))));
       auto tree = std::make_shared<Tree>(shape, Tree::Options{.kind = kind}, std::move(nodes));
       const std::vector<unsigned> leaves = shape.leaves();
       const unsigned leaf = leaves[thread % leaves.size()];

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include "sluice/base/error.hpp"
@@ -15,6 +16,11 @@ namespace {
 
 using testing_support::digest_of;
 
+// Nodes below the root are passed by if they do not answer.
+model::FaultRule rule_of(std::size_t node) {
+  return node == 0 ? model::FaultRule::duplicate() : model::FaultRule::distinct(4);
+}
+
 // Every node a filter at a site of its own; the root over `root_slices` sites.
 Tree tree_of(const TreeShape& shape, const Tree::Options& options, std::uint64_t bits,
              unsigned root_slices = 1) {
@@ -22,9 +28,11 @@ Tree tree_of(const TreeShape& shape, const Tree::Options& options, std::uint64_t
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const SliceParams params{Slicing::vertical, bits, 4, i == 0 ? root_slices : 1, 1, 1};
     const SliceMap map(params);
-    nodes.push_back(std::make_unique<Slices>(
-        Slices::Options{.slices = params, .test_and_set = options.kind == Tree::Kind::dense},
-        connect(local_memories(map.sites(), map.site_bits()))));
+    nodes.push_back(
+        std::make_unique<Slices>(Slices::Options{.slices = params,
+                                                 .rule = rule_of(i),
+                                                 .test_and_set = options.kind == Tree::Kind::dense},
+                                 connect(local_memories(map.sites(), map.site_bits()))));
   }
   return Tree(shape, options, std::move(nodes));
 }
