@@ -32,7 +32,9 @@ class Bytes final : public Encoder {
     if (buffer().capacity() > kKept) std::vector<std::byte>().swap(buffer());
   }
   // Before anything changes: what has happened must be told, so there must be memory for that.
-  static void reserve(std::size_t digests) { buffer().reserve(kFields + 16 * digests); }
+  static void reserve(const Host& host, std::size_t digests) {
+    if (host.heard()) buffer().reserve(kFields + 16 * digests);
+  }
   void bytes(std::span<const std::byte> data) override {
     buffer().insert(buffer().end(), data.begin(), data.end());
   }
@@ -98,25 +100,33 @@ void keep_alive(Place& place, Entry& entry, std::int64_t lease_ms) {
   entry.set_expires(*due);
 }
 
-// After each change. The effect is made only where somebody is to be told.
-void tell(Host& host, Place& place, std::size_t key, const char* event, const Bytes& effect,
+// After each change. `write` makes the effect: only where somebody is told.
+template <class Write>
+void tell(Host& host, Place& place, std::size_t key, const char* event, const Write& write,
           std::span<const std::size_t> sources = {}, std::int64_t lease_ms = 0) {
   keep_alive(place, *place.entry(), lease_ms);
-  host.replicate(key, effect.written(), sources);
+  if (host.heard()) {
+    Bytes effect;
+    write(effect);
+    host.replicate(key, effect.written(), sources);
+  } else {
+    host.count_change();
+  }
   place.changed(event);
 }
 
 void tell_claimant(Host& host, Place& place, std::size_t key, EffectKind kind, const char* event,
                    const Claimant& claimant, std::span<const Digest> digests, const Fates& fates) {
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(kind));
-  encode(settled(*place.entry(), claimant.when), effect);
-  effect.u64(static_cast<std::uint64_t>(claimant.lease_ms));
-  effect.u64(claimant.token.lo);
-  effect.u64(claimant.token.hi);
-  fates.encode(effect);
-  encode(digests, effect);
-  tell(host, place, key, event, effect, {}, claimant.lease_ms);
+  const auto write = [&](Encoder& effect) {
+    effect.u8(static_cast<std::uint8_t>(kind));
+    encode(settled(*place.entry(), claimant.when), effect);
+    effect.u64(static_cast<std::uint64_t>(claimant.lease_ms));
+    effect.u64(claimant.token.lo);
+    effect.u64(claimant.token.hi);
+    fates.encode(effect);
+    encode(digests, effect);
+  };
+  tell(host, place, key, event, write, {}, claimant.lease_ms);
 }
 
 Entry::Claim claim_of(const Claimant& claimant, const Digest& item) {
@@ -126,13 +136,13 @@ Entry::Claim claim_of(const Claimant& claimant, const Digest& item) {
 
 // Expired claims make room; replicas drop the same.
 void tend(Host& host, Place& place, std::size_t key, std::int64_t now_ms, Fates& fates) {
-  Bytes::reserve(0);
+  Bytes::reserve(host, 0);
   place.entry()->tend(now_ms, kTended, fates);
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(EffectKind::tend));
-  effect.u64(static_cast<std::uint64_t>(place.entry()->last_ms()));
-  fates.encode(effect);
-  tell(host, place, key, "sluice.tend", effect);
+  tell(host, place, key, "sluice.tend", [&](Encoder& effect) {
+    effect.u8(static_cast<std::uint8_t>(EffectKind::tend));
+    effect.u64(static_cast<std::uint64_t>(place.entry()->last_ms()));
+    fates.encode(effect);
+  });
 }
 
 // What a replica does with the last item of an effect, which its primary has refused. To try it may have changed the
@@ -164,7 +174,7 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
     count.judged += digests.size();
     return digests.size();
   }
-  Bytes::reserve(digests.size());
+  Bytes::reserve(host, digests.size());
   const std::uint64_t refusals = host.refusals();
   std::array<bool, kTogether> late;
   std::size_t judged = 0;
@@ -191,39 +201,39 @@ std::size_t judge(Host& host, Place& place, std::size_t key, std::span<const Dig
   } while (judged < digests.size() && !over);
   count.judged += judged;
   count.duplicates += count_duplicates(verdicts.first(judged));
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(EffectKind::judge));
-  encode(settled(entry, when), effect);
-  fates.encode(effect);
   // Before its own MEMORY refused it, an item may have changed the window: replicas, which have the same
   // limit, try it, too. What the server's memory refused they would remember.
   Tried tried = Tried::none;
   if (judged < digests.size() && has_limit(entry) && !over)
     tried =
         host.refusals() - refusals == fates.spared() ? Tried::beyond_limit : Tried::without_memory;
-  effect.u8(static_cast<std::uint8_t>(tried));
-  effect.varint(tried == Tried::without_memory ? forgets : 0);
-  encode(digests.first(judged + (tried == Tried::none ? 0 : 1)), effect);
-  tell(host, place, key, "sluice.add", effect);
+  tell(host, place, key, "sluice.add", [&](Encoder& effect) {
+    effect.u8(static_cast<std::uint8_t>(EffectKind::judge));
+    encode(settled(entry, when), effect);
+    fates.encode(effect);
+    effect.u8(static_cast<std::uint8_t>(tried));
+    effect.varint(tried == Tried::without_memory ? forgets : 0);
+    encode(digests.first(judged + (tried == Tried::none ? 0 : 1)), effect);
+  });
   return judged;
 }
 
 void forget(Host& host, Place& place, std::size_t key, std::span<const Digest> digests,
             std::int64_t now_ms, std::span<Verdict> verdicts, Fates& fates) {
-  Bytes::reserve(digests.size());
+  Bytes::reserve(host, digests.size());
   Entry& entry = *place.entry();
   entry.forget(digests, verdicts, now_ms, fates);
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(EffectKind::forget));
-  effect.u64(static_cast<std::uint64_t>(entry.last_ms()));
-  fates.encode(effect);
-  encode(digests, effect);
-  tell(host, place, key, "sluice.forget", effect);
+  tell(host, place, key, "sluice.forget", [&](Encoder& effect) {
+    effect.u8(static_cast<std::uint8_t>(EffectKind::forget));
+    effect.u64(static_cast<std::uint64_t>(entry.last_ms()));
+    fates.encode(effect);
+    encode(digests, effect);
+  });
 }
 
 Claimed claim(Host& host, Place& place, std::size_t key, const Claimant& claimant,
               std::span<const Digest> digests, std::span<ClaimAnswer> answers, Fates& fates) {
-  Bytes::reserve(digests.size());
+  Bytes::reserve(host, digests.size());
   Entry& entry = *place.entry();
   const std::uint64_t most = std::min<std::uint64_t>(host.config().claims, Claims::kMostClaims);
   std::size_t done = 0;
@@ -247,7 +257,7 @@ Claimed claim(Host& host, Place& place, std::size_t key, const Claimant& claiman
 
 void confirm(Host& host, Place& place, std::size_t key, const Claimant& claimant,
              std::span<const Digest> digests, std::span<ConfirmAnswer> answers, Fates& fates) {
-  Bytes::reserve(digests.size());
+  Bytes::reserve(host, digests.size());
   std::ranges::transform(digests, answers.begin(), [&](const Digest& digest) {
     return place.entry()->confirm(claim_of(claimant, digest), fates);
   });
@@ -268,10 +278,10 @@ void restored(Entry& entry, std::optional<std::int64_t> expiry_ms) {
 
 Entry& make_entry(Host& host, Place& place, std::size_t key, const Making& making) {
   place.put(Entry::make(making, host.memory()));
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(EffectKind::make));
-  making.encode(effect);
-  tell(host, place, key, "sluice.reserve", effect);
+  tell(host, place, key, "sluice.reserve", [&](Encoder& effect) {
+    effect.u8(static_cast<std::uint8_t>(EffectKind::make));
+    making.encode(effect);
+  });
   return *place.entry();
 }
 
@@ -305,7 +315,7 @@ void confirm(Host& host, Place& place, std::size_t key, const Claimant& claimant
 
 void release(Host& host, Place& place, std::size_t key, const Claimant& claimant,
              std::span<const Digest> digests, std::span<bool> answers) {
-  Bytes::reserve(digests.size());
+  Bytes::reserve(host, digests.size());
   std::ranges::transform(digests, answers.begin(), [&](const Digest& digest) {
     return place.entry()->release(claim_of(claimant, digest));
   });
@@ -314,7 +324,7 @@ void release(Host& host, Place& place, std::size_t key, const Claimant& claimant
 
 void merge(Host& host, Place& place, std::size_t key, std::span<const std::size_t> sources,
            std::int64_t now_ms) {
-  Bytes::reserve(0);
+  Bytes::reserve(host, 0);
   // A copy is changed, so that a source that does not fit leaves nothing half merged.
   Entry::Pointer merged;
   for (const std::size_t source : sources) {
@@ -335,10 +345,11 @@ void merge(Host& host, Place& place, std::size_t key, std::span<const std::size_
   if (!merged) throw BadParameters("MERGE needs a source");
   merged->touch(now_ms);
   place.put(std::move(merged));
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(EffectKind::merge));
-  effect.u64(static_cast<std::uint64_t>(now_ms));
-  tell(host, place, key, "sluice.merge", effect, sources);
+  const auto write = [now_ms](Encoder& effect) {
+    effect.u8(static_cast<std::uint8_t>(EffectKind::merge));
+    effect.u64(static_cast<std::uint64_t>(now_ms));
+  };
+  tell(host, place, key, "sluice.merge", write, sources);
 }
 
 namespace {
@@ -355,9 +366,13 @@ void write_front(std::span<std::byte> to, std::int64_t now_ms) {
 
 void drop(Host& host, Place& place, std::size_t key) {
   place.remove();
-  Bytes effect;
-  effect.u8(static_cast<std::uint8_t>(EffectKind::drop));
-  host.replicate(key, effect.written());
+  if (host.heard()) {
+    Bytes effect;
+    effect.u8(static_cast<std::uint8_t>(EffectKind::drop));
+    host.replicate(key, effect.written());
+  } else {
+    host.count_change();
+  }
   place.changed("sluice.drop");
 }
 
@@ -370,7 +385,8 @@ void load_chunk(Host& host, Place& place, std::size_t key, const Chunk& chunk,
     throw BadParameters("the key exists already: DEL it first, or load into another name");
   // Taken before anything changes: what is not told must not have happened. Not in the buffer of the other
   // effects, which would keep a megabyte.
-  std::vector<std::byte> effect(kChunkFront + Chunk::kHeaderBytes + chunk.bytes.size());
+  std::vector<std::byte> effect(
+      host.heard() ? kChunkFront + Chunk::kHeaderBytes + chunk.bytes.size() : 0);
   Partial::Pointer begun;
   if (chunk.offset == 0 || here == nullptr)
     begun = Partial::begin(chunk, host.memory());
@@ -389,10 +405,14 @@ void load_chunk(Host& host, Place& place, std::size_t key, const Chunk& chunk,
     place.put(std::move(entry));
     if (chunk.expiry_ms != 0) place.expire_at(chunk.expiry_ms);
   }
-  write_front(effect, now_ms);
-  chunk.write_header(std::span(effect).subspan<kChunkFront, Chunk::kHeaderBytes>());
-  std::ranges::copy(chunk.bytes, effect.begin() + kChunkFront + Chunk::kHeaderBytes);
-  host.replicate(key, effect);
+  if (effect.empty()) {
+    host.count_change();
+  } else {
+    write_front(effect, now_ms);
+    chunk.write_header(std::span(effect).subspan<kChunkFront, Chunk::kHeaderBytes>());
+    std::ranges::copy(chunk.bytes, effect.begin() + kChunkFront + Chunk::kHeaderBytes);
+    host.replicate(key, effect);
+  }
   place.changed("sluice.loadchunk");
 }
 

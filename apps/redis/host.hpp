@@ -68,6 +68,10 @@ class Host {
   virtual std::string_view word(std::size_t word) const = 0;
   // Keeps a word of the command out of the server's logs.
   virtual void redact(std::size_t word) = 0;
+  // Whether anybody is told what happens: a replica, or the append-only file. It does not change while a command runs.
+  virtual bool heard() const = 0;
+  // In place of replicate() if nobody is told: something has changed, which counts for the server's save points.
+  virtual void count_change() = 0;
   // Tells replicas and the append-only file: SLUICE.EFFECT, the key that is word number `word` of the
   // command, `effect`, and the keys that are the words with the numbers of `sources`.
   virtual void replicate(std::size_t word, std::span<const std::byte> effect,

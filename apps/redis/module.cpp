@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -17,6 +17,7 @@
 #include "apps/redis/host.hpp"
 #include "apps/redis/items.hpp"
 #include "apps/redis/module_describe.hpp"
+#include "apps/redis/module_listeners.hpp"
 #include "apps/redis/module_memory.hpp"
 #include "apps/redis/module_type.hpp"
 #include "sluice/base/error.hpp"
@@ -31,6 +32,7 @@ struct Settings {
   bool bf_compat = false;
 };
 Settings settings;
+std::uint64_t told = 0;  // effects
 
 std::string_view view(const RedisModuleString* text) {
   std::size_t size = 0;
@@ -73,9 +75,10 @@ class ModulePlace final : public Place {
   ~ModulePlace() override { RedisModule_CloseKey(key_); }
 
   Entry* entry() override {
+    if (entry_ != nullptr) return entry_;
     if (key_ == nullptr || RedisModule_KeyType(key_) == REDISMODULE_KEYTYPE_EMPTY) return nullptr;
     if (RedisModule_ModuleTypeGetType(key_) == entry_type())
-      return static_cast<Entry*>(RedisModule_ModuleTypeGetValue(key_));
+      return entry_ = static_cast<Entry*>(RedisModule_ModuleTypeGetValue(key_));
     if (const Partial* const loading = partial()) refuse_partial(*loading);
     throw WrongType();
   }
@@ -85,7 +88,10 @@ class ModulePlace final : public Place {
   }
   void put(Entry::Pointer entry) override { put(entry_type(), std::move(entry)); }
   void put(Partial::Pointer partial) override { put(partial_type(), std::move(partial)); }
-  void remove() override { RedisModule_DeleteKey(key_); }
+  void remove() override {
+    entry_ = nullptr;
+    RedisModule_DeleteKey(key_);
+  }
   std::optional<std::int64_t> expiry_ms() const override {
     const mstime_t ms = RedisModule_GetAbsExpire(key_);
     return ms == REDISMODULE_NO_EXPIRE ? std::nullopt : std::optional<std::int64_t>(ms);
@@ -98,6 +104,7 @@ class ModulePlace final : public Place {
  private:
   template <class Value>
   void put(RedisModuleType* type, Owned<Value> value) {
+    entry_ = nullptr;
     void* old = nullptr;
     if (RedisModule_ModuleTypeReplaceValue(key_, type, value.get(), &old) == REDISMODULE_OK) {
       static_cast<void>(value.release());
@@ -115,11 +122,14 @@ class ModulePlace final : public Place {
   RedisModuleCtx* ctx_;
   RedisModuleString* name_;
   RedisModuleKey* key_;
+  Entry* entry_ = nullptr;  // once it was asked for: a command asks several times
 };
 
 class ModuleHost final : public Host {
  public:
-  ModuleHost(RedisModuleCtx* ctx, RedisModuleString** argv) : ctx_(ctx), argv_(argv) {}
+  // `flags`: those of the context.
+  ModuleHost(RedisModuleCtx* ctx, int flags, RedisModuleString** argv)
+      : ctx_(ctx), flags_(flags), argv_(argv) {}
 
   std::int64_t now_ms() const override { return RedisModule_Milliseconds(); }
   MemoryResource& memory() override { return server_memory(); }
@@ -141,24 +151,28 @@ class ModuleHost final : public Host {
         machine == 0 ? std::numeric_limits<std::uint64_t>::max() : beside_used(machine);
     if (most == 0) return machine == 0 ? std::nullopt : std::optional(left);
     // A cache is always full: before its next command it evicts what is too much.
-    const bool evicts = (RedisModule_GetContextFlags(ctx_) & REDISMODULE_CTX_FLAGS_EVICT) != 0;
+    const bool evicts = (flags_ & REDISMODULE_CTX_FLAGS_EVICT) != 0;
     return evicts ? std::min(most, left) : beside_used(most);
   }
   const Config& config() const override { return settings.config; }
   bool replayed() const override {
-    return (RedisModule_GetContextFlags(ctx_) &
-            (REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING)) != 0;
+    return (flags_ & (REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING)) != 0;
   }
   Place& open(std::size_t word, Access access) override {
     if (!first_) return first_.emplace(ctx_, argv_[word], access);
-    return others_.emplace_back(ctx_, argv_[word], access);
+    return others_.emplace_front(ctx_, argv_[word], access);
   }
   std::string_view word(std::size_t word) const override { return view(argv_[word]); }
   void redact(std::size_t word) override {
     RedisModule_RedactClientCommandArgument(ctx_, static_cast<int>(word));
   }
+  bool heard() const override { return somebody_listens(flags_); }
+  // The server counts the change and, as nobody listens, drops the command. Should we be wrong, a replica
+  // gets the command itself, and not nothing.
+  void count_change() override { RedisModule_ReplicateVerbatim(ctx_); }
   void replicate(std::size_t word, std::span<const std::byte> effect,
                  std::span<const std::size_t> sources) override {
+    ++told;
     const auto* const bytes = reinterpret_cast<const char*>(effect.data());
     if (sources.empty()) {
       RedisModule_Replicate(ctx_, "SLUICE.EFFECT", "sb", argv_[word], bytes, effect.size());
@@ -171,21 +185,22 @@ class ModuleHost final : public Host {
 
  private:
   RedisModuleCtx* ctx_;
+  int flags_;
   RedisModuleString** argv_;
   std::optional<ModulePlace> first_;
-  std::deque<ModulePlace> others_;
+  std::forward_list<ModulePlace> others_;  // allocates nothing while it is empty
 };
 
-void call(const Command& command, RedisModuleCtx* ctx, RedisModuleString** argv,
+void call(const Command& command, bool deny_oom, RedisModuleCtx* ctx, RedisModuleString** argv,
           int argc) noexcept {
   ModuleReply reply(ctx);
   try {
     Room<std::string_view> words(static_cast<std::size_t>(argc));
     for (int i = 0; i < argc; ++i) words.all()[static_cast<std::size_t>(i)] = view(argv[i]);
-    ModuleHost host(ctx, argv);
-    const bool deny_oom =
-        std::string_view(command.flags).find("deny-oom") != std::string_view::npos;
-    const Writing writing(ctx, deny_oom);
+    // Asked for once: the server puts them together each time.
+    const int flags = RedisModule_GetContextFlags(ctx);
+    ModuleHost host(ctx, flags, argv);
+    const Writing writing(ctx, flags, deny_oom);
     run(command, {.words = words.all(), .host = host, .reply = reply});
   } catch (...) {
     reply.error("OOM the server has no memory for this command");
@@ -197,7 +212,10 @@ constexpr std::size_t kMostCommands = 48;
 template <std::size_t kIndex>
 int call_numbered(RedisModuleCtx* ctx, RedisModuleString** argv, int argc) {
   const std::size_t ours = commands().size();
-  call(kIndex < ours ? commands()[kIndex] : bf_commands()[kIndex - ours], ctx, argv, argc);
+  static const Command& command = kIndex < ours ? commands()[kIndex] : bf_commands()[kIndex - ours];
+  static const bool deny_oom =
+      std::string_view(command.flags).find("deny-oom") != std::string_view::npos;
+  call(command, deny_oom, ctx, argv, argc);
   return REDISMODULE_OK;
 }
 template <std::size_t... kIndices>
@@ -339,6 +357,7 @@ void add_info(RedisModuleInfoCtx* ctx, int) {
   RedisModule_InfoAddFieldULongLong(ctx, "duplicate_items", count.duplicates);
   RedisModule_InfoAddFieldULongLong(ctx, "late_items", count.late);
   RedisModule_InfoAddFieldULongLong(ctx, "refused_items", count.refused);
+  RedisModule_InfoAddFieldULongLong(ctx, "effects_told", told);
 }
 
 bool load_module(RedisModuleCtx* ctx, RedisModuleString** argv, int argc) {
@@ -349,6 +368,7 @@ bool load_module(RedisModuleCtx* ctx, RedisModuleString** argv, int argc) {
     return false;
   if (!add_categories(ctx) || !add_commands(ctx)) return false;
   if (settings.bf_compat) add_bf_commands(ctx);
+  watch_listeners(ctx);
   if (RedisModule_SubscribeToKeyspaceEvents(ctx, REDISMODULE_NOTIFY_GENERIC, on_event) !=
       REDISMODULE_OK)
     return false;

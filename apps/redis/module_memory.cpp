@@ -39,9 +39,9 @@ void* try_allocate(std::size_t bytes, bool table) noexcept {
 
 namespace sluice::server {
 
-Writing::Writing(RedisModuleCtx* ctx, bool deny_oom) noexcept {
+Writing::Writing(RedisModuleCtx* ctx, int flags, bool deny_oom) noexcept {
   constexpr int kHappened = REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING;
-  if ((RedisModule_GetContextFlags(ctx) & kHappened) != 0) return;
+  if ((flags & kHappened) != 0) return;
   writing = ctx;
   takes_memory = deny_oom;
 }

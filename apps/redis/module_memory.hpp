@@ -21,7 +21,8 @@ void refuse_server_memory(bool all) noexcept;
 // every large block. Effects of the primary, and what is loaded from disk, have happened and are not refused.
 class Writing {
  public:
-  Writing(RedisModuleCtx* ctx, bool deny_oom) noexcept;
+  // `flags`: those of the context.
+  Writing(RedisModuleCtx* ctx, int flags, bool deny_oom) noexcept;
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
   ~Writing();

@@ -33,6 +33,34 @@ TEST(Replication, RandomCommands) {
   }
 }
 
+// Where nobody is told, effects are not even made. All else is the same: what is replied, the keys, the events, and
+// how many changes the server counts.
+TEST(Replication, NobodyListens) {
+  RandomCommands commands(3);
+  TestHost heard, unheard;
+  unheard.unheard = true;
+  const int count = testing_support::count_of(300, 1'500, 5'000);
+  for (int i = 0; i < count; ++i) {
+    commands.set_clock(heard);
+    unheard.now = heard.now;
+    std::vector<std::string> words = commands.next();
+    // A key without one has a secret of its own.
+    const bool makes = words[0] == "SLUICE.RESERVE" || words[0] == "SLUICE.INSERT";
+    if (makes && std::ranges::find(words, "SEED") == words.end())
+      words.insert(words.begin() + 2, {"SEED", "1"});
+    ASSERT_EQ(heard.call(words), unheard.call(words)) << i << ": " << text_of(words);
+    ASSERT_EQ(heard.changes, unheard.changes) << i << ": " << text_of(words);
+    ASSERT_EQ(heard.events, unheard.events) << i << ": " << text_of(words);
+    ASSERT_EQ(heard.keys.size(), unheard.keys.size());
+    for (const auto& [name, slot] : heard.keys) {
+      ASSERT_EQ(bytes_of(*slot.entry), bytes_of(*unheard.entry(name))) << i << ": " << name;
+      ASSERT_EQ(slot.expiry, unheard.keys[name].expiry) << i << ": " << name;
+    }
+  }
+  EXPECT_GT(heard.changes, static_cast<std::uint64_t>(count / 3));
+  EXPECT_GE(heard.told.size(), heard.changes);
+}
+
 TEST(Replication, EveryFilter) {
   RandomCommands commands(2);
   const int count = testing_support::count_of(20, 100, 1'000);

@@ -167,8 +167,15 @@ class TestHost final : public Host {
   }
   std::string_view word(std::size_t word) const override { return words_.at(word); }
   void redact(std::size_t word) override { redacted.push_back(words_.at(word)); }
+  bool heard() const override { return !unheard; }
+  void count_change() override {
+    if (!unheard) std::abort();
+    ++changes;
+  }
   void replicate(std::size_t word, std::span<const std::byte> effect,
                  std::span<const std::size_t> sources) override {
+    if (unheard) std::abort();
+    ++changes;
     Told made{words_.at(word),
               std::string(reinterpret_cast<const char*>(effect.data()), effect.size()),
               {}};
@@ -184,6 +191,8 @@ class TestHost final : public Host {
   std::optional<std::uint64_t> room_left = {};
   Config settings = {};
   bool follows = false;
+  bool unheard = false;       // nobody is told
+  std::uint64_t changes = 0;  // that the server counts
   std::map<std::string, Slot> keys = {};
   std::vector<Told> told = {};
   std::vector<std::string> events = {}, redacted = {};
