@@ -47,14 +47,16 @@ class FilterSite {
     // When each event happened, in ms since 1970. Required for a window of time; empty for all
     // other filters.
     std::span<const std::int64_t> times_ms = {};
-    // What time it was for the producer when it brought each key, never earlier than the key before:
-    // empty, or one per time. A window judges a key as of then if it can be told, even if no event of
-    // that time ever comes to it.
+    // What time it is for the producer when it brings each key, by more than one event: empty, or one
+    // per time, and none before it, or kNotSaid. A window that can be told judges the key as of then,
+    // even if no event of that time ever comes to it, and believes it.
     std::span<const std::int64_t> nows_ms = {};
     // Whether the caller will ask since when duplicates are remembered.
     bool wants_since = false;
   };
 
+  // Of nows_ms: before all other times.
+  static constexpr std::int64_t kNotSaid = -4'611'686'018'427;
   // Of since_ms(): the site does not know.
   static constexpr std::int64_t kUnknownSince = std::numeric_limits<std::int64_t>::min();
 

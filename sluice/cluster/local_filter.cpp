@@ -19,13 +19,17 @@ Nanoseconds floor_divide(Nanoseconds a, Nanoseconds b) {
 
 LocalFilter::LocalFilter(AnyFilter filter) : filter_(std::move(filter)) {}
 
-// It is as late as the producer says, unless that is so far ahead that the window would not believe it.
 void LocalFilter::be_told(std::int64_t now_ms) {
   Window& window = *filter_.window();
   const Nanoseconds now = now_ms * kNanosecondsPerMs;
-  const EventClock& clock = window.clock();
-  if (clock.started() && now > clock.now() && now - clock.now() <= window.limits().max_ahead)
-    window.arrive(now);
+  if (!window.clock().started() || now > window.clock().now()) window.arrive(now);
+}
+
+// Whether the window would not believe it if it read it with a key.
+bool LocalFilter::is_far_ahead(std::int64_t now_ms) const {
+  const Window& window = *filter_.window();
+  return window.clock().started() &&
+         now_ms * kNanosecondsPerMs - window.clock().now() > window.limits().max_ahead;
 }
 
 // How many keys were written; for the others there is no memory. A key whose own time tells the
@@ -43,7 +47,7 @@ std::size_t LocalFilter::write(const FilterSite::Request& request) {
   std::int64_t known_ms = std::numeric_limits<std::int64_t>::min();
   for (std::size_t i = 0; i < times_.size(); ++i) {
     const std::int64_t now_ms = request.nows_ms[i];
-    if (now_ms > std::max(known_ms, request.times_ms[i])) {
+    if (now_ms > std::max(known_ms, request.times_ms[i]) || is_far_ahead(now_ms)) {
       if (const std::size_t done = judge(begin, i - begin); done < i - begin) return begin + done;
       begin = i;
       be_told(now_ms);

@@ -45,6 +45,7 @@ class LocalFilter {
   std::size_t write(const FilterSite::Request& request);
   void ask(const FilterSite::Request& request);
   void be_told(std::int64_t now_ms);
+  bool is_far_ahead(std::int64_t now_ms) const;
   std::int64_t since(const Digest& digest, Nanoseconds now) const;
 
   mutable std::mutex mutex_;

@@ -11,7 +11,7 @@ namespace sluice::cluster {
 namespace {
 
 constexpr std::size_t kMostNodes = std::size_t{1} << 20;
-constexpr unsigned kNobody = ~0u;
+constexpr unsigned kNone = ~0u;
 constexpr Nanoseconds kNanosecondsPerMs = 1'000'000;
 
 Nanoseconds floor_divide(Nanoseconds a, Nanoseconds b) {
@@ -109,7 +109,9 @@ void Tree::Keys::add(const Digest& digest, std::size_t event) {
   whose.push_back(static_cast<std::uint32_t>(event));
 }
 
-void Tree::Keys::add_times(std::int64_t time_ms, std::int64_t now_ms) {
+void Tree::Keys::add(const Digest& digest, std::size_t event, std::int64_t time_ms,
+                     std::int64_t now_ms) {
+  add(digest, event);
   times_ms.push_back(time_ms);
   nows_ms.push_back(now_ms);
 }
@@ -159,13 +161,13 @@ Answer Tree::look(unsigned node, std::size_t key) {
 // it. A node that does not answer, or has missed keys, proves nothing.
 bool Tree::confirmed(unsigned node, unsigned from, std::size_t key) {
   if (depths_[node] >= options_.check_to || children_[node].empty()) return true;
-  if (from != kNobody && incomplete_[from]) return true;
+  if (from != kNone && incomplete_[from]) return true;
   for (const unsigned child : children_[node]) {
     if (child == from) continue;
     ++levels_[depths_[child]].checks;
     const Answer answer = look(child, key);
     if (answer == Answer::distinct && !incomplete_[child]) continue;
-    if (answer != Answer::duplicate || confirmed(child, kNobody, key)) return true;
+    if (answer != Answer::duplicate || confirmed(child, kNone, key)) return true;
   }
   return false;
 }
@@ -177,8 +179,10 @@ void Tree::check(unsigned leaf, const Batch& batch) const {
   check_length("verdicts", batch.verdicts.size(), size);
   if (!batch.late.empty()) check_length("late", batch.late.size(), size);
   if (!limits_) return;
-  check_length("times_ms", batch.times_ms.size(), size);
-  for (const std::int64_t time : batch.times_ms)
+  if (!batch.now_ms) check_length("times_ms", batch.times_ms.size(), size);
+  const auto times =
+      batch.now_ms ? std::span<const std::int64_t>(&*batch.now_ms, 1) : batch.times_ms;
+  for (const std::int64_t time : times)
     if (time < -FilterSlices::kFarthestMs || time > FilterSlices::kFarthestMs)
       throw BadParameters(fmt::format(
           "tree: a time of {} is more than 146 years from 1970: give ms since 1970", time));
@@ -195,6 +199,7 @@ void Tree::observe(unsigned leaf, const Batch& batch) {
     const std::size_t count = std::min(together, batch.digests.size() - at);
     judge(leaf, {.digests = batch.digests.subspan(at, count),
                  .times_ms = part(batch.times_ms, at, count),
+                 .now_ms = batch.now_ms,
                  .verdicts = batch.verdicts.subspan(at, count),
                  .late = part(batch.late, at, count)});
   }
@@ -208,8 +213,10 @@ Verdict Tree::observe(unsigned leaf, const Digest& digest) {
 
 void Tree::judge(unsigned leaf, const Batch& batch) {
   read(batch);
-  climb(leaf, batch);
-  if (!sets_on_the_way_up()) set(leaf, batch);
+  climb(leaf);
+  for (const Event& event : events_)
+    if (event.index != kNobody) batch.verdicts[event.index] = event.verdict;
+  if (!sets_on_the_way_up()) set(leaf);
 }
 
 bool Tree::is_late(Nanoseconds time) const {
@@ -220,43 +227,68 @@ bool Tree::is_late(Nanoseconds time) const {
          floor_divide(time, size) < floor_divide(clock_.now(), size);
 }
 
+// By more than one event: the first alone may be wrong, and other producers' windows need not follow.
+bool Tree::has_said_now() const {
+  EventClock clock = clock_;
+  return clock.leap(clock.now(), *limits_);
+}
+
+Tree::Event& Tree::add(const Digest& digest, Nanoseconds time, std::size_t index) {
+  Event event{.digest = digest, .index = index};
+  if (limits_) {
+    event.time_ms = time / kNanosecondsPerMs;
+    event.now_ms = has_said_now() ? clock_.now() / kNanosecondsPerMs : FilterSite::kNotSaid;
+    open_.add(digest, events_.size(), event.time_ms, event.now_ms);
+  } else {
+    open_.add(digest, events_.size());
+  }
+  return events_.emplace_back(event);
+}
+
 // What the producer's clock makes of the times.
 void Tree::read(const Batch& batch) {
-  events_.assign(batch.digests.size(), {});
+  events_.clear();
   open_.clear();
-  for (std::size_t i = 0; i < events_.size(); ++i) {
-    Event& event = events_[i];
-    if (limits_) {
-      Nanoseconds time = batch.times_ms[i] * kNanosecondsPerMs;
-      event.believed =
-          clock_.read(batch.digests[i], time, *limits_) != EventClock::Reading::disbelieved;
-      event.late = is_late(time);
-      event.time_ms = time / kNanosecondsPerMs;
-      event.now_ms = clock_.now() / kNanosecondsPerMs;
+  if (limits_ && batch.now_ms) clock_.set(*batch.now_ms * kNanosecondsPerMs, *limits_);
+  for (std::size_t i = 0; i < batch.digests.size(); ++i) {
+    const Digest& digest = batch.digests[i];
+    if (!batch.late.empty()) batch.late[i] = false;
+    if (!limits_ || batch.now_ms) {
+      add(digest, clock_.now(), i);
+      continue;
     }
-    if (!batch.late.empty()) batch.late[i] = event.late;
-    if (event.late) {
+    Nanoseconds time = batch.times_ms[i] * kNanosecondsPerMs;
+    const EventClock::Reading reading = clock_.read(digest, time, *limits_);
+    // The event that had claimed this time happened when it said.
+    if (const auto claimant = clock_.claimant(); reading == EventClock::Reading::agreed &&
+                                                 claimant &&
+                                                 !is_late(std::min(clock_.claimed(), clock_.now())))
+      add(*claimant, std::min(clock_.claimed(), clock_.now()), kNobody).judged = false;
+    if (reading == EventClock::Reading::agreed) clock_.settle();
+    if (is_late(time)) {
+      if (!batch.late.empty()) batch.late[i] = true;
       batch.verdicts[i] = Verdict::distinct;
       ++late_;
       continue;
     }
-    open_.add(batch.digests[i], i);
-    if (limits_) open_.add_times(event.time_ms, event.now_ms);
+    // One that is not believed is a window or more from every key by its own account: held back it
+    // could be lost.
+    add(digest, time, i).judged = reading != EventClock::Reading::disbelieved;
   }
 }
 
-void Tree::climb(unsigned leaf, const Batch& batch) {
-  unsigned from = kNobody;
+void Tree::climb(unsigned leaf) {
+  unsigned from = kNone;
   const bool wants_since = options_.kind == Kind::dense && limits_;
   for (std::uint32_t steps = 0; open_.size() > 0; ++steps) {
-    const unsigned node = from == kNobody ? leaf : shape_.parents[from];
+    const unsigned node = from == kNone ? leaf : shape_.parents[from];
     answers_.assign(open_.size(), Answer::none);
     since_ms_.assign(wants_since && steps > 0 ? open_.size() : 0, Node::kUnknownSince);
     const bool sets = node == 0 || sets_on_the_way_up();
     ask(node, open_.request(sets ? FilterVerb::observe : FilterVerb::may_contain), answers_,
         since_ms_);
     levels_[depths_[node]].accesses += open_.size();
-    take_answers(node, from, steps, batch);
+    take_answers(node, from, steps);
     if (node == 0) break;
     from = node;
   }
@@ -264,19 +296,19 @@ void Tree::climb(unsigned leaf, const Batch& batch) {
 
 // Of a key that is judged by its last node.
 Verdict Tree::verdict_at_end(const Event& event, Answer answer, bool hit) {
-  if (!event.believed) return Verdict::distinct;
+  if (!event.judged) return Verdict::distinct;
   if (answer == Answer::duplicate || answer == Answer::distinct)
     return hit ? Verdict::duplicate : Verdict::distinct;
   ++ruled_;
   return options_.rule == Rule::duplicate ? Verdict::duplicate : Verdict::distinct;
 }
 
-void Tree::take_answers(unsigned node, unsigned from, std::uint32_t steps, const Batch& batch) {
+void Tree::take_answers(unsigned node, unsigned from, std::uint32_t steps) {
   Level& level = levels_[depths_[node]];
   std::size_t kept = 0;
   for (std::size_t i = 0; i < open_.size(); ++i) {
     Event& event = events_[open_.whose[i]];
-    bool hit = answers_[i] == Answer::duplicate && event.believed;
+    bool hit = answers_[i] == Answer::duplicate && event.judged;
     bool stop = node == 0 || hit;
     if (hit && !confirmed(node, from, i)) {
       ++level.refuted;
@@ -291,21 +323,19 @@ void Tree::take_answers(unsigned node, unsigned from, std::uint32_t steps, const
     event.steps = steps;
     event.known = hit;
     if (hit && !since_ms_.empty()) event.since_ms = since_ms_[i];
-    batch.verdicts[open_.whose[i]] = verdict_at_end(event, answers_[i], hit);
-    ++climbs_[steps];
+    event.verdict = verdict_at_end(event, answers_[i], hit);
+    climbs_[steps] += event.index != kNobody;
   }
   open_.resize(kept);
 }
 
 // What is set on the node that so many were passed before.
-void Tree::choose_sets(const Batch& batch, std::uint32_t steps) {
+void Tree::choose_sets(std::uint32_t steps) {
   open_.clear();
-  const std::int64_t now_ms = events_.back().now_ms;
   for (std::size_t i = 0; i < events_.size(); ++i) {
     const Event& event = events_[i];
     std::int64_t time_ms = event.time_ms;
-    if (event.late) continue;
-    if (batch.verdicts[i] == Verdict::duplicate) {
+    if (event.verdict == Verdict::duplicate) {
       // In a dense tree, what is known above.
       if (options_.kind != Kind::dense || !event.known || event.steps <= steps) continue;
       // Every key leaves a landmark window at the same moment.
@@ -313,16 +343,18 @@ void Tree::choose_sets(const Batch& batch, std::uint32_t steps) {
       if (sliding && event.since_ms == Node::kUnknownSince) continue;
       if (sliding) time_ms = event.since_ms;
     }
-    open_.add(batch.digests[i], i);
-    if (limits_) open_.add_times(time_ms, now_ms);
+    if (limits_)
+      open_.add(event.digest, i, time_ms, events_.back().now_ms);
+    else
+      open_.add(event.digest, i);
   }
 }
 
 // The way back down. The root has new keys already, unless they were refuted or never got there.
-void Tree::set(unsigned leaf, const Batch& batch) {
+void Tree::set(unsigned leaf) {
   std::uint32_t steps = 0;
   for (unsigned node = leaf;; node = shape_.parents[node], ++steps) {
-    choose_sets(batch, steps);
+    choose_sets(steps);
     const bool sets = node != 0 || options_.stop_when_refuted;
     if (open_.size() > 0 && (sets || !nodes_[node]->atomic()))
       levels_[depths_[node]].accesses += open_.size();

@@ -14,6 +14,9 @@
 // Errors   Those of one filter of the root's kind over all keys: a sparse tree, a dense tree and
 //          that filter give the same verdicts, as long as all nodes have the same parameters and one
 //          producer's view sees all events. Several producers: each has a clock of its own, see Time.
+//          Windows of filters that do not know the age of a key (apbf, apbbf) may differ in keys that
+//          are in their slack. False positives of nodes that are no equal Bloom filters add up along
+//          the path.
 // Time     What time it is, and which events are late, is told by the events of this producer, as by
 //          those of a window (window/clock.hpp). Nodes of this process are told; a server's window
 //          knows the times of the keys that it was asked for. So an event of a producer whose clock
@@ -88,6 +91,8 @@ class Tree {
     std::span<const Digest> digests = {};
     // When each happened, in ms since 1970: for windows of time; otherwise ignored, and may be empty.
     std::span<const std::int64_t> times_ms = {};
+    // In place of times: when all of them arrive, by a clock that is always believed.
+    std::optional<std::int64_t> now_ms = {};
     std::span<Verdict> verdicts = {};
     // Out, if not empty: events a window or more behind. They are neither judged nor remembered, and
     // their verdict is `distinct`.
@@ -126,24 +131,28 @@ class Tree {
   // Keys that share requests.
   static constexpr std::size_t kMostKeys = 4096;
 
-  // An event of the present batch.
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+
+  // An event of the present batch, or an earlier one that is to be remembered at its own time.
   struct Event {
+    Digest digest;
+    std::size_t index = kNobody;  // in the batch
+    Verdict verdict = Verdict::distinct;
     std::int64_t time_ms = 0, now_ms = 0;
     std::int64_t since_ms = Node::kUnknownSince;  // of a hit
     std::uint32_t steps = 0;                      // nodes passed until it was judged
-    bool late = false;
-    bool believed = true;  // its time
-    bool known = false;    // a node said that it is a duplicate
+    bool judged = true;                           // otherwise it is distinct, and only remembered
+    bool known = false;                           // a node said that it is a duplicate
   };
   // Keys that one node is asked for, with their times if there are any.
   struct Keys {
     std::vector<Digest> digests;
     std::vector<std::int64_t> times_ms, nows_ms;
-    std::vector<std::uint32_t> whose;  // indices into the batch
+    std::vector<std::uint32_t> whose;  // indices into events_
     std::size_t size() const noexcept { return digests.size(); }
     void clear();
     void add(const Digest& digest, std::size_t event);
-    void add_times(std::int64_t time_ms, std::int64_t now_ms);
+    void add(const Digest& digest, std::size_t event, std::int64_t time_ms, std::int64_t now_ms);
     void keep(std::size_t from, std::size_t to);
     void resize(std::size_t size);
     Node::Request request(FilterVerb verb) const { return {verb, digests, times_ms, nows_ms}; }
@@ -154,12 +163,14 @@ class Tree {
   void check(unsigned leaf, const Batch& batch) const;
   void read(const Batch& batch);
   bool is_late(Nanoseconds time) const;
+  bool has_said_now() const;
+  Event& add(const Digest& digest, Nanoseconds time, std::size_t index);
   void judge(unsigned leaf, const Batch& batch);
-  void climb(unsigned leaf, const Batch& batch);
-  void take_answers(unsigned node, unsigned from, std::uint32_t steps, const Batch& batch);
+  void climb(unsigned leaf);
+  void take_answers(unsigned node, unsigned from, std::uint32_t steps);
   Verdict verdict_at_end(const Event& event, Answer answer, bool hit);
-  void set(unsigned leaf, const Batch& batch);
-  void choose_sets(const Batch& batch, std::uint32_t steps);
+  void set(unsigned leaf);
+  void choose_sets(std::uint32_t steps);
   void ask(unsigned node, const Node::Request& request, std::span<Answer> answers,
            std::span<std::int64_t> since_ms);
   bool confirmed(unsigned node, unsigned from, std::size_t key);

@@ -14,6 +14,7 @@
 #include "sluice/window/window.hpp"
 #include "tests/support/counts.hpp"
 #include "tests/support/digests.hpp"
+#include "tests/support/filter_slices.hpp"
 
 namespace sluice::cluster {
 namespace {
@@ -116,6 +117,7 @@ void expect_same(Tree& tree, const Stream& stream, const Judged& expected, const
   }
 }
 
+// Filters that know the age of a key: what they remember depends on nothing else.
 class EachWindow : public testing::TestWithParam<const char*> {};
 
 TEST_P(EachWindow, SparseDenseAndOneWindowJudgeAlike) {
@@ -135,23 +137,101 @@ TEST_P(EachWindow, SparseDenseAndOneWindowJudgeAlike) {
       expect_same(sparse, stream, expected, "sparse");
       expect_same(dense, stream, expected, "dense");
       EXPECT_GT(sparse.levels().back().hits, 0u);
-      // A dense tree learns from the nodes above, if they know since when they know a key.
-      if (Window::make(params).knows_ages() || spec == kHourly)
-        EXPECT_GT(dense.levels().back().hits, sparse.levels().back().hits);
-      else
-        EXPECT_EQ(dense.levels().back().hits, sparse.levels().back().hits);
+      // A dense tree learns from the nodes above.
+      EXPECT_GT(dense.levels().back().hits, sparse.levels().back().hits);
       EXPECT_EQ(sparse.ruled() + dense.ruled(), 0u);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Trees, EachWindow,
-                         testing::Values("exact-window", "cohort", "apbf", "apbbf"),
+INSTANTIATE_TEST_SUITE_P(Trees, EachWindow, testing::Values("exact-window", "cohort"),
                          [](const auto& tested) {
                            std::string name = tested.param;
                            std::erase(name, '-');
                            return name;
                          });
+
+// Times that are too far ahead to be believed at once: after each quiet time, and of clocks that are
+// wrong.
+TEST_P(EachWindow, TimesThatAreNotBelievedAreJudgedAlike) {
+  const TreeShape shape{{0, 0, 0, 1, 1, 3, 3}};
+  Window::Params params = params_of(kMinute, GetParam());
+  params.max_ahead = params.spec.size;
+  Stream stream = stream_for(shape, 6, count_of(8'000u, 20'000u), 100);
+  for (std::size_t i = 100; i < stream.size(); i += 997) {
+    stream.digests[i] = digest_of(1'000'000 + i);
+    stream.times_ms[i] += 10 * kWindowMs;
+  }
+  const Judged expected = by_one_window(stream, params);
+  for (const Tree::Kind kind : {Tree::Kind::sparse, Tree::Kind::dense}) {
+    Tree tree =
+        tree_of(shape, {.kind = kind, .max_ahead = params.max_ahead}, filters_for(shape, params));
+    expect_same(tree, stream, expected, "not believed");
+    EXPECT_GT(tree.clock().disbelieved(), stream.size() / 1000);
+  }
+}
+
+// By arrival: one time for all keys of a batch, which is believed however long nothing came.
+TEST_P(EachWindow, ByArrivalTheyJudgeAlike) {
+  const TreeShape shape = TreeShape::even(3, 2);
+  Window::Params params = params_of(kMinute, GetParam());
+  params.max_ahead = params.spec.size;
+  const Stream stream = stream_for(shape, 7, count_of(6'000u, 20'000u), 100);
+  for (const Tree::Kind kind : {Tree::Kind::sparse, Tree::Kind::dense}) {
+    Window window = Window::make(params);
+    Tree tree =
+        tree_of(shape, {.kind = kind, .max_ahead = params.max_ahead}, filters_for(shape, params));
+    std::size_t duplicates = 0;
+    std::int64_t latest = 0;
+    for (std::size_t i = 0; i < stream.size(); ++i) {
+      // Clocks of machines go back a little now and then.
+      latest = std::max(latest, stream.times_ms[i]);
+      const std::int64_t now_ms = std::max(stream.times_ms[i], latest - 5'000);
+      window.arrive(now_ms * kNanosecondsPerMs);
+      const Verdict expected = window.observe(stream.digests[i]);
+      Verdict verdict{};
+      tree.observe(
+          stream.leaves[i],
+          {.digests = {&stream.digests[i], 1}, .now_ms = now_ms, .verdicts = {&verdict, 1}});
+      ASSERT_EQ(verdict, expected) << "event " << i;
+      duplicates += expected == Verdict::duplicate;
+    }
+    EXPECT_GT(duplicates, stream.size() / 10);
+    EXPECT_EQ(tree.late(), 0u);
+  }
+}
+
+// In its slack, such a filter takes a key for known or not by the keys around it, which are others in
+// each node. Before and after it, a tree judges as the truth.
+TEST(TreeWindows, OfFiltersWithoutAgesJudgeAsTheTruth) {
+  const TreeShape shape = TreeShape::even(3, 2);
+  const std::vector<unsigned> leaves = shape.leaves();
+  const auto stream = testing_support::timed_stream({.seed = 5,
+                                                     .records = count_of(10'000u, 30'000u),
+                                                     .keys = 3000,
+                                                     .start_ms = kStart,
+                                                     .step_ms = 30,
+                                                     .jitter_ms = 5000});
+  for (const char* const filter : {"apbf", "apbbf"}) {
+    const Window::Params params = params_of(kMinute, filter);
+    const double slack = Window::make(params).slack();
+    for (const Tree::Kind kind : {Tree::Kind::sparse, Tree::Kind::dense}) {
+      Tree tree = tree_of(shape, {.kind = kind}, filters_for(shape, params));
+      std::vector<Verdict> verdicts(stream.digests.size());
+      for (std::size_t i = 0; i < verdicts.size(); ++i)
+        tree.observe(leaves[i % 3], {.digests = {&stream.digests[i], 1},
+                                     .times_ms = {&stream.times_ms[i], 1},
+                                     .verdicts = {&verdicts[i], 1}});
+      testing_support::expect_truth_in_window(
+          stream, verdicts, kWindowMs,
+          static_cast<std::int64_t>(static_cast<double>(kWindowMs) * (1 + slack)) + 1);
+      // They cannot say since when they know a key, so a leaf learns nothing from above.
+      EXPECT_EQ(tree.levels()[2].trips,
+                verdicts.size() +
+                    static_cast<std::size_t>(std::ranges::count(verdicts, Verdict::distinct)));
+    }
+  }
+}
 
 TEST(TreeWindows, ASlicedRootJudgesAlike) {
   const TreeShape shape = TreeShape::even(2, 4);
