@@ -24,7 +24,7 @@ TEST(CellSite, AnswersOfTheWrongShapeAreNone) {
        {"+OK\r\n", "*0\r\n", "*2\r\n:1\r\n:1\r\n", "*3\r\n:1\r\n:1\r\n$1\r\n1\r\n",
         "*3\r\n:1\r\n:1\r\n*0\r\n", "$-1\r\n", "-ERR no\r\n"}) {
     FakeServer server([&](const Words&) { return std::string(answer); });
-    CellSite site(client_of(server), {.name = "test", .bits = 100});
+    CellSite site(client_of(server), {.name = "test", .cells = 100});
     const std::vector<std::uint64_t> positions = {1, 2};
     std::vector<std::uint8_t> answers(2, 0);
     EXPECT_FALSE(site.ask(cluster::Verb::test, positions, answers).answered()) << answer;
@@ -34,9 +34,9 @@ TEST(CellSite, AnswersOfTheWrongShapeAreNone) {
 TEST(CellSite, IsRefusedIfAKeyCannotHoldIt) {
   FakeServer server([](const Words&) { return std::string(); });
   const auto client = client_of(server);
-  EXPECT_THROW(CellSite(client, {.name = "x", .bits = 0}), BadParameters);
-  EXPECT_THROW(CellSite(client, {.name = "x", .bits = CellSite::kMostBits + 1}), BadParameters);
-  EXPECT_NO_THROW(CellSite(client, {.name = "x", .bits = CellSite::kMostBits}));
+  EXPECT_THROW(CellSite(client, {.name = "x", .cells = 0}), BadParameters);
+  EXPECT_THROW(CellSite(client, {.name = "x", .cells = CellSite::kMostBits + 1}), BadParameters);
+  EXPECT_NO_THROW(CellSite(client, {.name = "x", .cells = CellSite::kMostBits}));
   using cluster::Slicing;
   const cluster::SliceMap large({Slicing::vertical, CellSite::kMostBits * 5 / 2, 4, 2, 1, 1});
   try {

@@ -106,12 +106,13 @@ class InterruptedSite final : public Site {
  public:
   InterruptedSite(std::shared_ptr<LocalMemory> memory, Verb at, std::function<void()> then)
       : site_(std::move(memory)), at_(at), then_(std::move(then)) {}
-  std::uint64_t bits() const override { return site_.bits(); }
-  void send(Verb verb, std::span<const std::uint64_t> positions) override {
-    site_.send(verb, positions);
-    if (verb == at_ && !positions.empty() && then_) std::exchange(then_, nullptr)();
+  std::uint64_t cells() const override { return site_.cells(); }
+  unsigned cell_bits() const override { return site_.cell_bits(); }
+  void send(const Request& request) override {
+    site_.send(request);
+    if (request.verb == at_ && !request.positions.empty() && then_) std::exchange(then_, nullptr)();
   }
-  Reply receive(std::span<std::uint8_t> answers) override { return site_.receive(answers); }
+  Reply receive(std::span<std::uint32_t> answers) override { return site_.receive(answers); }
 
  private:
   LocalSite site_;
@@ -145,6 +146,23 @@ int winners(bool claims) {
 TEST(Races, WithoutAClaimBothMayWinVerticalSlices) {
   EXPECT_EQ(winners(false), 2);
   EXPECT_EQ(winners(true), 1);
+}
+
+// Its lease ended before the key was set: another producer may have won, too, and it is said.
+TEST(Races, AClaimThatHadEndedIsSaid) {
+  const SliceParams params{Slicing::vertical, 4000, 4, 4, 1, 1};
+  const Memories memories = memories_for(params);
+  const Slices::Options options{.slices = params, .claims = true};
+  std::vector<std::unique_ptr<Site>> sites;
+  for (const auto& memory : memories)
+    sites.push_back(std::make_unique<InterruptedSite>(memory, Verb::test, [&] {
+      for (const auto& each : memories) each->drop_claims();
+    }));
+  Slices first(options, std::move(sites)), second(options, connect(memories));
+  EXPECT_EQ(first.observe(digest_of(1)), Verdict::distinct);
+  EXPECT_EQ(first.traffic().expired, 1u);
+  EXPECT_EQ(second.observe(digest_of(1)), Verdict::duplicate);
+  EXPECT_EQ(second.traffic().expired, 0u);
 }
 
 TEST(Races, AClaimOfAProducerThatIsGoneHoldsUntilItIsDropped) {

@@ -31,15 +31,16 @@ Slices::Slices(const Options& options, std::vector<std::unique_ptr<Site>> sites)
       sites_(std::move(sites)),
       behind_(sites_.size()),
       load_(sites_.size()),
-      asks_{std::vector<Request>(sites_.size()), {}},
-      sets_{std::vector<Request>(sites_.size()), {}} {
+      asks_{std::vector<Part>(sites_.size()), {}},
+      sets_{std::vector<Part>(sites_.size()), {}} {
   if (sites_.size() != map_.sites())
     throw BadParameters(
         fmt::format("slices: {} sites where the slicing has {}", sites_.size(), map_.sites()));
   for (const auto& site : sites_)
-    if (site->bits() < map_.site_bits())
-      throw BadParameters(fmt::format("slices: a site of {} bits where the slicing needs {}",
-                                      site->bits(), map_.site_bits()));
+    if (site->cell_bits() != 1 || site->cells() < map_.site_bits())
+      throw BadParameters(
+          fmt::format("slices: a site of {} cells of {} bits where the slicing needs {} bits",
+                      site->cells(), site->cell_bits(), map_.site_bits()));
   if (map_.site_bits() >> kPositionBits != 0)
     throw BadParameters("slices: more than 2^48 bits per site; cut the filter into more");
   if (options.rule.least_live > map_.probes())
@@ -50,8 +51,7 @@ Slices::Slices(const Options& options, std::vector<std::unique_ptr<Site>> sites)
         "slices: pipelining stops at the first bit that is not set, test-and-set goes to all of "
         "them; choose one");
   // An empty request: only checks whether the site is still the same.
-  for (const auto& site : sites_)
-    incarnations_.push_back(site->ask(Verb::test, {}, {}).incarnation);
+  for (const auto& site : sites_) incarnations_.push_back(site->ask({}, {}).incarnation);
 }
 
 void Slices::begin(std::span<const Digest> digests) {
@@ -66,7 +66,7 @@ void Slices::begin(std::span<const Digest> digests) {
 }
 
 void Slices::Requests::add(std::uint32_t site, std::uint64_t position, std::size_t whose) {
-  Request& request = of[site];
+  Part& request = of[site];
   if (request.positions.empty()) busy.push_back(site);
   request.positions.push_back(position);
   request.whose.push_back(static_cast<std::uint32_t>(whose));
@@ -75,10 +75,10 @@ void Slices::Requests::add(std::uint32_t site, std::uint64_t position, std::size
 // Sends to all sites before it waits for any. Calls `take` for each reply.
 template <class Take>
 void Slices::exchange(Requests& requests, Verb verb, const Take& take) {
-  for (const std::uint32_t at : requests.busy) sites_[at]->send(verb, requests.of[at].positions);
+  for (const std::uint32_t at : requests.busy) sites_[at]->send({verb, requests.of[at].positions});
   traffic_.requests += requests.busy.size();
   for (const std::uint32_t at : requests.busy) {
-    Request& request = requests.of[at];
+    Part& request = requests.of[at];
     request.answers.assign(request.positions.size(), 0);
     const Reply reply = sites_[at]->receive(request.answers);
     note(at, reply, verb);
@@ -90,7 +90,7 @@ void Slices::exchange(Requests& requests, Verb verb, const Take& take) {
 }
 
 void Slices::ask(Verb verb) {
-  exchange(asks_, verb, [&](std::uint32_t at, const Reply& reply, const Request& request) {
+  exchange(asks_, verb, [&](std::uint32_t at, const Reply& reply, const Part& request) {
     for (std::size_t i = 0; i < request.whose.size(); ++i)
       states_[request.whose[i]] = !reply.answered()         ? State::unknown
                                   : request.answers[i] != 0 ? State::set
@@ -100,7 +100,7 @@ void Slices::ask(Verb verb) {
 }
 
 void Slices::send_sets() {
-  exchange(sets_, Verb::set, [](std::uint32_t, const Reply&, const Request&) {});
+  exchange(sets_, Verb::set, [](std::uint32_t, const Reply&, const Part&) {});
 }
 
 void Slices::note(std::uint32_t site, const Reply& reply, Verb verb) {
@@ -206,15 +206,17 @@ void Slices::add_sets(std::size_t key, Verdict verdict) {
 }
 
 void Slices::claim(std::span<const Digest> digests) {
-  mine_.assign(digests.size(), 0);
+  mine_.assign(digests.size(), kNot);
   for (std::size_t i = 0; i < digests.size(); ++i)
     asks_.add(places_[i * map_.probes()].site, claim_name(digests[i]), i);
   traffic_.claims += digests.size();
-  exchange(asks_, Verb::claim, [&](std::uint32_t, const Reply& reply, const Request& request) {
+  exchange(asks_, Verb::claim, [&](std::uint32_t, const Reply& reply, const Part& request) {
     for (std::size_t i = 0; i < request.whose.size(); ++i) {
       const std::uint32_t key = request.whose[i];
       held_[key] = reply.answered() && request.answers[i] != 0;
-      mine_[key] = reply.outcome != Outcome::failed && held_[key] == 0;
+      mine_[key] = !reply.answered() ? reply.outcome == Outcome::late ? kMaybe : kNot
+                   : held_[key] != 0 ? kNot
+                                     : kMine;
       traffic_.unclaimed += !reply.answered();
     }
   });
@@ -222,8 +224,12 @@ void Slices::claim(std::span<const Digest> digests) {
 
 void Slices::release(std::span<const Digest> digests) {
   for (std::size_t i = 0; i < digests.size(); ++i)
-    if (mine_[i] != 0) asks_.add(places_[i * map_.probes()].site, claim_name(digests[i]), i);
-  exchange(asks_, Verb::release, [](std::uint32_t, const Reply&, const Request&) {});
+    if (mine_[i] != kNot) asks_.add(places_[i * map_.probes()].site, claim_name(digests[i]), i);
+  exchange(asks_, Verb::release, [&](std::uint32_t, const Reply& reply, const Part& request) {
+    for (std::size_t i = 0; i < request.whose.size(); ++i)
+      traffic_.expired +=
+          reply.answered() && request.answers[i] == 0 && mine_[request.whose[i]] == kMine;
+  });
 }
 
 void Slices::observe_batch(std::span<const Digest> digests, std::span<Verdict> verdicts) {

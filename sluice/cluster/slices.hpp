@@ -35,6 +35,9 @@ struct Traffic {
   std::uint64_t requests = 0;  // sent to sites
   std::uint64_t unanswered = 0;
   std::uint64_t unclaimed = 0;  // keys judged without a claim, since its site did not answer
+  // Claims that had ended before their key was remembered everywhere: another producer may have won
+  // the same key. Give claims a longer lease.
+  std::uint64_t expired = 0;
 };
 
 class Slices {
@@ -84,13 +87,13 @@ class Slices {
     doubted,  // not set, says a site that is not trusted
   };
   // A request to one site, in the making.
-  struct Request {
+  struct Part {
     std::vector<std::uint64_t> positions;
     std::vector<std::uint32_t> whose;  // indices into states_, or of keys
-    std::vector<std::uint8_t> answers;
+    std::vector<std::uint32_t> answers;
   };
   struct Requests {
-    std::vector<Request> of;  // one per site
+    std::vector<Part> of;  // one per site
     std::vector<std::uint32_t> busy;
     void add(std::uint32_t site, std::uint64_t position, std::size_t whose);
   };
@@ -131,8 +134,9 @@ class Slices {
   std::vector<Place> places_;  // k per key, as states_
   std::vector<State> states_;
   Requests asks_, sets_;
-  std::vector<std::uint8_t> held_;           // keys that another holds the claim of
-  std::vector<std::uint8_t> mine_;           // keys whose claim is to be released
+  std::vector<std::uint8_t> held_;  // keys that another holds the claim of
+  enum Claimed : std::uint8_t { kNot, kMaybe, kMine };
+  std::vector<Claimed> mine_;                // whether the key's claim is to be released
   std::unordered_set<std::uint64_t> fresh_;  // places that keys of this batch set
 };
 

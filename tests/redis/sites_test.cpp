@@ -76,7 +76,7 @@ TEST(Sites, AreSharedByProducers) {
 // A request longer than one BITFIELD.
 TEST(Sites, LongRequestsAreCut) {
   const auto client = std::make_shared<Client>(servers(), patient());
-  CellSite site(client, {.name = client->address().name, .bits = 100000});
+  CellSite site(client, {.name = client->address().name, .cells = 100000});
   std::vector<std::uint64_t> positions;
   for (std::uint64_t i = 0; i < 3 * CellSite::kMostCells + 5; ++i) positions.push_back(i * 7);
   std::vector<std::uint8_t> answers(positions.size(), 9);
@@ -142,7 +142,7 @@ TEST(Sites, ClaimsBelongToTheirProducerAndEnd) {
   const Address address = servers();
   const auto client = std::make_shared<Client>(address, patient());
   const auto site_with = [&](std::chrono::milliseconds lease) {
-    return CellSite(client, {.name = address.name, .bits = 1000, .lease = lease});
+    return CellSite(client, {.name = address.name, .cells = 1000, .lease = lease});
   };
   CellSite gone = site_with(std::chrono::milliseconds(300)),
            other = site_with(std::chrono::hours(1));
