@@ -463,6 +463,9 @@ void apply(Host& host, std::size_t key, std::span<const std::byte> effect,
   if (kind == EffectKind::make) {
     const Making making = Making::decode(from);
     if (from.remaining() != 0) throw CorruptSnapshot("an effect is too long");
+    // The primary had no such key. If one is here, it has gone there without a word: a server that loads a file
+    // drops what has expired meanwhile. Its expiry must go, too, or the new key would be hidden by it.
+    place.remove();
     make_entry(host, place, key, making);
     return;
   }

@@ -36,7 +36,7 @@ class Place {
   // Puts an entry or a part of one there, in place of what there was; an expiry stays.
   virtual void put(Entry::Pointer entry) = 0;
   virtual void put(Partial::Pointer partial) = 0;
-  // Deletes the key, which exists.
+  // Deletes the key, if there is one.
   virtual void remove() = 0;
   // When the key expires, in ms since 1970; none: never.
   virtual std::optional<std::int64_t> expiry_ms() const = 0;

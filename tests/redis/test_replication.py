@@ -43,6 +43,25 @@ def test_clients_cannot_send_effects(name: str) -> None:
 
 
 @both
+def test_a_key_that_is_made_anew_takes_the_place_of_an_expired_one(name: str) -> None:
+    """A server that loads a file drops expired keys and tells no replica, for which they have only expired."""
+    with Server(name, module=MODULE) as primary, Server(name, module=MODULE) as replica:
+        replica.replicaof(primary)
+        primary.command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+        primary.command("SLUICE.RESERVE", "k", "WINDOW", 200)
+        primary.command("SLUICE.ADD", "k", "old")
+        expires_ms = int(time.time() * 1000) + 500
+        primary.command("PEXPIREAT", "k", expires_ms)
+        replica.wait_for_sync(primary)
+        wait_until(lambda: time.time() * 1000 > expires_ms + 1, "the key has expired")
+        primary.command("DEBUG", "RELOAD")
+        primary.command("SLUICE.RESERVE", "k", "WINDOW", 200)
+        primary.command("SLUICE.ADD", "k", "new")
+        synced(primary, replica)
+        assert replica.command("SLUICE.MEXISTS", "k", "old", "new") == [0, 1]
+
+
+@both
 def test_transactions_and_scripts_replicate_once(name: str) -> None:
     commands = [
         ("SLUICE.RESERVE", "w", "WINDOW", "1m"),
