@@ -218,6 +218,43 @@ def test_a_password(name: str) -> None:
         Stage([server]).run("LockedSites.*", SLUICE_SITES_PASSWORD=PASSWORD)
 
 
+# Windows over slices of cells.
+
+
+@both
+def test_windows_on_one_server(name: str) -> None:
+    with Server(name) as server:
+        Stage([server]).run("WindowSites.*-WindowSites.AServerThatWasFlushed*")
+
+
+@both
+def test_windows_on_a_list_of_servers(name: str) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(name)) for _ in range(3)]
+        Stage(servers).run("WindowSites.*")
+
+
+@both
+def test_windows_on_a_cluster(name: str) -> None:
+    with cluster(3, 3, name) as made:
+        Stage(made.nodes, made).run("WindowSites.*")
+
+
+@both
+def test_windows_that_move(name: str) -> None:
+    with cluster(3, 0, name) as made:
+        Stage(made.nodes, made).run("ClusterWindowSites.*SlotsMove")
+        errors = [node.info("errorstats") for node in made.nodes]
+        for error in ("errorstat_ASK", "errorstat_MOVED"):
+            assert any(error in said for said in errors), errors
+
+
+@both
+def test_windows_on_a_primary_that_is_killed(name: str) -> None:
+    with cluster(3, 3, name, "cluster-require-full-coverage no") as made:
+        Stage(made.nodes, made).run("ClusterWindowSites.AKilledPrimary*")
+
+
 # Filter slices.
 
 
