@@ -51,6 +51,9 @@ class Client final : private Connection::Listener {
 
   // Why a request was not answered last: for people.
   const std::string& problem() const noexcept { return problem_; }
+  // On the wire so far, to and from all servers.
+  std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
+  std::uint64_t bytes_received() const noexcept { return bytes_received_; }
   // What it knows of the servers now.
   const SlotMap& map() const noexcept { return map_; }
 
@@ -75,6 +78,10 @@ class Client final : private Connection::Listener {
 
   void replied(const Pending& whose, Reply& reply, const Endpoint& from) override;
   void lost(const Pending& whose, bool sent) override;
+  void moved(std::size_t sent, std::size_t received) override {
+    bytes_sent_ += sent;
+    bytes_received_ += received;
+  }
 
   Connection* connection(const Endpoint& endpoint);
   void dispatch(Ticket ticket, Request& request, std::uint32_t command, TimePoint now);
@@ -102,6 +109,7 @@ class Client final : private Connection::Listener {
   Ticket last_;
   std::vector<std::pair<Ticket, std::uint32_t>> waiting_;
   std::string problem_;
+  std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };
 
 }  // namespace sluice::redis

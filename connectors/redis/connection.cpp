@@ -152,6 +152,7 @@ bool Connection::flush(TimePoint now) {
     }
     out_sent_ += static_cast<std::size_t>(sent);
     sent_ += static_cast<std::size_t>(sent);
+    listener_.moved(static_cast<std::size_t>(sent), 0);
   }
   if (out_sent_ == out_.size()) {
     out_.clear();
@@ -169,6 +170,7 @@ bool Connection::receive(TimePoint now) {
       fail(now, got == 0 ? "closed the connection" : reason(errno));
       return false;
     }
+    listener_.moved(0, static_cast<std::size_t>(got));
     reader_->feed({piece.data(), static_cast<std::size_t>(got)});
     while (Reply* reply = reader_->next()) {
       if (pending_.empty()) {

@@ -46,6 +46,8 @@ class Connection {
     virtual void replied(const Pending& whose, Reply& reply, const Endpoint& from) = 0;
     // No reply will come. `sent`: the server may have carried it out, or may yet.
     virtual void lost(const Pending& whose, bool sent) = 0;
+    // Bytes on the wire, in both directions.
+    virtual void moved(std::size_t sent, std::size_t received) = 0;
   };
 
   // Both must outlive it.

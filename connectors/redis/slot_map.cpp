@@ -43,12 +43,19 @@ std::uint16_t slot_of(std::string_view key) noexcept {
   return static_cast<std::uint16_t>(crc % kSlots);
 }
 
-std::string tag_of(std::string_view name, std::uint32_t part, std::uint32_t parts) {
+std::string tag_in_turn(std::string_view name, std::uint32_t part, std::uint32_t turn) {
+  return fmt::format("{}:{}:{}", name, part, turn);
+}
+
+std::uint32_t turn_of(std::string_view name, std::uint32_t part, std::uint32_t parts) {
   const std::uint32_t ranges = std::min<std::uint32_t>(parts, kSlots);
-  for (unsigned i = 0;; ++i) {
-    std::string tag = fmt::format("{}:{}:{}", name, part, i);
-    if (std::uint64_t{slot_of(tag)} * ranges / kSlots == part % ranges) return tag;
-  }
+  for (std::uint32_t turn = 0;; ++turn)
+    if (std::uint64_t{slot_of(tag_in_turn(name, part, turn))} * ranges / kSlots == part % ranges)
+      return turn;
+}
+
+std::string tag_of(std::string_view name, std::uint32_t part, std::uint32_t parts) {
+  return tag_in_turn(name, part, turn_of(name, part, parts));
 }
 
 SlotMap SlotMap::even(std::span<const Endpoint> endpoints) {

@@ -26,6 +26,10 @@ std::uint16_t slot_of(std::string_view key) noexcept;
 // So the parts of a filter are spread evenly over servers that share the slots evenly, and
 // neighbours stay together. Parts beyond the number of slots share their ranges.
 std::string tag_of(std::string_view name, std::uint32_t part, std::uint32_t parts);
+// A part has many tags, each in a slot of its own as chance has it: NAME:PART:TURN. tag_of() is the
+// first of them in the part's range.
+std::string tag_in_turn(std::string_view name, std::uint32_t part, std::uint32_t turn);
+std::uint32_t turn_of(std::string_view name, std::uint32_t part, std::uint32_t parts);
 
 class SlotMap {
  public:

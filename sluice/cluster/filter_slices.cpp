@@ -100,6 +100,11 @@ void FilterSlices::doubt(std::size_t site) {
   believed_from_[site] = limits_ ? latest_ms() + remembers_ms_ : kNever;
 }
 
+void FilterSlices::distrust(std::size_t site, std::int64_t lost_ms) {
+  believed_from_[site] =
+      limits_ ? std::clamp(lost_ms, -kFarthestMs, kFarthestMs) + remembers_ms_ : kNever;
+}
+
 void FilterSlices::quote(std::size_t site) {
   if (const std::string_view problem = sites_[site]->problem(); !problem.empty())
     problem_ = problem;

@@ -86,6 +86,8 @@ class FilterSlices {
 
   // Whether a site's `distinct` is believed for an event of the latest time so far.
   bool trusted(std::size_t site) const { return latest_ms() >= believed_from_[site]; }
+  // A site is known to have lost its contents at this time, in ms since 1970, before this began.
+  void distrust(std::size_t site, std::int64_t lost_ms);
   // The site is complete again: it was filled from elsewhere, or its keys no longer matter.
   void trust(std::size_t site) { believed_from_[site] = kAlways; }
 

@@ -26,6 +26,7 @@ struct SliceParams {
   unsigned slices = 1;          // S
   unsigned inner = 1;           // S′: of diced slicings
   unsigned slices_per_key = 1;  // k₁: of the general slicing; k₂ = probes / k₁
+  friend bool operator==(const SliceParams&, const SliceParams&) = default;
 };
 
 // Which of `sites` has a key that is at one site only, as in horizontal slices and filter slices:

@@ -41,13 +41,13 @@ std::string too_coarse(const DedupOptions& options) {
 // Dates are whole days apart. In a window of 7d every repeat after a week is in its slack, and so would be
 // lost. A window of 6 days and an hour remembers the same dates, and forgets them before the next one.
 // Returns what is wrong and what to do, or nothing.
-std::string what_dates_lose(const DedupOptions& options, const Judge& judge) {
+std::string what_dates_lose(const DedupOptions& options, const StreamJudge& judge) {
   constexpr std::uint64_t kHour = 3'600'000'000'000, kHoursPerDay = 24, kDay = kHoursPerDay * kHour;
-  const Window* const window = judge.window();
-  if (window == nullptr || window->params().spec.kind != WindowSpec::Kind::time) return "";
-  const std::uint64_t size = window->params().spec.size, days = (size + kDay - 1) / kDay;
+  const auto window = judge.pace();
+  if (!window || window->spec.kind != WindowSpec::Kind::time) return "";
+  const std::uint64_t size = window->spec.size, days = (size + kDay - 1) / kDay;
   const auto forgotten_before = [&](std::uint64_t day, std::uint64_t nanoseconds) {
-    return static_cast<double>(nanoseconds) * (1 + window->slack()) <=
+    return static_cast<double>(nanoseconds) * (1 + window->slack) <=
            static_cast<double>(day * kDay);
   };
   if (forgotten_before(days, size)) return "";
@@ -67,15 +67,16 @@ std::string what_dates_lose(const DedupOptions& options, const Judge& judge) {
 
 }  // namespace
 
-ChunkJudge::ChunkJudge(const DedupOptions& options, Judge& judge)
+ChunkJudge::ChunkJudge(const DedupOptions& options, StreamJudge& judge)
     : options_(options), judge_(judge), act_(act_for()) {
-  assert(!options.infer || judge.inference() != nullptr);
+  assert(!options.infer || (judge.own() != nullptr && judge.own()->inference() != nullptr));
+  assert(!(options.forget || options.forget_early) || judge.own() != nullptr);
   if (options.infer && !options.forget)
-    infer_.emplace(options.format, *options.infer, judge.has_prior_table());
+    infer_.emplace(options.format, *options.infer, judge.own()->has_prior_table());
   if (!options.event_time || !options.time_format.may_lack_year()) return;
-  const Window* const window = judge.window();
-  years_.emplace(options.time_format, options.today, window ? window->clock() : EventClock(),
-                 window ? window->limits() : ClockLimits(1, std::nullopt), options.years_from);
+  const auto window = judge.pace();
+  years_.emplace(options.time_format, options.today, window ? window->clock : EventClock(),
+                 window ? window->limits : ClockLimits(1, std::nullopt), options.years_from);
 }
 
 std::optional<EventClock> ChunkJudge::years() const {
@@ -90,7 +91,7 @@ ChunkJudge::Act ChunkJudge::act_for() {
       return batch.digests.size();
     };
   if (options_.forget)
-    return [&judge = judge_](const Judge::Batch& batch) {
+    return [&judge = *judge_.own()](const Judge::Batch& batch) {
       judge.forget(batch.digests, batch.verdicts);
       return batch.digests.size();
     };
@@ -101,8 +102,8 @@ void ChunkJudge::start(const std::string& source, const SourcePosition& from) {
   source_ = source;
   source_records_ = from.records;
   position_ = from;
-  if (years_ && from.offset > 0 && judge_.window() != nullptr)
-    years_->go_on(judge_.window()->clock());
+  if (!years_ || from.offset == 0) return;
+  if (const auto window = judge_.pace()) years_->go_on(window->clock);
 }
 
 void ChunkJudge::begin() {
@@ -213,7 +214,7 @@ std::size_t ChunkJudge::judge_keys(const Judge::Batch& batch) {
   const std::size_t size = batch.digests.size();
   std::size_t judged = act_(batch);
   while (judged < size && options_.forget_early) {
-    const std::optional<std::uint64_t> forgotten = judge_.forget_oldest();
+    const std::optional<std::uint64_t> forgotten = judge_.own()->forget_oldest();
     if (!forgotten) break;
     counts_.forgotten_early += *forgotten;
     judged += act_(batch.subspan(judged, size - judged));
@@ -230,10 +231,11 @@ void ChunkJudge::shorten(const Chunk& chunk, Chunk::Part& part, std::size_t keys
     left -= status[part.count] == KeyStatus::keyed;
 }
 
-// The filter says why; a window has nothing to add.
+// The filter says why; a window has nothing to add. A shared filter judges all keys, or throws.
 void ChunkJudge::refuse_key(const Digest& digest) const {
-  if (judge_.window() == nullptr) judge_.filter().observe(digest);
-  const FilterStats stats = judge_.filter().stats();
+  Judge& judge = *judge_.own();
+  if (judge.window() == nullptr) judge.filter().observe(digest);
+  const FilterStats stats = judge.filter().stats();
   throw NoMemory(fmt::format(
       "{}: record {}: there is no memory for more keys than the {} in {}: plan for less memory",
       source_, format_count(source_records_ + 1), format_count(stats.keys),

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sluice/judge/judge.hpp"
+#include "sluice/judge/stream_judge.hpp"
 #include "sluice/stream/chunk.hpp"
 #include "sluice/stream/dedup_options.hpp"
 #include "sluice/stream/record_inference.hpp"
@@ -21,7 +21,7 @@ namespace sluice {
 class ChunkJudge {
  public:
   // `judge` must outlive this. Throws BadParameters.
-  ChunkJudge(const DedupOptions& options, Judge& judge);
+  ChunkJudge(const DedupOptions& options, StreamJudge& judge);
 
   // A new source begins, or is continued; its name is for messages.
   void start(const std::string& source, const SourcePosition& from);
@@ -65,7 +65,7 @@ class ChunkJudge {
   [[noreturn]] void refuse_long() const;
 
   DedupOptions options_;
-  Judge& judge_;
+  StreamJudge& judge_;
   Act act_;
   std::span<const std::string_view> tapped_;  // keys of the part that is judged
   std::optional<RecordInference> infer_;

@@ -23,7 +23,7 @@ namespace {
 // millisecond or two, compared with which starting it costs nothing.
 constexpr unsigned kSteadyReads = 4;
 
-bool asks_for_digests(const DedupOptions& options, const Judge& judge) {
+bool asks_for_digests(const DedupOptions& options, const StreamJudge& judge) {
   return options.tap || judge.asks_for_digests();
 }
 
@@ -37,8 +37,10 @@ struct Dedup::Parts {
     ChunkKeys keys;
   };
 
-  Parts(const DedupOptions& options, Judge& by, ByteSink& passed, ByteSink* held, ByteSink* late)
-      : own{.number = 0,
+  Parts(const DedupOptions& options, std::unique_ptr<StreamJudge> of_caller, StreamJudge& by,
+        ByteSink& passed, ByteSink* held, ByteSink* late)
+      : adapter(std::move(of_caller)),
+        own{.number = 0,
             .chunk = {},
             .keys = {options, by.hasher(), asks_for_digests(options, by)}},
         reader(options),
@@ -50,6 +52,7 @@ struct Dedup::Parts {
       helper.emplace(Worker{.number = 1, .chunk = {}, .keys = {options, by.hasher(), true}});
   }
 
+  std::unique_ptr<StreamJudge> adapter;  // or null
   Worker own;
   std::optional<Worker> helper;
   ChunkReader reader;
@@ -299,7 +302,15 @@ class Dedup::Passage {
 
 Dedup::Dedup(const DedupOptions& options, Judge& judge, ByteSink& passed, ByteSink* held,
              ByteSink* late)
-    : parts_(std::make_unique<Parts>(options, judge, passed, held, late)) {}
+    : parts_([&] {
+        auto adapter = std::make_unique<OwnJudge>(judge);
+        StreamJudge& by = *adapter;
+        return std::make_unique<Parts>(options, std::move(adapter), by, passed, held, late);
+      }()) {}
+
+Dedup::Dedup(const DedupOptions& options, StreamJudge& judge, ByteSink& passed, ByteSink* held,
+             ByteSink* late)
+    : parts_(std::make_unique<Parts>(options, nullptr, judge, passed, held, late)) {}
 
 Dedup::~Dedup() = default;
 

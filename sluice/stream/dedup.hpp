@@ -11,7 +11,7 @@
 #include <functional>
 #include <memory>
 
-#include "sluice/judge/judge.hpp"
+#include "sluice/judge/stream_judge.hpp"
 #include "sluice/stream/dedup_options.hpp"
 #include "sluice/stream/io.hpp"
 
@@ -23,6 +23,10 @@ class Dedup {
   // null) what is held back, `late` what comes too late with LatePolicy::mark. Throws BadParameters
   // for keys that do not fit the format.
   Dedup(const DedupOptions& options, Judge& judge, ByteSink& passed, ByteSink* held,
+        ByteSink* late = nullptr);
+  // The same with any judge. Without one of its own (StreamJudge::own) `options` must not forget or
+  // infer.
+  Dedup(const DedupOptions& options, StreamJudge& judge, ByteSink& passed, ByteSink* held,
         ByteSink* late = nullptr);
   ~Dedup();
 
