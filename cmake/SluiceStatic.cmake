@@ -1,5 +1,6 @@
 # sluice_static: the command without shared libraries, for any Linux of this architecture. It links the
-# objects that the command is made of a second time. Where Debian has no static library, it is made from
+# objects that the command is made of a second time, but not those that talk to servers: to look up a name,
+# libc needs its shared libraries. Where Debian has no static library, it is made from
 # Debian's source of the installed version, which needs the network.
 
 # sluice_library_files(RESULT ITEM...): the files of the libraries that these items of
@@ -30,12 +31,16 @@ endfunction()
 
 get_target_property(library_items sluice LINK_LIBRARIES)
 get_target_property(command_items sluice_cli LINK_LIBRARIES)
+list(REMOVE_ITEM command_items sluice_cli_servers)
+list(APPEND command_items sluice_cli_no_servers)
 sluice_library_files(library_files ${library_items} ${command_items})
 # libX.so.9.1.0 as libX.so, which the development package has.
 list(TRANSFORM library_files REPLACE "\\.so[.0-9]*$" ".so")
-# Which packages libsluice-dev depends on, and whose notices are to be passed on.
+# Which packages libsluice-dev depends on, and whose notices are to be passed on; and those of the command.
 list(JOIN library_files "\n" lines)
 file(WRITE ${PROJECT_BINARY_DIR}/libraries.txt "${lines}\n")
+list(JOIN SLUICE_CLIENT_LIBRARIES "\n" lines)
+file(WRITE ${PROJECT_BINARY_DIR}/client-libraries.txt "${lines}\n")
 
 set(static_folder ${PROJECT_BINARY_DIR}/static-libraries)
 add_custom_command(OUTPUT ${static_folder}/made

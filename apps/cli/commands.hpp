@@ -6,6 +6,7 @@ namespace sluice::cli {
 class Command;
 
 void add_apply(Command& app);
+void add_cluster(Command& app);
 void add_compare(Command& app);
 void add_count(Command& app);
 void add_dedup(Command& app);

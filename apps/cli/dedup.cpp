@@ -56,8 +56,17 @@ void add_filter_flags(Command& command, DedupFlags& flags) {
   command.option(
       "-f,--filter", flags.filter,
       "The filter and its parameters; `sluice filters` lists them [growing; with --expect "
-      "bloom, with --window cohort]",
-      "NAME[,PARAMETER=VALUE]");
+      "bloom, with --window cohort]. Or a filter on servers that many producers share: "
+      "redis://host:port/name, redis+cluster://host:port/name; `sluice cluster create` makes it",
+      "NAME[,PARAMETER=VALUE]|URL");
+  command.option("--password-file", flags.password_file,
+                 "Password of the servers: the first line of this file [the environment variable "
+                 "SLUICE_REDIS_PASSWORD, if it is set]",
+                 "FILE");
+  command.option("--when-unreachable", flags.when_unreachable,
+                 "What becomes of a record whose server does not answer: wait until it does, hold "
+                 "the record back as a duplicate, or let it through as distinct [wait]",
+                 "wait|duplicate|distinct");
   command.option("-m,--memory", flags.memory,
                  "The most memory that the whole process may take. Alone: remembers as much of the "
                  "recent past "

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "command.hpp"
+#include "dedup_shared.hpp"
 #include "json_writer.hpp"
 #include "printable.hpp"
 #include "sluice/base/quantity.hpp"
@@ -306,9 +307,13 @@ std::string as_text(const DedupReport& report) {
                                   format_time(report.window->latest)));
   text += forget_row(report);
   text += window_row(report);
-  text += filter_row(report);
-  text += error_row(report);
-  text += slack_row(report);
+  if (report.shared) {
+    text += shared_rows(report);
+  } else {
+    text += filter_row(report);
+    text += error_row(report);
+    text += slack_row(report);
+  }
   text += audit_row(report);
   if (report.infer) text += infer_row(*report.infer);
   text +=
@@ -358,6 +363,11 @@ std::string as_json(const DedupReport& report) {
         .field("kept", report.forget->kept)
         .field("expected_wrong", report.forget->expected_wrong)
         .end();
+  if (report.shared) {
+    add_shared(json, report);
+    json.end();
+    return json.text() + "\n";
+  }
   if (report.window) add_window(json, report);
   if (report.audit) add_audit(json, *report.audit);
   if (report.infer) add_infer(json, *report.infer);

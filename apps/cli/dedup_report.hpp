@@ -7,6 +7,7 @@
 #include <string>
 
 #include "dedup_infer.hpp"
+#include "shared.hpp"
 #include "sluice/audit/audit.hpp"
 #include "sluice/filters/contract.hpp"
 #include "sluice/hash/hasher.hpp"
@@ -73,6 +74,7 @@ struct DedupReport {
   std::optional<Planning> plan = {};
   std::optional<Audit::Report> audit = {};
   std::optional<InferReport> infer = {};
+  std::optional<SharedReport> shared = {};  // then `filter` and what is about it mean nothing
 };
 
 // Whether `count` of the records is one in `in`, and not just one or two.

@@ -10,6 +10,7 @@
 
 #include "dedup_infer.hpp"
 #include "dedup_room.hpp"
+#include "dedup_shared.hpp"
 #include "dedup_window.hpp"
 #include "log_flags.hpp"
 
@@ -264,6 +265,7 @@ void understand_input(DedupFlags& flags, LogTimes times, DedupRequest& request) 
 DedupRequest understand(const DedupFlags& given, std::optional<std::uint64_t> room) {
   DedupRequest request;
   DedupFlags flags = given;
+  request.shared = open_filter(flags);
   const bool by_time = !flags.window.empty() && !flags.arrival_time &&
                        parse_window("--window", flags.window).by_time();
   understand_input(flags, by_time ? LogTimes::needed : LogTimes::no, request);
@@ -297,7 +299,7 @@ DedupRequest understand(const DedupFlags& given, std::optional<std::uint64_t> ro
       request.notes.push_back(std::move(*order));
   check_standard_output(request);
   understand_audit(flags, request);
-  understand_plan(flags, room, request);
+  if (!request.shared) understand_plan(flags, room, request);
   understand_state(flags, request);
   understand_infer(flags, request);
   return request;

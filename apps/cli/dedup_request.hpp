@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "connectors/files/files.hpp"
 #include "log_flags.hpp"
 #include "record_flags.hpp"
+#include "shared.hpp"
 #include "sluice/audit/audit.hpp"
 #include "sluice/base/quantity.hpp"
 #include "sluice/filters/settings.hpp"
@@ -30,6 +32,7 @@ struct DedupFlags : RecordFlags {
   bool strict = false, invert = false, follow = false;
   std::string filter, expect, fpr, memory, seed;
   bool untrusted_keys = false;
+  std::string password_file, when_unreachable;  // of a filter on servers: see dedup_shared.hpp
   std::string output, duplicates, forget;
   std::string state, checkpoint_every;
   bool state_previous = false, abandon = false;
@@ -51,8 +54,9 @@ struct DedupRequest {
   UnpackOptions unpack;
   bool follow = false;  // see dedup_follow.hpp
   DedupOptions options;
-  std::string filter;        // name and settings, to make
-  std::string filter_asked;  // the same as it was given, or as --memory chose it
+  std::shared_ptr<SharedFilter> shared;  // it judges; the filter below is none
+  std::string filter;                    // name and settings, to make
+  std::string filter_asked;              // the same as it was given, or as --memory chose it
   Wish wish;
   // What was given about the filter and its hash: a state file must agree with it.
   bool filter_given = false;  // any of --filter, --expect and --fpr

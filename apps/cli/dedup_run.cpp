@@ -23,6 +23,7 @@
 #include "dedup_report.hpp"
 #include "dedup_resume.hpp"
 #include "dedup_rotated.hpp"
+#include "dedup_shared.hpp"
 #include "dedup_state.hpp"
 #include "dedup_warnings.hpp"
 #include "dedup_window.hpp"
@@ -90,7 +91,8 @@ class Run {
   void say_stopped() const;
   std::string after_stop() const;
   bool empties_output() const;
-  void flush_what_goes() noexcept;
+  bool flush_what_goes() noexcept;
+  void warn_unwritten() const;
   bool forget();
   bool read(std::size_t input);
   void follow();
@@ -234,7 +236,16 @@ Run::Run(const DedupRequest& request)
   for (std::size_t i = 0; i < inputs_.size(); ++i) before += resume_.position_in(i).offset;
   progress_ = Progress(all > before ? all - before : 0, writes_standard_output(request));
   if (request_.follow) progress_ = Progress(0, writes_standard_output(request));
-  dedup_.emplace(options, judge_, passed_, held_ ? &*held_ : nullptr, late_ ? &*late_ : nullptr);
+  ByteSink* const held = held_ ? &*held_ : nullptr;
+  ByteSink* const late = late_ ? &*late_ : nullptr;
+  if (!request_.shared) {
+    dedup_.emplace(options, judge_, passed_, held, late);
+    return;
+  }
+  request_.shared->attach(signals_);
+  StreamJudge& judge =
+      request_.shared->start(request_.window ? request_.window->max_ahead : std::nullopt);
+  dedup_.emplace(options, judge, passed_, held, late);
 }
 
 int Run::execute() {
@@ -256,20 +267,27 @@ int Run::execute() {
     dedup_->flush();
     throw;
   } catch (const OutputClosed&) {
+    warn_unwritten();
     throw;
+  } catch (const RunFailed& error) {
+    // The filter on servers is gone.
+    flush_what_goes();
+    throw RunFailed(fmt::format("{}: {} were judged and written", error.what(),
+                                counted(dedup_->counts().records, "record")));
   } catch (const NoMemory& error) {
     flush_what_goes();
     throw RunFailed(fmt::format("filter '{}' holds {} and cannot grow: {}", report().filter_name,
                                 counted(judge_.filter().stats().keys, "key"), error.what()));
   } catch (const IoError& error) {
     // So are the records read before an input failed. An output that failed gets no more.
-    flush_what_goes();
+    if (!flush_what_goes()) warn_unwritten();
     if (error.error_number() == EFBIG) fail_at_limit(error);
     throw;
   }
   try {
     finish();
   } catch (const IoError& error) {
+    warn_unwritten();
     if (error.error_number() == EFBIG) fail_at_limit(error);
     throw;
   }
@@ -290,6 +308,7 @@ void Run::fail_at_limit(const IoError& error) const {
 
 // Says how the flags were understood if that could be a surprise.
 void Run::say_reading() const {
+  if (request_.shared) return note("dedup", reading_of_shared(request_));
   const FilterStats stats = judge_.filter().stats();
   if (request_.plan) {
     const Plan& plan = request_.plan->choice();
@@ -357,12 +376,24 @@ bool Run::empties_output() const {
          (fcntl(passed_.descriptor(), F_GETFL) & O_APPEND) == 0;
 }
 
-void Run::flush_what_goes() noexcept {
+// Whether all is written that was judged.
+bool Run::flush_what_goes() noexcept {
   try {
     dedup_->flush();
+    return true;
   } catch (const Error&) {
     // The first failure is the one to report.
+    return false;
   }
+}
+
+// A filter of this process forgets with it.
+void Run::warn_unwritten() const {
+  if (!request_.shared) return;
+  warn(
+      "dedup",
+      "records that were judged last are not written, and the filter remembers their keys: if they "
+      "are read again they are held back as duplicates, so give them to a run with another filter");
 }
 
 // Returns whether it was read to its end.
@@ -621,6 +652,16 @@ std::optional<WindowReport> report_of(const Judge& judge) {
                       .slack_unknown = slack.unknown()};
 }
 
+// What its producer knows of it.
+std::optional<WindowReport> report_of(const SharedReport& shared, const cluster::Layout& layout) {
+  if (!layout.window) return std::nullopt;
+  return WindowReport{.spec = *layout.window,
+                      .refreshed = layout.anchor == Anchor::refreshed,
+                      .slack = layout.slack,
+                      .disbelieved = shared.disbelieved,
+                      .latest = shared.latest};
+}
+
 std::optional<InferReport> report_of(const RecordInference* of_records, const Judge& judge,
                                      const std::optional<PriorTable>& priors) {
   if (of_records == nullptr) return std::nullopt;
@@ -636,6 +677,8 @@ std::optional<InferReport> report_of(const RecordInference* of_records, const Ju
 DedupReport Run::report() const {
   const FilterStats stats = judge_.filter().stats();
   const Window* window = judge_.filter().window();
+  std::optional<SharedReport> shared;
+  if (request_.shared) shared = request_.shared->report();
   return {.counts = dedup_->counts(),
           .faults = dedup_->faults(),
           .bytes_out = dedup_->bytes_out(),
@@ -653,11 +696,12 @@ DedupReport Run::report() const {
           .running = running_,
           .invert = request_.options.invert,
           .continued = continued_,
-          .window = report_of(judge_),
+          .window = shared ? report_of(*shared, request_.shared->layout()) : report_of(judge_),
           .forget = forgotten_,
           .plan = request_.plan,
           .audit = judge_.audit() ? std::optional(judge_.audit()->report()) : std::nullopt,
-          .infer = report_of(dedup_->inference(), judge_, priors_)};
+          .infer = report_of(dedup_->inference(), judge_, priors_),
+          .shared = std::move(shared)};
 }
 
 }  // namespace

@@ -172,6 +172,11 @@ void check_can_be_kept(const DedupRequest& request, const Snapshot& state) {
 }  // namespace
 
 Snapshot load_or_make(const DedupRequest& request, std::optional<StateFile>& file) {
+  // Its keys are hashed as the layout says, and nothing is remembered here.
+  if (request.shared) {
+    const cluster::Layout& layout = request.shared->layout();
+    return {Hasher(layout.hash, layout.secret), make_filter("none", {}), {}};
+  }
   if (request.state.empty()) return fresh(request);
   check_state_apart(request);
   file.emplace(request.state);

@@ -101,7 +101,8 @@ void DedupWarnings::look_at_late(const DedupCounts& counts) {
                   "first, or inputs overlap in time, sort the records by time first, and give "
                   "rotated files oldest first",
                   format_count(counts.late), counted(counts.records, "record"),
-                  format_time(judge_.window()->clock().now()),
+                  format_time(request_.shared ? request_.shared->report().latest
+                                              : judge_.window()->clock().now()),
                   !request_.state.empty() ? "a new state without its records "
                                           : "again without its records "));
 }

@@ -175,9 +175,9 @@ void check_arrival(const DedupRequest& request, std::span<const FileSource> inpu
   for (const FileSource& input : inputs)
     if (input.regular())
       throw BadParameters(fmt::format(
-          "--window: '{}' is a file, so all its records would arrive now: name the field with "
+          "{}: '{}' is a file, so all its records would arrive now: name the field with "
           "their times (--event-time FIELD), or give --arrival-time if that is meant",
-          input.name()));
+          request.shared ? "the window of the filter" : "--window", input.name()));
 }
 
 std::function<Nanoseconds()> arrival_clock(const Window* window) {

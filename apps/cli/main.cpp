@@ -29,6 +29,7 @@ void add_commands(Command& app) {
   add_model(app);
   add_compare(app);
   add_count(app);
+  add_cluster(app);
   add_repro(app);
 }
 

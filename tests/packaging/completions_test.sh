@@ -41,7 +41,7 @@ offer_zsh() {
 }
 
 for shell in bash fish zsh; do
-  expect $shell 'sluice ' dedup generate filters inspect merge delta apply plan model compare count repro
+  expect $shell 'sluice ' dedup generate filters inspect merge delta apply plan model compare count cluster repro
   expect $shell 'sluice dedup --fo' --forget
   expect $shell 'sluice merge --' --output --json
   expect $shell 'sluice dedup --un' --untrusted-keys
@@ -49,6 +49,10 @@ for shell in bash fish zsh; do
   expect $shell 'sluice dedup --la' --late --late-output
   expect $shell 'sluice dedup --window ' 1M 10m day
   expect $shell 'sluice dedup --late ' pass drop mark
+  expect $shell 'sluice dedup --when-unreachable ' wait duplicate distinct
+  expect $shell 'sluice cluster ' create status drop
+  expect $shell 'sluice cluster create --s' --sites --slack
+  expect $shell 'sluice cluster drop --' --yes --json
   expect $shell 'sluice generate ' clicks lines
   expect $shell 'sluice compare --st' --stream
   expect $shell 'sluice count --t' --top --time-format

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 commands=('' dedup generate 'generate clicks' 'generate lines' filters inspect merge delta
-  apply plan model compare count repro)
+  apply plan model compare count cluster 'cluster create' 'cluster status' 'cluster drop' repro)
 
 # Flags of lines such as "  -k,--key FIELD" and "  --csv   text".
 help_flags() {

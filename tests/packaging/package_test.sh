@@ -74,6 +74,18 @@ for package in $(dpkg-query --search "${files[@]}" | cut -d: -f1 | sort -u) libc
     complain "libsluice-dev does not depend on $package"
 done
 
+# The command's client of servers: not in the library, and not in the static command.
+grep -qF ' libhiredis-dev ' "$SOURCE/NOTICE" || complain "NOTICE does not name libhiredis-dev"
+grep -qF '(libhiredis-dev)' third-party || complain "third-party has no licence of libhiredis-dev"
+for name in libsluice-dev redis-sluice; do
+  [[ -d $name ]] || continue
+  if dpkg-deb --field "$packages/${name}_$version-1_$architecture.deb" Depends | grep -F hiredis; then
+    complain "$name depends on hiredis"
+  fi
+done
+dpkg-deb --field "$packages/sluice_$version-1_$architecture.deb" Depends | grep -qF libhiredis ||
+  complain "the command does not depend on hiredis"
+
 # The table of case folding is Unicode's data.
 for text in source/NOTICE source/packaging/copyright source/bindings/python/THIRD_PARTY_NOTICES.txt \
   sluice/usr/share/doc/sluice/copyright "${texts[@]}"; do
@@ -104,6 +116,8 @@ try_static() {
     complain "the static command does not name the licence of libc"
   same "libraries that the static command needs" '' \
     "$(readelf --program-headers --dynamic --wide static/sluice | grep -E 'INTERP|NEEDED|RUNPATH')"
+  same "a filter on servers" "sluice dedup: error: this is the static command, which has no client of servers: use the \
+command of the Debian package, or build it" "$(static/sluice dedup --filter redis://127.0.0.1:1/x 2>&1 </dev/null)"
   alone=()
   if [[ $EUID -eq 0 ]]; then alone=(chroot empty)
   elif unshare --map-root-user true 2>/dev/null; then alone=(unshare --map-root-user chroot empty)

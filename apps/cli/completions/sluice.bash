@@ -11,12 +11,12 @@ _sluice() {
   local command=${COMP_WORDS[1]} common='-h --help --help-all'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare count repro help $common --version"
+    _sluice_complete "dedup generate filters inspect merge delta apply plan model compare count cluster repro help $common --version"
     return
   fi
   if [[ $command == help ]]; then
     ((COMP_CWORD > 2)) ||
-      _sluice_complete 'dedup generate filters inspect merge delta apply plan model compare count repro'
+      _sluice_complete 'dedup generate filters inspect merge delta apply plan model compare count cluster repro'
     return
   fi
 
@@ -32,19 +32,31 @@ _sluice() {
     dedup,--threads) _sluice_complete '1 2'; return ;;
     dedup,--stats) _sluice_complete 'text json none'; return ;;
     compare,--stats | count,--stats) _sluice_complete 'text json'; return ;;
-    dedup,-w | dedup,--window | compare,-w | compare,--window | plan,-w | plan,--window)
+    dedup,-w | dedup,--window | compare,-w | compare,--window | plan,-w | plan,--window | cluster,-w | cluster,--window)
       _sluice_complete '100k 1M 10m 1h 24h 7d hour day'
       return ;;
     dedup,--time-format | compare,--time-format | count,--time-format) _sluice_complete 'auto s ms us ns iso8601 clf syslog rfc2822 strptime:'; return ;;
+    dedup,--when-unreachable) _sluice_complete 'wait duplicate distinct'; return ;;
     dedup,--late) _sluice_complete 'pass drop mark'; return ;;
     dedup,--growth) _sluice_complete 'density cardinality'; return ;;
     dedup,--checkpoint-every) _sluice_complete '10s 30s 5m 1M'; return ;;
-    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | dedup,--prior-table | compare,--plot | count,--plot | repro,--input | repro,--out | *,-o | *,--output)
+    dedup,--duplicates | dedup,--late-output | dedup,--state | dedup,--forget | dedup,--prior-table | *,--password-file | compare,--plot | count,--plot | repro,--input | repro,--out | *,-o | *,--output)
       return ;;  # a file
   esac
 
   if [[ $command == repro && $cur != -* ]]; then
     _sluice_complete 'koloniari shtul dutta guo dautrich'
+    return
+  fi
+  if [[ $command == cluster ]]; then
+    case ${COMP_WORDS[2]},$COMP_CWORD in
+      *,2) _sluice_complete "create status drop $common" ;;
+      create,*)
+        _sluice_complete "-w --window --refresh -n --expect --rate --fpr -m --memory --slack -f --filter
+          --sites --plan --password-file --json $common" ;;
+      status,*) _sluice_complete "--password-file --json $common" ;;
+      drop,*) _sluice_complete "--yes --password-file --json $common" ;;
+    esac
     return
   fi
   if [[ $command == generate ]]; then
@@ -74,7 +86,7 @@ _sluice() {
           --max-record --follow -w --window --refresh --event-time --time-bytes --arrival-time
           --time-format --time-zone --year --max-ahead --late
           --late-output --rate --slack --npws --growth
-          -n --expect --fpr -m --memory -f --filter --seed --untrusted-keys
+          -n --expect --fpr -m --memory -f --filter --password-file --when-unreachable --seed --untrusted-keys
           --cost-lost --cost-duplicate --cost-lost-field --cost-duplicate-field --prior-field
           --prior-table --learn-priors --posterior -o --output --duplicates --invert --forget
           --state --checkpoint-every --state-previous --abandon --audit --audit-memory --audit-ghosts

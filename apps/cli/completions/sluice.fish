@@ -15,7 +15,7 @@ function __sluice_model_flags
         string replace -rf '^  (--[^ ]+) +(.*)' '$1\t$2'
 end
 
-set -l commands dedup generate filters inspect merge delta apply plan model compare count repro
+set -l commands dedup generate filters inspect merge delta apply plan model compare count cluster repro
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l dedup '__fish_seen_subcommand_from dedup'
 set -l generate '__fish_seen_subcommand_from generate'
@@ -37,6 +37,7 @@ complete -c sluice -n $none -a plan -d 'Choose a filter for your needs'
 complete -c sluice -n $none -a model -d 'Predict errors, sizes and costs'
 complete -c sluice -n $none -a compare -d 'Run filters side by side'
 complete -c sluice -n $none -a count -d 'Count distinct keys and duplicates'
+complete -c sluice -n $none -a cluster -d 'Filters that many producers share, on servers'
 complete -c sluice -n $none -a repro -d 'Run the experiments of the papers'
 # After it, commands are offered as before it.
 complete -c sluice -n $none -a help -d 'Print the help of a command'
@@ -80,6 +81,8 @@ complete -c sluice -n $dedup -s m -l memory -x -d 'All the memory to take'
 complete -c sluice -n $dedup -s n -l expect -x -d 'How many distinct keys to plan for'
 complete -c sluice -n $dedup -l fpr -x -d 'Share of distinct records that may be lost'
 complete -c sluice -n $dedup -s f -l filter -x -a '(__sluice_filters)' -d 'The filter'
+complete -c sluice -n $dedup -l password-file -r -F -d 'The file with the password of the servers'
+complete -c sluice -n $dedup -l when-unreachable -x -a 'wait duplicate distinct' -d 'What becomes of records whose server is gone'
 complete -c sluice -n $dedup -l seed -x -d 'Hash under a fixed secret'
 complete -c sluice -n $dedup -l untrusted-keys -d 'An attacker may choose keys'
 complete -c sluice -n $dedup -l cost-lost -x -d 'What a lost event costs'
@@ -208,3 +211,23 @@ complete -c sluice -n $repro -l only -x -d 'This experiment alone; may repeat'
 complete -c sluice -n $repro -l set -x -d 'Another value for a parameter; may repeat'
 complete -c sluice -n $repro -l no-plot -d 'No figures'
 complete -c sluice -n $repro -l list -d 'Say which experiments there are'
+
+set -l cluster '__fish_seen_subcommand_from cluster'
+set -l steps create status drop
+complete -c sluice -n "$cluster; and not __fish_seen_subcommand_from $steps" -a create -d 'Make a filter'
+complete -c sluice -n "$cluster; and not __fish_seen_subcommand_from $steps" -a status -d 'Show its slices'
+complete -c sluice -n "$cluster; and not __fish_seen_subcommand_from $steps" -a drop -d 'Delete it'
+complete -c sluice -n $cluster -l password-file -r -F -d 'The file with the password of the servers'
+complete -c sluice -n $cluster -l json -d 'One JSON object'
+set -l create "$cluster; and __fish_seen_subcommand_from create"
+complete -c sluice -n $create -s w -l window -x -a '10m 1h 24h 7d hour day' -d 'How much to remember'
+complete -c sluice -n $create -l refresh -d 'A repeat restarts the window of its key'
+complete -c sluice -n $create -s n -l expect -x -d 'How many distinct keys to plan for'
+complete -c sluice -n $create -l rate -x -d 'Distinct keys to expect'
+complete -c sluice -n $create -l fpr -x -d 'Share of distinct records that may be lost'
+complete -c sluice -n $create -s m -l memory -x -d 'The memory of all slices'
+complete -c sluice -n $create -l slack -x -d 'How far past the window a key may be remembered'
+complete -c sluice -n $create -s f -l filter -x -a '(__sluice_filters)' -d 'The filter of each slice'
+complete -c sluice -n $create -l sites -x -d 'How many slices'
+complete -c sluice -n $create -l plan -d 'Only show what would be made'
+complete -c sluice -n "$cluster; and __fish_seen_subcommand_from drop" -l yes -d 'Delete it'
