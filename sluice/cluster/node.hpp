@@ -5,6 +5,7 @@
 // it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -99,6 +100,27 @@ class SlicesNode final : public Node {
 
   std::unique_ptr<Slices> slices_;
   std::vector<Verdict> verdicts_;
+};
+
+// A node that is further away than it is: `wait` is called before each request.
+class DelayedNode final : public Node {
+ public:
+  DelayedNode(std::unique_ptr<Node> node, std::function<void()> wait)
+      : node_(std::move(node)), wait_(std::move(wait)) {}
+
+  std::optional<WindowSpec> window() const override { return node_->window(); }
+  bool atomic() const override { return node_->atomic(); }
+  bool holds_unanswered() const override { return node_->holds_unanswered(); }
+  void ask(const Request& request, std::span<Answer> answers,
+           std::span<std::int64_t> since_ms) override {
+    wait_();
+    node_->ask(request, answers, since_ms);
+  }
+  std::string_view problem() const noexcept override { return node_->problem(); }
+
+ private:
+  std::unique_ptr<Node> node_;
+  std::function<void()> wait_;
 };
 
 // Nodes of Bloom filters, in the same order.

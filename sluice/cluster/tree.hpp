@@ -115,6 +115,7 @@ class Tree {
 
   const TreeShape& shape() const noexcept { return shape_; }
   const Options& options() const noexcept { return options_; }
+  const std::optional<WindowSpec>& window() const noexcept { return window_; }
   // The root's first.
   std::span<const Level> levels() const noexcept { return levels_; }
   unsigned level_of(unsigned node) const { return depths_[node]; }
