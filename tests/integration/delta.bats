@@ -88,15 +88,14 @@ unwritten() {
   size=$(stat -c %s d)
   for at in 0 9 20 60 300 $((size / 2)) $((size - 1)); do
     cp d bad
-    printf '\377' | dd of=bad bs=1 seek="$at" conv=notrunc status=none
-    cmp -s d bad && continue
+    flip_byte bad "$at"
     unwritten 2 apply v1 bad
     says "'bad'"
     head -c "$at" d >bad
     unwritten 2 apply v1 bad
   done
   cp v1 bad
-  printf X | dd of=bad bs=1 seek=9000 conv=notrunc status=none
+  flip_byte bad 9000
   unwritten 2 apply bad d
   says "snapshot 'bad' is refused" damaged
   unwritten 2 delta bad v2

@@ -116,6 +116,13 @@ says() {
   done
 }
 
+# flip_byte FILE POSITION: changes a byte, whatever it is. A given byte might be the one that stands there.
+flip_byte() {
+  local byte
+  byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+  printf '%b' "\\x$(printf %x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
 fail() {
   echo "$*"
   return 1

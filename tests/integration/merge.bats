@@ -93,7 +93,7 @@ unmerged() {
   site a 1 --expect 10k
   unmerged 'a.s gone.s' "there is no state file 'gone.s'"
   cp a.s bad.s
-  printf X | dd of=bad.s bs=1 seek=3000 conv=notrunc status=none
+  flip_byte bad.s 3000
   unmerged 'a.s bad.s' "'bad.s'" damaged
   unmerged 'a.txt a.s' "'a.txt' is not a sluice snapshot"
 }

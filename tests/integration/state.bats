@@ -9,13 +9,6 @@ remember() {
   printf '%b' "$text" | sluice dedup "${quiet[@]}" --state "$name" "$@" >remember.out
 }
 
-# flip_byte FILE POSITION
-flip_byte() {
-  local byte
-  byte=$(od -An -tu1 -j "$2" -N 1 "$1")
-  printf '%b' "\\x$(printf %x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
 # left_alone ARG...: the run is refused with 2, and the state and its previous are what they were.
 left_alone() {
   local before
