@@ -34,76 +34,97 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kPacket = 32;
 
-using D64 = hn::CappedTag<std::uint64_t, 4>;
-using D32 = hn::CappedTag<std::uint32_t, 8>;
-using D8 = hn::CappedTag<std::uint8_t, 32>;
-using V = hn::Vec<D64>;
+// A state of one key, and of as many as a vector holds: two in 512 bits.
+using One = hn::CappedTag<std::uint64_t, 4>;
+using Many = hn::CappedTag<std::uint64_t, 8>;
+template <class D>
+constexpr std::size_t kPerVector = hn::MaxLanes(D()) / 4;
 
-alignas(32) constexpr std::uint64_t kStart0[4] = {0xdbe6d5d5fe4cce2f, 0xa4093822299f31d0,
-                                                  0x13198a2e03707344, 0x243f6a8885a308d3};
-alignas(32) constexpr std::uint64_t kStart1[4] = {0x3bd39e10cb0ef593, 0xc0acf169b5f18a8c,
-                                                  0xbe5466cf34e90c6c, 0x452821e638d01377};
+alignas(64) constexpr std::uint64_t kStart0[8] = {
+    0xdbe6d5d5fe4cce2f, 0xa4093822299f31d0, 0x13198a2e03707344, 0x243f6a8885a308d3,
+    0xdbe6d5d5fe4cce2f, 0xa4093822299f31d0, 0x13198a2e03707344, 0x243f6a8885a308d3};
+alignas(64) constexpr std::uint64_t kStart1[8] = {
+    0x3bd39e10cb0ef593, 0xc0acf169b5f18a8c, 0xbe5466cf34e90c6c, 0x452821e638d01377,
+    0x3bd39e10cb0ef593, 0xc0acf169b5f18a8c, 0xbe5466cf34e90c6c, 0x452821e638d01377};
 // Which byte of a half goes where when halves are mixed.
-alignas(32) constexpr std::uint64_t kZipper[4] = {0x000F010E05020C03, 0x070806090D0A040B,
-                                                  0x000F010E05020C03, 0x070806090D0A040B};
-// Halves swapped, and the halves of each word.
-alignas(32) constexpr std::uint32_t kPermuted[8] = {5, 4, 7, 6, 1, 0, 3, 2};
+alignas(16) constexpr std::uint64_t kZipper[2] = {0x000F010E05020C03, 0x070806090D0A040B};
+// The halves of a state swapped, and the halves of each word.
+alignas(64) constexpr std::uint32_t kPermuted[16] = {5,  4,  7,  6,  1, 0, 3,  2,
+                                                     13, 12, 15, 14, 9, 8, 11, 10};
 
-HWY_INLINE V swap_words(V v) {
-  return hn::BitCast(D64(), hn::Shuffle2301(hn::BitCast(D32(), v)));
-}
-HWY_INLINE V multiply(V a, V b) {
-  return hn::MulEven(hn::BitCast(D32(), a), hn::BitCast(D32(), b));
-}
-HWY_INLINE V zip(V v) {
-  const auto order = hn::BitCast(D8(), hn::Load(D64(), kZipper));
-  return hn::BitCast(D64(), hn::TableLookupBytes(hn::BitCast(D8(), v), order));
-}
-HWY_INLINE V permute(V v) {
-  const auto order = hn::SetTableIndices(D32(), kPermuted);
-  return hn::BitCast(D64(), hn::TableLookupLanes(hn::BitCast(D32(), v), order));
-}
-
-// The states of `kKeys` keys. Each step is done for all of them before the next.
-template <std::size_t kKeys>
+// The states of kVectors vectors. Each step is done for all of them before the next.
+template <class D, std::size_t kVectors>
 struct States {
-  V v0[kKeys], v1[kKeys], mul0[kKeys], mul1[kKeys];
+  using V = hn::Vec<D>;
+  static constexpr hn::Repartition<std::uint32_t, D> d32{};
+  V v0[kVectors], v1[kVectors], mul0[kVectors], mul1[kVectors];
 
-  HWY_INLINE explicit States(const HighwayKey& secret) {
-    const V key = hn::LoadU(D64(), secret);
-    const V start0 = hn::Load(D64(), kStart0), start1 = hn::Load(D64(), kStart1);
-    for (std::size_t i = 0; i < kKeys; ++i) {
-      v0[i] = hn::Xor(key, start0);
-      v1[i] = hn::Xor(swap_words(key), start1);
+  HWY_INLINE explicit States(V secret) {
+    const V start0 = hn::Load(D(), kStart0), start1 = hn::Load(D(), kStart1);
+    const V swapped = hn::BitCast(D(), hn::Shuffle2301(hn::BitCast(d32, secret)));
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      v0[i] = hn::Xor(secret, start0);
+      v1[i] = hn::Xor(swapped, start1);
       mul0[i] = start0;
       mul1[i] = start1;
     }
   }
-  HWY_INLINE void update_one(std::size_t i, V packet) {
-    v1[i] = hn::Add(v1[i], hn::Add(packet, mul0[i]));
-    mul0[i] = hn::Xor(mul0[i], multiply(v1[i], hn::ShiftRight<32>(v0[i])));
-    v0[i] = hn::Add(v0[i], mul1[i]);
-    mul1[i] = hn::Xor(mul1[i], multiply(v0[i], hn::ShiftRight<32>(v1[i])));
-    v0[i] = hn::Add(v0[i], zip(v1[i]));
-    v1[i] = hn::Add(v1[i], zip(v0[i]));
+  static HWY_INLINE V multiply(V a, V b) {
+    return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
   }
-  HWY_INLINE void update(const V (&packets)[kKeys]) {
+  static HWY_INLINE V zip(V v) {
+    const hn::Repartition<std::uint8_t, D> d8;
+    const auto order = hn::BitCast(d8, hn::LoadDup128(D(), kZipper));
+    return hn::BitCast(D(), hn::TableLookupBytes(hn::BitCast(d8, v), order));
+  }
+  static HWY_INLINE V permute(V v) {
+    const auto order = hn::SetTableIndices(d32, kPermuted);
+    return hn::BitCast(D(), hn::TableLookupLanes(hn::BitCast(d32, v), order));
+  }
+  HWY_INLINE void update(const V (&packets)[kVectors]) {
     HWY_UNROLL(8)
-    for (std::size_t i = 0; i < kKeys; ++i) update_one(i, packets[i]);
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      v1[i] = hn::Add(v1[i], hn::Add(packets[i], mul0[i]));
+      mul0[i] = hn::Xor(mul0[i], multiply(v1[i], hn::ShiftRight<32>(v0[i])));
+      v0[i] = hn::Add(v0[i], mul1[i]);
+      mul1[i] = hn::Xor(mul1[i], multiply(v0[i], hn::ShiftRight<32>(v1[i])));
+      v0[i] = hn::Add(v0[i], zip(v1[i]));
+      v1[i] = hn::Add(v1[i], zip(v0[i]));
+    }
+  }
+  // `sizes`: of the rest, in each 32-bit lane of a key.
+  HWY_INLINE void add_size(std::size_t i, hn::Vec<decltype(d32)> sizes) {
+    const auto v = hn::BitCast(d32, v1[i]);
+    const auto others = hn::Sub(hn::Set(d32, 32), sizes);
+    v0[i] = hn::Add(v0[i], hn::BitCast(D(), sizes));
+    v1[i] = hn::BitCast(D(), hn::Or(hn::Shl(v, sizes), hn::Shr(v, others)));
   }
   HWY_INLINE void finish(Digest* digests) {
     for (int round = 0; round < 6; ++round) {
-      V packets[kKeys];
-      for (std::size_t i = 0; i < kKeys; ++i) packets[i] = permute(v0[i]);
+      V packets[kVectors];
+      for (std::size_t i = 0; i < kVectors; ++i) packets[i] = permute(v0[i]);
       update(packets);
     }
-    const hn::Half<D64> half;
-    for (std::size_t i = 0; i < kKeys; ++i)
-      hn::StoreU(hn::Add(hn::LowerHalf(half, hn::Add(v0[i], mul0[i])),
-                         hn::UpperHalf(half, hn::Add(v1[i], mul1[i]))),
-                 half, &digests[i].lo);
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      // The lower half of each state.
+      const V sum =
+          hn::Add(hn::Add(v0[i], mul0[i]), hn::SwapAdjacentBlocks(hn::Add(v1[i], mul1[i])));
+      alignas(64) std::uint64_t words[hn::MaxLanes(D())];
+      hn::Store(sum, D(), words);
+      for (std::size_t j = 0; j < kPerVector<D>; ++j)
+        digests[i * kPerVector<D> + j] = {words[4 * j], words[4 * j + 1]};
+    }
   }
 };
+
+// One vector of `each(j)`, of a vector for each key.
+template <class D, class Each>
+HWY_INLINE hn::Vec<D> gather(const Each& each) {
+  if constexpr (kPerVector<D> == 1)
+    return each(0);
+  else
+    return hn::Combine(D(), each(1), each(0));
+}
 
 template <class T>
 HWY_INLINE std::uint64_t load(const char* from) {
@@ -123,10 +144,11 @@ HWY_INLINE Words words_of(const char* from, std::size_t size) {
 
 // What is left of a key behind its whole packets, 1 to 31 bytes, as a packet. It never goes through memory: a load
 // of what was just stored in parts would wait.
-HWY_INLINE V last_packet(const char* from, std::size_t size) {
-  const auto packet = [](std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
-    return V{_mm256_set_epi64x(static_cast<long long>(d), static_cast<long long>(c),
-                               static_cast<long long>(b), static_cast<long long>(a))};
+HWY_INLINE hn::Vec<One> last_packet(const char* from, std::size_t size) {
+  const auto packet = [](std::uint64_t a, std::uint64_t b, std::uint64_t c,
+                         std::uint64_t d) HWY_ATTR {
+    return hn::Vec<One>{_mm256_set_epi64x(static_cast<long long>(d), static_cast<long long>(c),
+                                          static_cast<long long>(b), static_cast<long long>(a))};
   };
   if (size >= 16) {
     const Words words = words_of(from + 16, size - 16);
@@ -145,46 +167,69 @@ HWY_INLINE V last_packet(const char* from, std::size_t size) {
   return packet(words.low, words.high, last, 0);
 }
 
-// All of them have a rest behind their whole packets, or none has.
-template <std::size_t kKeys>
+// All of them have as many whole packets, and have a rest or none.
+template <class D, std::size_t kVectors>
 HWY_INLINE void hash(const HighwayKey& secret, const std::string_view* keys, Digest* digests) {
-  States<kKeys> states(secret);
-  for (std::size_t i = 0; i < kKeys; ++i)
-    for (std::size_t at = 0; at + kPacket <= keys[i].size(); at += kPacket)
-      states.update_one(
-          i, hn::LoadU(D64(), reinterpret_cast<const std::uint64_t*>(keys[i].data() + at)));
-  if (keys[0].size() % kPacket != 0) {
-    V packets[kKeys];
-    for (std::size_t i = 0; i < kKeys; ++i) {
-      const std::size_t rest = keys[i].size() % kPacket;
-      const auto left = hn::Set(D32(), static_cast<std::uint32_t>(rest));
-      const auto right = hn::Set(D32(), static_cast<std::uint32_t>(32 - rest));
-      const auto v1 = hn::BitCast(D32(), states.v1[i]);
-      states.v0[i] = hn::Add(states.v0[i], hn::BitCast(D64(), left));
-      states.v1[i] = hn::BitCast(D64(), hn::Or(hn::Shl(v1, left), hn::Shr(v1, right)));
-      packets[i] = last_packet(keys[i].data() + keys[i].size() - rest, rest);
+  constexpr std::size_t kPer = kPerVector<D>;
+  using S = States<D, kVectors>;
+  const auto words = [](const char* from) HWY_ATTR {
+    return hn::LoadU(One(), reinterpret_cast<const std::uint64_t*>(from));
+  };
+  const auto own = hn::LoadU(One(), secret);
+  S states(gather<D>([&](std::size_t) HWY_ATTR { return own; }));
+  typename S::V packets[kVectors];
+  const std::size_t whole = keys[0].size() / kPacket * kPacket;
+  for (std::size_t at = 0; at < whole; at += kPacket) {
+    for (std::size_t i = 0; i < kVectors; ++i)
+      packets[i] =
+          gather<D>([&](std::size_t j) HWY_ATTR { return words(keys[i * kPer + j].data() + at); });
+    states.update(packets);
+  }
+  if (keys[0].size() != whole) {
+    const hn::Repartition<std::uint32_t, One> one32;
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      const auto rest = [&](std::size_t j) { return keys[i * kPer + j].size() - whole; };
+      states.add_size(i, hn::BitCast(S::d32, gather<D>([&](std::size_t j) HWY_ATTR {
+                                       return hn::BitCast(
+                                           One(),
+                                           hn::Set(one32, static_cast<std::uint32_t>(rest(j))));
+                                     })));
+      packets[i] = gather<D>([&](std::size_t j) HWY_ATTR {
+        return last_packet(keys[i * kPer + j].data() + whole, rest(j));
+      });
     }
     states.update(packets);
   }
   states.finish(digests);
 }
 
-// Three states leave four of AVX2's registers for the rest. On a Zen 5 core a key of 16 bytes takes 13.3 ns alone, as
-// cores overlap keys by themselves, 10.7 ns with 3 or 6 together, 13.5 ns with 4; by the library 33 ns.
-constexpr std::size_t kTogether = 3;
+// Three states leave four of AVX2's registers for the rest. On a Zen 5 core a key of 16 bytes takes 14 ns alone, as
+// cores overlap keys by themselves; with 2, 3 and 4 vectors 14, 11 and 15 ns in AVX2 and 8.5, 7.4 and 9.6 ns in
+// AVX-512; by the library 35 ns.
+constexpr std::size_t kVectors = 3;
+constexpr std::size_t kTogether = kVectors * kPerVector<Many>;
+
+HWY_INLINE bool alike(const std::string_view* keys) {
+  const std::size_t size = keys[0].size();
+  bool alike = true;
+  for (std::size_t i = 1; i < kTogether; ++i)
+    alike &= keys[i].size() / kPacket == size / kPacket &&
+             (keys[i].size() % kPacket == 0) == (size % kPacket == 0);
+  return alike;
+}
 
 void highway_all(const HighwayKey& secret, const std::string_view* keys, std::size_t count,
                  Digest* digests) {
   std::size_t i = 0;
-  for (; i + kTogether <= count; i += kTogether) {
-    std::size_t whole = 0;
-    for (std::size_t j = i; j < i + kTogether; ++j) whole += keys[j].size() % kPacket == 0;
-    if (whole == 0 || whole == kTogether)
-      hash<kTogether>(secret, keys + i, digests + i);
-    else
-      for (std::size_t j = i; j < i + kTogether; ++j) hash<1>(secret, keys + j, digests + j);
+  while (i + kTogether <= count) {
+    if (alike(keys + i)) {
+      hash<Many, kVectors>(secret, keys + i, digests + i);
+      i += kTogether;
+    } else {
+      for (std::size_t j = 0; j < kTogether; ++j, ++i) hash<One, 1>(secret, keys + i, digests + i);
+    }
   }
-  for (; i < count; ++i) hash<1>(secret, keys + i, digests + i);
+  for (; i < count; ++i) hash<One, 1>(secret, keys + i, digests + i);
 }
 
 #endif

@@ -1,9 +1,11 @@
-// HighwayHash-128 of short keys: the digests of the packaged library in a third of its time.
+// HighwayHash-128 of short keys: the digests of the packaged library in a third of its time, or less.
 //
-// The rounds of one key wait for each other, so three keys go through them in turns. The library also stores the end
-// of a key in parts and loads it as a whole, for which processors wait longer than for the rounds.
+// The rounds of one key wait for each other, so three keys go through them in turns, or three pairs with vectors of
+// 512 bits. The library also stores the end of a key in parts and loads it as a whole, for which processors wait
+// longer than for the rounds.
 //
-// Cost     a key of up to 31 bytes: 7 rounds, of about 14 instructions for one vector of 256 bits. No allocation.
+// Cost     a key of up to 31 bytes: 7 rounds, of about 14 instructions per vector. No allocation. Keys whose neighbours
+//          are longer or shorter by a packet of 32 bytes are hashed alone.
 #pragma once
 
 #include <cstddef>
