@@ -69,6 +69,8 @@ def adding(server: Server) -> Iterator[None]:
                 pipe.execute_command("SLUICE.MADD", "w", *items)  # type: ignore[no-untyped-call]
                 pipe.execute_command("SLUICE.ADD", "t", at)  # type: ignore[no-untyped-call]
                 pipe.execute_command("SLUICE.CLAIM", "t", f"c{at}", "TTL", 60000, "TOKEN", "t")  # type: ignore[no-untyped-call]
+                # Or more would be pending than may be.
+                pipe.execute_command("SLUICE.CONFIRM", "t", f"c{at}", "TOKEN", "t")  # type: ignore[no-untyped-call]
                 pipe.execute_command("EVAL", "return redis.call('SLUICE.ADD', 'w', ARGV[1])", 0, f"s{at}")  # type: ignore[no-untyped-call]
                 pipe.execute()
                 at += 20
