@@ -1,7 +1,6 @@
 #include "dedup_follow.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,10 +9,7 @@
 
 #include "command.hpp"
 #include "connectors/files/file_watch.hpp"
-#include "connectors/files/state_file.hpp"
-#include "dedup_known.hpp"
 #include "dedup_rotated.hpp"
-#include "places.hpp"
 #include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 
@@ -26,38 +22,11 @@ constexpr std::chrono::milliseconds kLinger(1000);
 // With several files, one that is written to without a pause must not keep the others waiting.
 constexpr std::chrono::milliseconds kTurn(500);
 
-struct Present {
-  std::uint64_t size = 0;  // it may be shorter than what was read of it
-  std::chrono::nanoseconds modified = {};
-};
-
-Present present(const FileSource& file) {
-  struct stat status;
-  if (::fstat(file.descriptor(), &status) != 0)
-    throw IoError("cannot read input '" + file.name() + "'", errno);
-#ifdef __APPLE__
-  const timespec& modified = status.st_mtimespec;
-#else
-  const timespec& modified = status.st_mtim;
-#endif
-  return {static_cast<std::uint64_t>(status.st_size),
-          std::chrono::seconds(modified.tv_sec) + std::chrono::nanoseconds(modified.tv_nsec)};
-}
-
-std::uint64_t present_size(const FileSource& file) {
-  return present(file).size;
-}
-
 // Whether a file that is written to now gets another time: a clock of files ticks every few milliseconds, or
 // every second or two.
 bool has_ticked(std::chrono::nanoseconds modified) {
   constexpr std::chrono::seconds kTick(2);
   return std::chrono::system_clock::now().time_since_epoch() - modified > kTick;
-}
-
-std::filesystem::file_time_type written_at(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::last_write_time(path.empty() ? "." : path, error);
 }
 
 // A file up to its present end.
@@ -189,16 +158,6 @@ void Follow::run(const std::function<bool()>& between) {
   look_last();
 }
 
-// The state, or else what is told of files that were not read, should know those that were rotated just now.
-void Follow::look_last() {
-  try {
-    for (std::size_t i = files_.size(); i-- > 0;)
-      if (!files_[i].once && !files_[i].replaced) look_at_name(i);
-  } catch (const Error&) {
-    // The next run meets it, too.
-  }
-}
-
 // Returns whether it has done something. The input may then be gone, and others added at the end.
 bool Follow::advance(std::size_t input, const std::function<bool()>& between) {
   if (waits(input)) return false;
@@ -281,98 +240,6 @@ bool Follow::look_at_name(std::size_t input) {
   return true;
 }
 
-// Files that had the name after `old` (null: after none) and before `now` become inputs. Returns the last one.
-std::optional<FileIdentity> Follow::add_between(const std::string& name, const FileSource* old,
-                                                const FileSource& now) {
-  const std::vector<FileIdentity> outputs = parts_.resume.output_files();
-  const auto& request = parts_.request;
-  std::vector<std::filesystem::path> state;
-  if (!request.state.empty()) state = files_of_state(request.state);
-  const auto is_state = [&](const std::string& path) {
-    return std::ranges::any_of(
-        state, [&](const std::filesystem::path& each) { return same_place(path, each); });
-  };
-  const auto is_ours = [&](const std::string& path, const FileIdentity& file) {
-    return is_state(path) || std::ranges::count(request.files, path) > 0 ||
-           std::ranges::count(missing_, path) > 0 || std::ranges::count(outputs, file) > 0 ||
-           std::ranges::count(parts_.outputs, file) > 0;
-  };
-  const auto open = [&](const std::string& path) {
-    return FileSource::open(path, parts_.wake, "input", request.archives, request.unpack);
-  };
-  FilesBetween found = files_between(
-      name, old, now, beside_[name], is_ours,
-      [&](const FileSource& file) { return is_copy_of_read(file); }, open);
-  std::optional<FileIdentity> after;
-  if (old != nullptr) after = old->identity();
-  std::optional<FileIdentity> last;
-  for (auto& [path, source] : found.read) {
-    tell(
-        fmt::format("'{}' was rotated more than once between two looks: '{}' came in between, and "
-                    "is read before '{}'",
-                    name, path, name));
-    last = source.identity();
-    // Under the name that it had, as the others: a later run finds it from there.
-    add(name, std::move(source), {.replaced = true, .between = true, .after = after});
-    files_.back().quiet_since = Clock::now();
-    after = last;
-  }
-  for (const std::string& path : found.unsure) {
-    if (std::ranges::count(unsure_, path) == 0) unsure_.push_back(path);
-    warn("dedup",
-         fmt::format("'{}' has come beside '{}' while that was rotated: it may hold records that "
-                     "are not read; if so, give it to a run without --follow",
-                     path, name));
-  }
-  return last;
-}
-
-bool Follow::is_known(const FileIdentity& found, int descriptor) const {
-  const auto is_left = [&](const Left& left) {
-    return left.identity == found && left.end.matches(descriptor, parts_.hasher);
-  };
-  const auto is_other = [&](const InputPosition& other) {
-    return other.inode == found.inode && other.end.matches(descriptor, parts_.hasher);
-  };
-  const std::vector<FileIdentity> outputs = parts_.resume.output_files();
-  return std::ranges::count(outputs, found) > 0 || std::ranges::count(parts_.outputs, found) > 0 ||
-         std::ranges::any_of(left_, is_left) ||
-         std::ranges::any_of(parts_.resume.others(), is_other) ||
-         std::ranges::any_of(parts_.inputs,
-                             [&](const FileSource& source) { return source.identity() == found; });
-}
-
-// Whether the file was read or is being read, or holds nothing else, plain or packed.
-bool Follow::is_copy_of_read(const FileSource& file) const {
-  if (is_known(file.identity(), file.descriptor())) return true;
-  std::vector<FileEnd> ends;
-  for (const Left& left : left_) ends.push_back(left.end);
-  for (const InputPosition& other : parts_.resume.others()) ends.push_back(other.end);
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    const int input = parts_.inputs[i].descriptor();
-    ends.push_back(files_[i].read);
-    ends.push_back(FileEnd::at(input, present_size(parts_.inputs[i]), parts_.hasher));
-  }
-  if (file.packing() != Packing::none) {
-    std::vector<InputPosition> plain;
-    for (const FileEnd& end : ends)
-      if (end.checked > 0) plain.push_back({.name = file.name(), .regular = true, .end = end});
-    std::vector<const InputPosition*> pointers;
-    for (const InputPosition& each : plain) pointers.push_back(&each);
-    return read_before_packing(file, std::move(pointers), parts_.hasher) != nullptr;
-  }
-  const InputPosition whole{
-      .name = file.name(),
-      .regular = true,
-      .end = FileEnd::at(file.descriptor(), present_size(file), parts_.hasher),
-      .records = 1};
-  if (!may_be_copied(whole)) return false;
-  return std::ranges::count(ends, whole.end) > 0 ||
-         std::ranges::any_of(parts_.inputs, [&](const FileSource& input) {
-           return whole.end.matches(input.descriptor(), parts_.hasher);
-         });
-}
-
 // Two names would be read as one file: what comes to the other file would be missed.
 void Follow::check_followed_once(const std::string& name, const FileIdentity& file) const {
   for (std::size_t i = 0; i < files_.size(); ++i)
@@ -435,103 +302,10 @@ bool Follow::is_rewritten(std::size_t input) {
   return false;
 }
 
-// Logs may begin alike: a new file of one that is followed is no copy of another one, also before it is opened.
-bool Follow::has_own_name(const FileIdentity& file) const {
-  return std::ranges::any_of(parts_.request.files, [&](const std::string& name) {
-    const std::optional<Found> found = found_at(name);
-    return found && found->identity == file;
-  });
-}
-
-// A log that was truncated may begin with what was read of it before: a copy that is newer than that has more.
-std::string Follow::newer_copy(std::size_t input) {
-  Followed& file = files_[input];
-  const std::string& name = parts_.request.files[input];
-  const auto folder = written_at(std::filesystem::path(name).parent_path().string());
-  if (folder == file.searched) return {};
-  std::string path = copy_with_more(name, parts_.inputs[input], file.read, file.written,
-                                    parts_.hasher, [&](const FileIdentity& found, int descriptor) {
-                                      return is_known(found, descriptor) || has_own_name(found);
-                                    });
-  // A folder that changes again within the same tick must be searched again.
-  if (path.empty())
-    file.searched = std::filesystem::file_time_type::clock::now() - folder > std::chrono::seconds(2)
-                        ? folder
-                        : std::filesystem::file_time_type();
-  return path;
-}
-
-// Files that a run without a state would have to be given: those that have lost their name, and those that have
-// got it and were to be read next.
-std::vector<std::string> Follow::unread() const {
-  std::vector<std::string> files;
-  const auto add = [&](const std::string& path, std::uint64_t bytes) {
-    if (bytes > 0) files.push_back(fmt::format("'{}' ({})", path, format_size(bytes)));
-  };
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    const std::string& name = parts_.request.files[i];
-    const FileIdentity identity = parts_.inputs[i].identity();
-    const std::uint64_t size = present_size(parts_.inputs[i]);
-    const std::uint64_t left = size - std::min(size, files_[i].position.offset);
-    const std::optional<Found> found = found_at(name);
-    const bool at_name = found && found->identity == identity;
-    if (at_name && !files_[i].after) continue;
-    const std::string path = at_name ? name : renamed_beside(name, identity.inode);
-    add(path.empty() ? name + ", which has no name any more" : path, left);
-    const auto is_input = [&](const FileSource& input) {
-      return input.identity() == found->identity;
-    };
-    if (found && found->identity.regular && std::ranges::none_of(parts_.inputs, is_input))
-      add(name, found->size);
-  }
-  return files;
-}
-
-// A file that was copied and then truncated (logrotate's `copytruncate`): what the copy has more is read first.
+// Reads a file that was truncated from its beginning, and before that what only a copy of it has.
 void Follow::restart(std::size_t input, const std::function<bool()>& between,
                      const Interrupted* interrupted) {
-  const std::string name = parts_.request.files[input];
-  SourcePosition position = files_[input].position;
-  const InputPosition old{.name = name,
-                          .regular = true,
-                          .end = files_[input].end,
-                          .records = position.records + (interrupted != nullptr ? 1 : 0),
-                          .inode = 0};
-  // Two logs may begin alike: one that is followed is no copy of another one.
-  std::vector<FileIdentity> others = parts_.resume.output_files();
-  others.insert(others.end(), parts_.outputs.begin(), parts_.outputs.end());
-  for (const FileSource& source : parts_.inputs) others.push_back(source.identity());
-  for (const std::string& other : parts_.request.files)
-    if (const std::optional<Found> found = found_at(other)) others.push_back(found->identity);
-  files_[input].searched = {};
-  std::string path = newer_copy(input);
-  if (path.empty() && may_be_copied(old)) path = found_beside(name, old, parts_.hasher, others);
-  std::optional<FileSource> copy;
-  if (!path.empty()) copy = open(path);
-  warn(
-      "dedup",
-      fmt::format("'{}' was truncated or rewritten {}: {}, and it is read from its beginning", name,
-                  interrupted != nullptr
-                      ? std::string("while it was read")
-                      : fmt::format("after {} of it were read", counted(position.offset, "byte")),
-                  copy ? fmt::format("'{}' is a copy of it, whose rest is read", path)
-                       : std::string("what was not read yet is lost")));
-  // Before the copy is read: a state that is saved meanwhile holds what was read of the file only once.
-  parts_.resume.restart(input);
-  files_[input].position = {};
-  files_[input].end = {};
-  files_[input].read = {};
-  files_[input].seen = 0;
-  changed_ = true;
-  if (!copy) return;
-  // A copy that has all that was read is read on; another one from where that read began. Records that were
-  // judged are then duplicates.
-  if (interrupted != nullptr && interrupted->last.checked > 0 &&
-      interrupted->last.matches(copy->descriptor(), parts_.hasher))
-    position = interrupted->judged;
-  add(path, std::move(*copy), {.position = position, .end = old.end, .once = true});
-  if (!parts_.request.state.empty()) parts_.resume.done_with(files_.size() - 1, position);
-  advance(files_.size() - 1, between);
+  if (begin_again(input, interrupted) && !stopped_) advance(files_.size() - 1, between);
 }
 
 // Reads what is new, and if nothing follows, also a record without a terminator. Returns whether anything was.
@@ -565,12 +339,14 @@ bool Follow::read(std::size_t input, bool last, const std::function<bool()>& bet
   file.position = parts_.dedup.position();
   reading_ = false;
   file.seen = pausing.at_end() ? source.offset() : file.position.offset;
+  file.to_end = pausing.at_end();
   file.end = FileEnd::at(source.descriptor(), file.position.offset, parts_.hasher);
   file.read = FileEnd::at(source.descriptor(), file.seen, parts_.hasher);
   file.modified = std::chrono::nanoseconds(-1);
   // If it was copied and truncated meanwhile, that end is of other bytes.
   const FileEnd& first = pausing.first();
-  if (!last && !stopped_ &&
+  const bool matters = !stopped_ || parts_.request.state.empty();
+  if (!last && matters &&
       !(before.matches(source.descriptor(), parts_.hasher) &&
         first.matches(source.descriptor(), parts_.hasher))) {
     const Interrupted interrupted{file.position, pausing.last()};
@@ -599,7 +375,7 @@ bool Follow::open_missing() {
       ++i;
       continue;
     }
-    tell(fmt::format("'{}' has appeared: now reading it", name));
+    tell(fmt::format("'{}' has appeared{}", name, stopped_ ? "" : ": now reading it"));
     const auto after = add_between(name, nullptr, *source);
     add(name, std::move(*source), {.after = after});
     missing_.erase(missing_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,8 @@ class Follow {
   // before they are rotated again.
   bool has_changed() const noexcept { return changed_; }
   void saved() noexcept { changed_ = false; }
-  // Files that were rotated, or have come since, and were not read to their ends: names and bytes.
+  // Files that were rotated, or were not read to their ends since they came, with what is left of them: names and
+  // bytes. After run().
   std::vector<std::string> unread() const;
   // Files that may have come between two looks and were not read, as a warning has said.
   const std::vector<std::string>& unsure() const noexcept { return unsure_; }
@@ -77,6 +79,7 @@ class Follow {
     bool replaced = false;                   // its name leads to another input
     bool between = false;                    // it was never seen under its name
     bool gone = false;                       // its name leads to no file, which was said
+    bool to_end = false;                     // it was when it was read last
     std::optional<FileIdentity> after = {};  // to be read when that input is done
     Clock::time_point quiet_since = {};
     // When it was last written to, if what is judged was there after that, and a later change would show.
@@ -95,11 +98,15 @@ class Follow {
   bool read(std::size_t input, bool last, const std::function<bool()>& between);
   bool look_at_name(std::size_t input);
   void look_last();
+  std::vector<std::string> followed() const;
+  FilesBetween come_beside(const std::string& name, const FileSource* old, const FileSource& now);
+  void warn_of(const std::string& path, const std::string& name, std::string_view meanwhile);
   std::optional<FileIdentity> add_between(const std::string& name, const FileSource* old,
                                           const FileSource& now);
   bool is_known(const FileIdentity& found, int descriptor) const;
   bool has_own_name(const FileIdentity& file) const;
   bool is_copy_of_read(const FileSource& file) const;
+  bool is_within_record(std::size_t input, std::uint64_t left) const;
   bool waits(std::size_t input) const;
   bool is_over(std::size_t input) const;
   void check_followed_once(const std::string& name, const FileIdentity& file) const;
@@ -107,11 +114,13 @@ class Follow {
   void retire(std::size_t input);
   bool is_rewritten(std::size_t input);
   std::string newer_copy(std::size_t input);
+  std::string copy_of(std::size_t input, std::uint64_t records);
   // A read during which the file was truncated.
   struct Interrupted {
     SourcePosition judged;  // before anybody noticed
     FileEnd last;           // the last bytes that were read
   };
+  bool begin_again(std::size_t input, const Interrupted* interrupted);
   void restart(std::size_t input, const std::function<bool()>& between,
                const Interrupted* interrupted = nullptr);
   bool open_missing();

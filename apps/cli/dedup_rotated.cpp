@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "command.hpp"
 #include "dedup_follow.hpp"
 #include "dedup_known.hpp"
+#include "sluice/base/error.hpp"
 #include "sluice/base/quantity.hpp"
 
 namespace sluice::cli {
@@ -19,6 +21,79 @@ std::optional<Found> found_at(const std::string& name) {
   if (::stat(name.c_str(), &status) != 0) return std::nullopt;
   return Found{{status.st_dev, status.st_ino, S_ISREG(status.st_mode)},
                static_cast<std::uint64_t>(status.st_size)};
+}
+
+Present present(const FileSource& file) {
+  struct stat status;
+  if (::fstat(file.descriptor(), &status) != 0)
+    throw IoError("cannot read input '" + file.name() + "'", errno);
+#ifdef __APPLE__
+  const timespec& modified = status.st_mtimespec;
+#else
+  const timespec& modified = status.st_mtim;
+#endif
+  return {static_cast<std::uint64_t>(status.st_size),
+          std::chrono::seconds(modified.tv_sec) + std::chrono::nanoseconds(modified.tv_nsec)};
+}
+
+std::uint64_t present_size(const FileSource& file) {
+  return present(file).size;
+}
+
+std::filesystem::file_time_type written_at(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::last_write_time(path.empty() ? "." : path, error);
+}
+
+namespace {
+
+std::string plain_path(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+// The path begins with the name, and its last word or number ends there: node10.log is none of node1.
+bool begins_with(const std::string& path, const std::string& name) {
+  if (!path.starts_with(name) || name.empty() || path.size() == name.size()) return path == name;
+  const auto kind = [](char c) {
+    const bool digit = c >= '0' && c <= '9';
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return digit ? 1 : letter ? 2 : 0;
+  };
+  const int last = kind(name.back());
+  return last == 0 || last != kind(path[name.size()]);
+}
+
+}  // namespace
+
+bool belongs_to(const std::string& path, const std::string& name,
+                const std::vector<std::string>& followed) {
+  const std::string plain = plain_path(path), own = plain_path(name);
+  if (!plain.starts_with(own)) return false;
+  return std::ranges::none_of(followed, [&](const std::string& other) {
+    const std::string longer = plain_path(other);
+    return longer.size() > own.size() && begins_with(plain, longer);
+  });
+}
+
+std::vector<FileIdentity> of_other_logs(const std::string& name,
+                                        const std::vector<std::string>& followed) {
+  namespace fs = std::filesystem;
+  std::vector<FileIdentity> files;
+  if (followed.size() < 2) return files;
+  const fs::path folder = fs::path(name).parent_path();
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string path = (folder / entry->path().filename()).string();
+    if (belongs_to(path, name, followed)) continue;
+    const auto has = [&](const std::string& other) {
+      return begins_with(plain_path(path), plain_path(other));
+    };
+    if (std::ranges::none_of(followed, has)) continue;
+    if (const std::optional<Found> found = found_at(path)) files.push_back(found->identity);
+  }
+  return files;
 }
 
 std::string renamed_beside(const std::string& name, std::uint64_t inode) {
@@ -34,8 +109,9 @@ std::string renamed_beside(const std::string& name, std::uint64_t inode) {
   return {};
 }
 
-std::string copy_with_more(const std::string& name, const FileSource& log, const FileEnd& read,
-                           FileTime since, const Hasher& hasher, const IsKnown& is_known) {
+std::string copy_with_more(const std::string& name, const std::vector<std::string>& followed,
+                           const FileSource& log, const FileEnd& read, FileTime since,
+                           const Hasher& hasher, const IsKnown& is_known) {
   namespace fs = std::filesystem;
   // With that many bytes, the log is known to be the file that was read.
   if (read.checked == 0 || read.checked == FileEnd::kMostChecked) return {};
@@ -46,7 +122,8 @@ std::string copy_with_more(const std::string& name, const FileSource& log, const
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string path = (folder / entry->path().filename()).string();
-    if (path.size() <= name.size() || !path.starts_with(name) || !is_mark(path[name.size()]))
+    if (path.size() <= name.size() || !path.starts_with(name) || !is_mark(path[name.size()]) ||
+        !belongs_to(path, name, followed))
       continue;
     const std::optional<Found> found = found_at(path);
     std::error_code ignored;
@@ -66,23 +143,35 @@ std::string copy_with_more(const std::string& name, const FileSource& log, const
 namespace {
 
 // The file that the state has read, under its new name or as a copy; empty if there is none.
-std::string found_again(const InputPosition& old, const Hasher& hasher,
-                        const std::vector<FileIdentity>& outputs) {
+std::string found_again(const InputPosition& old, const std::vector<std::string>& followed,
+                        const Hasher& hasher, const std::vector<FileIdentity>& outputs) {
   if (old.end.checked == 0) {
     // Nothing is known of its contents, and another file may have its inode by now: only a name like its own counts.
     std::string path = renamed_beside(old.name, old.inode);
-    return path.starts_with(old.name) && packing_of_name(path) == Packing::none ? path
-                                                                                : std::string();
+    const bool like_it =
+        belongs_to(path, old.name, followed) && packing_of_name(path) == Packing::none;
+    return like_it ? path : std::string();
   }
   std::string path = found_beside(old.name, old, hasher, outputs, true);
-  return path.empty() && may_be_copied(old) ? found_beside(old.name, old, hasher, outputs) : path;
+  if (!path.empty() || !may_be_copied(old)) return path;
+  std::vector<FileIdentity> others = of_other_logs(old.name, followed);
+  others.insert(others.end(), outputs.begin(), outputs.end());
+  return found_beside(old.name, old, hasher, others);
 }
+
+// What is known of a run that goes on.
+struct Before {
+  const RunPosition& run;
+  const DedupRequest& request;
+  std::vector<FileIdentity> outputs;
+  std::vector<std::string> followed;  // names, also of files that are missing
+};
 
 // Files beside `name`, named like it, that were written to since then and that the state does not know; quoted,
 // and empty if there are none. `path`: one that is known.
 std::string unknown_beside(const std::string& name, const std::string& path,
-                           std::filesystem::file_time_type since, const RunPosition& run,
-                           const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
+                           std::filesystem::file_time_type since, const Before& before) {
+  const auto& [run, request, outputs, followed] = before;
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(name).parent_path();
   std::error_code error;
@@ -92,7 +181,7 @@ std::string unknown_beside(const std::string& name, const std::string& path,
     const std::string other = (folder / entry->path().filename()).string();
     const std::optional<Found> found = found_at(other);
     std::error_code ignored;
-    if (!other.starts_with(name) || other == name || other == path ||
+    if (!belongs_to(other, name, followed) || other == name || other == path ||
         other.starts_with(request.state) || std::ranges::count(request.files, other) > 0 ||
         !found || !found->identity.regular || found->size == 0 ||
         std::ranges::count(outputs, found->identity) > 0 ||
@@ -114,11 +203,10 @@ constexpr const char* kGiveThem =
 
 // After one rotation the old file is `path`. After more than one, the files in between are not known to the
 // state.
-void warn_of_others(const std::string& name, const std::string& path, const RunPosition& run,
-                    const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
+void warn_of_others(const std::string& name, const std::string& path, const Before& before) {
   std::error_code error;
-  const std::string others = unknown_beside(
-      name, path, std::filesystem::last_write_time(path, error), run, request, outputs);
+  const std::string others =
+      unknown_beside(name, path, std::filesystem::last_write_time(path, error), before);
   if (!others.empty())
     warn("dedup",
          fmt::format("'{}' seems to have been rotated more than once while nothing followed it: {} "
@@ -127,13 +215,12 @@ void warn_of_others(const std::string& name, const std::string& path, const RunP
 }
 
 // A log of which little was read may have been replaced by one that begins alike, and then compressed.
-void warn_of_others_like(const InputPosition& known, const RunPosition& run,
-                         const DedupRequest& request, const std::vector<FileIdentity>& outputs) {
+void warn_of_others_like(const InputPosition& known, const Before& before) {
   if (known.end.checked == FileEnd::kMostChecked) return;
   std::error_code error;
-  const auto saved = std::filesystem::last_write_time(request.state, error);
+  const auto saved = std::filesystem::last_write_time(before.request.state, error);
   if (error) return;
-  const std::string others = unknown_beside(known.name, {}, saved, run, request, outputs);
+  const std::string others = unknown_beside(known.name, {}, saved, before);
   if (!others.empty())
     warn("dedup",
          fmt::format("'{}' begins with the {} that were read of it, but it is another "
@@ -142,12 +229,11 @@ void warn_of_others_like(const InputPosition& known, const RunPosition& run,
 }
 
 // A file of which nothing was read has no bytes by which a copy of it could be known.
-void warn_of_copies(const std::string& name, const RunPosition& run, const DedupRequest& request,
-                    const std::vector<FileIdentity>& outputs) {
+void warn_of_copies(const std::string& name, const Before& before) {
   std::error_code error;
-  const auto saved = std::filesystem::last_write_time(request.state, error);
+  const auto saved = std::filesystem::last_write_time(before.request.state, error);
   if (error) return;
-  const std::string others = unknown_beside(name, {}, saved, run, request, outputs);
+  const std::string others = unknown_beside(name, {}, saved, before);
   if (!others.empty())
     warn("dedup", fmt::format("nothing was read of '{}' before, and it may have been copied and "
                               "truncated while nothing followed it: {} {} '{}'",
@@ -200,9 +286,11 @@ void sort_as_given(std::vector<Known>& all, std::uint64_t& current, const DedupR
 
 // What the state knows of the inputs. It may be older than what it was copied from, so of files that are known
 // by their contents alone, a warning names others that may hold more.
-std::vector<Known> know_inputs(const RunPosition& run, const DedupRequest& request,
-                               const std::vector<FileSource>& inputs,
-                               const std::vector<FileIdentity>& outputs, const Hasher& hasher) {
+std::vector<Known> know_inputs(const Before& before, const std::vector<FileSource>& inputs,
+                               const Hasher& hasher) {
+  const auto& run = before.run;
+  const auto& request = before.request;
+  const auto& outputs = before.outputs;
   std::vector<GivenInput> given;
   for (std::size_t i = 0; i < inputs.size(); ++i) given.push_back({request.files[i], inputs[i], 0});
   RenamedFiles renamed(outputs);
@@ -225,8 +313,8 @@ std::vector<Known> know_inputs(const RunPosition& run, const DedupRequest& reque
     if (place == inputs.size()) continue;
     known.input = inputs[place].identity();
     if (!error)
-      known.copy =
-          copy_with_more(inputs[place].name(), inputs[place], old.end, saved, hasher, is_known);
+      known.copy = copy_with_more(inputs[place].name(), before.followed, inputs[place], old.end,
+                                  saved, hasher, is_known);
     if (!known.copy.empty())
       known.input.reset();
     else
@@ -243,15 +331,16 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
   std::vector<bool> added(inputs.size(), false);
   if (!request.follow || request.abandon || !known.unfinished()) return added;
   RunPosition& run = *known.run;
-  std::vector<FileIdentity> outputs;
+  Before before{run, request, {}, request.files};
+  before.followed.insert(before.followed.end(), missing.begin(), missing.end());
   for (const OutputPosition& output : known.outputs)
     if (const std::optional<Found> found = found_at(output.path))
-      outputs.push_back(found->identity);
-  std::vector<Known> all = know_inputs(run, request, inputs, outputs, hasher);
+      before.outputs.push_back(found->identity);
+  std::vector<Known> all = know_inputs(before, inputs, hasher);
   sort_as_given(all, run.current, request, inputs);
   std::ranges::transform(all, run.inputs.begin(), &Known::old);
   // Two logs may begin alike: an input is no copy of another one.
-  std::vector<FileIdentity> others = outputs;
+  std::vector<FileIdentity> others = before.outputs;
   for (const FileSource& input : inputs) others.push_back(input.identity());
   std::vector<InputPosition> left;
   std::uint64_t current = run.current;
@@ -261,8 +350,8 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
     const std::size_t known_place = place_among(all[k], inputs);
     if (!old.regular || known_place < inputs.size()) {
       if (known_place < inputs.size()) next = known_place + 1;
-      if (old.regular && old.end.checked == 0) warn_of_copies(old.name, run, request, outputs);
-      if (all[k].by_contents) warn_of_others_like(old, run, request, outputs);
+      if (old.regular && old.end.checked == 0) warn_of_copies(old.name, before);
+      if (all[k].by_contents) warn_of_others_like(old, before);
       left.push_back(old);
       continue;
     }
@@ -270,14 +359,15 @@ std::vector<bool> find_rotated(DedupRequest& request, const std::vector<std::str
     const auto named = std::ranges::find(request.files, old.name);
     const bool given = named != request.files.end();
     const auto place = given ? named : request.files.begin() + static_cast<std::ptrdiff_t>(next);
-    const std::string path = all[k].copy.empty() ? found_again(old, hasher, others) : all[k].copy;
+    const std::string path =
+        all[k].copy.empty() ? found_again(old, before.followed, hasher, others) : all[k].copy;
     const std::string name = path.empty() ? old.name : std::exchange(old.name, path);
     std::optional<FileSource> source;
     if (!path.empty()) source = open_followed(path, wake, request);
     // A copy has another inode, and the old one may be that of a file that is not known.
     if (source) run.inputs[k].inode = old.inode = source->identity().inode;
     if (source && (given || std::ranges::count(missing, name) > 0))
-      warn_of_others(name, path, run, request, outputs);
+      warn_of_others(name, path, before);
     if (source && found_at(path).value_or(Found{}).size > old.end.offset) {
       note("dedup", name == path
                         ? fmt::format("'{}', which was rotated, is read on from byte {}", path,

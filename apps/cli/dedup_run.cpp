@@ -346,7 +346,8 @@ void Run::say_stopped() const {
     std::string files;
     for (const std::string& file : unread) files += (files.empty() ? "" : ", ") + file;
     warn("dedup", fmt::format("stopped before what is left of these files was read: {}; without "
-                              "--state the next run does not know of them: give them as inputs",
+                              "--state the next run does not know where this one stopped: give it "
+                              "these files as inputs",
                               files));
   }
   // A file is read again from the first record that was not judged. A pipe is not.

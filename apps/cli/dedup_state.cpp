@@ -10,13 +10,32 @@
 #include "dedup_window.hpp"
 #include "places.hpp"
 #include "sluice/base/error.hpp"
+#include "sluice/base/memory_resource.hpp"
+#include "sluice/base/quantity.hpp"
 #include "sluice/filters/catalogue.hpp"
 
 namespace sluice::cli {
 namespace {
 
+[[noreturn]] void refuse_size(const DedupRequest& request) {
+  const bool by_count = request.window && !request.window->spec.by_time();
+  const std::string flag = by_count ? "--window" : request.rate ? "--rate" : "--expect";
+  const std::uint64_t budget = default_memory().budget();
+  const std::string most = budget == MemoryResource::kNoBudget
+                               ? std::string()
+                               : fmt::format(" ({} for this process)", format_size(budget));
+  throw NoMemory(fmt::format(
+      "filter '{}' would need more memory than there is{}: give a smaller {} or a larger "
+      "--fpr, or use a machine with more memory",
+      request.window ? request.window->filter : request.filter, most, flag));
+}
+
 AnyFilter make_asked(const DedupRequest& request) {
-  return request.window ? make_window(request) : make_filter(request.filter, request.wish);
+  try {
+    return request.window ? make_window(request) : make_filter(request.filter, request.wish);
+  } catch (const NoMemory&) {
+    refuse_size(request);
+  }
 }
 
 [[noreturn]] void refuse_state(const DedupRequest& request, std::string_view what,
@@ -58,7 +77,11 @@ AnyFilter make_completed(const DedupRequest& request, const AnyFilter& held) {
   const std::string_view asked =
       request.filter_named ? std::string_view(request.filter_asked) : name;
   const std::size_t comma = std::min(asked.find(','), asked.size());
-  make_filter(asked, request.wish);  // reports a wrong request as such
+  try {
+    make_filter(asked, request.wish);  // reports a wrong request as such
+  } catch (const NoMemory&) {
+    refuse_size(request);
+  }
   if (asked.substr(0, comma) != name)
     refuse_state(request, "filter", describe_filter(held), request.filter_asked);
   Settings settings = Settings::parse(asked.substr(std::min(comma + 1, asked.size())));

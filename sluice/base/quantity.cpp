@@ -264,12 +264,14 @@ double parse_rate(std::string_view flag, std::string_view text) {
                     flag, text));
   const std::string_view number = text.substr(0, slash);
   // Less than one per second may be meant.
-  constexpr double kMost = 1e19;
+  constexpr double kMost = 0x1p64;
   const std::optional<double> keys = read_number(number);
   if (!keys)
     throw BadParameters(fmt::format("{} '{}' is no rate, such as 50k/s or .5/s", flag, text));
-  if (*keys < kMost) return *keys / seconds;
-  return static_cast<double>(parse_count(flag, number)) / seconds;
+  if (*keys >= kMost)
+    refuse(flag, text, "is too large",
+           "give keys per second, minute, hour or day, such as 50k/s, and fewer than 2^64");
+  return *keys / seconds;
 }
 
 std::optional<double> read_number(std::string_view text) {

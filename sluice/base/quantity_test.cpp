@@ -110,6 +110,8 @@ TEST(Quantity, CountsKnowTheirLimit) {
   expect_refused(parse_count, {"18446744073709551616", "18446744074G", std::string(100, '9'),
                                std::string(100, '9') + "G"});
   EXPECT_NE(refusal(parse_count, "18446744073709551616").find("too large"), std::string::npos);
+  EXPECT_NE(refusal(parse_rate, "1e30/s").find("is too large: give keys per second"),
+            std::string::npos);
   EXPECT_NE(refusal(parse_count, std::string(60, '9')).find("too large"), std::string::npos);
   EXPECT_NE(refusal(parse_count, "0." + std::string(60, '3')).find("whole"), std::string::npos);
 }

@@ -23,7 +23,13 @@ void for_each_family(const PlanRequest& request, See see) {
   if (request.fnr) look(families_for(Role::forgetting));
 }
 
+// As a user would write it.
 std::string count_text(std::uint64_t count) {
+  if (count >= 1'000'000'000'000'000) {
+    std::string text = fmt::format("{:g}", static_cast<double>(count));
+    std::erase(text, '+');
+    return text;
+  }
   for (const auto& [unit, name] :
        {std::pair(std::uint64_t{1'000'000'000}, "G"), std::pair(std::uint64_t{1'000'000}, "M"),
         std::pair(std::uint64_t{1000}, "k")})

@@ -100,12 +100,19 @@ std::unique_ptr<RE2> compile(const std::string& expression) {
     refuse(expression,
            fmt::format("it has {} groups: give at most {}, and write the others as (?:…)",
                        re->NumberOfCapturingGroups(), kMostGroups));
+  if (!re->ok() && re->error_code() == RE2::ErrorMissingParen)
+    refuse(
+        expression,
+        R"(missing ) after a group that begins with (: close it, or write \( for the character ()");
   if (!re->ok()) {
     const std::size_t at = expression.find(re->error_arg());
     const bool placed =
         at != std::string::npos && !re->error_arg().empty() && re->error_arg() != expression;
-    refuse(expression,
-           re->error() + (placed ? fmt::format(" (at byte {})", at + 1) : "") + hint(*re));
+    std::string why = re->error();
+    // It was quoted already.
+    const std::string again = ": " + expression;
+    if (why.ends_with(again)) why.resize(why.size() - again.size());
+    refuse(expression, why + (placed ? fmt::format(" (at byte {})", at + 1) : "") + hint(*re));
   }
   check_bytes(expression);
   return re;

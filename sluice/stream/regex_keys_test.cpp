@@ -95,6 +95,8 @@ TEST(RegexKeys, ReasonsQuoteTheRecord) {
 
 TEST(RegexKeys, BadExpressionsAreExplained) {
   EXPECT_TRUE(holds(refusal("a(b"), "missing"));
+  EXPECT_TRUE(holds(refusal("("), "missing ) after a group")) << refusal("(");
+  EXPECT_TRUE(refusal("[").ends_with("missing ]")) << refusal("[");
   EXPECT_TRUE(holds(refusal("ab)"), "unexpected )"));
   EXPECT_TRUE(holds(refusal("id=[z-a]"), "z-a (at byte 5)")) << refusal("id=[z-a]");
   EXPECT_TRUE(holds(refusal(R"((\w)\1)"), "backreferences are not supported"));

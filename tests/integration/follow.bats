@@ -305,6 +305,67 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   holds out 'id,pad\n100,a\n'
 }
 
+@test "a rotated file belongs to the longest name that is followed and that it begins with" {
+  local run=("${noisy[@]}" --state s -o passed app.log app.log.err ./app.log.err.now)
+  echo a0 >app.log
+  echo e0 >app.log.err
+  : >app.log.err.now
+  start "${run[@]}"
+  eventually has passed 2
+  eventually looked
+  kill -STOP "$pid"
+  rotate_both 1
+  kill -CONT "$pid"
+  eventually has passed 7
+  told "'app.log.err.12' came in between, and is read before 'app.log.err'"
+  stop
+  run ! told warning
+  rotate_both 2
+  start "${run[@]}"
+  eventually has passed 11
+  stop
+  # One of its two files in between is not known to the state.
+  told "'app.log.err' seems to have been rotated more than once while nothing followed it: 'app.log.err.22' may hold"
+  [ "$(grep -c warning err)" -eq 1 ]
+}
+
+# rotate_both WORD: app.log once, app.log.err twice.
+rotate_both() {
+  local i
+  for i in 1 2; do
+    echo "e$1$i" >>app.log.err
+    mv app.log.err "app.log.err.$1$i"
+    : >app.log.err
+  done
+  echo "a$1" >>app.log
+  mv app.log "app.log.$1"
+  echo "a$1." >app.log
+  echo "e$1." >app.log.err
+}
+
+@test "a copy of another log that is followed is not taken for one of a log that was emptied" {
+  local name
+  for name in b a.err; do
+    rm -f a* b* out
+    printf 'id,pad\n1,x\n' | tee a >"$name"
+    start "${follow[@]}" --csv --key id --window 2 a "$name"
+    eventually has out 2
+    eventually read_all "$name"
+    eventually looked
+    kill -STOP "$pid"
+    printf '2,b\n3,b\n4,b\n' >>"$name"
+    cp "$name" "$name.1"
+    printf 'id,pad\n9,b\n' >"$name"
+    printf 'id,pad\n5,a\n' >a
+    kill -CONT "$pid"
+    eventually has_line out 9,b
+    eventually has_line out 5,a
+    told "'$name.1' is a copy of it"
+    [ "$(grep -c 'is a copy of it' err)" -eq 1 ]
+    stop
+  done
+}
+
 @test "a file that may have come in between is told, and then it is not said that nothing is lost" {
   lines_with a >log
   start "${noisy[@]}" --state s log
@@ -406,6 +467,69 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   run ! told warning
 }
 
+# blocked FILE: more comes to it than the reader of the output takes, and the run waits for that within the file.
+blocked() {
+  kill -STOP "$pid"
+  seq 6 900000 >>"$1"
+  kill -CONT "$pid"
+  eventually waits_within "$1"
+}
+
+# drained: the run is told to stop and ends. What it has written is in ./rest.
+drained() {
+  kill -INT "$pid"
+  cat <&8 >>rest
+  exec 8<&-
+  ends_with 130
+}
+
+# left_of FILE: its bytes that are not in ./rest, which has all that was read of it, and begins with HEAD bytes of
+# others.
+left_of() { echo $(($(stat -c %s "$1") - $(stat -c %s rest) + $2)); }
+
+@test "without a state, a new file that is partly read at the end is told" {
+  mkfifo drain
+  echo 0 >log
+  "$SLUICE" "${noisy[@]}" log >drain 2>err 3>&- &
+  pid=$!
+  started+=("$pid")
+  exec 8<drain
+  head -c 2 <&8 >rest
+  mv log log.1
+  seq 1 900000 >log
+  eventually told 'now reading the new one'
+  eventually waits_within log
+  drained
+  told "stopped before what is left of these files was read: 'log' ($(size_text "$(left_of log 2)")); without --state"
+}
+
+# size_text BYTES: as the command writes them, from a KiB on.
+size_text() { awk -v b="$1" 'BEGIN { print b < 1048576 ? sprintf("%.1f KiB", b / 1024) : sprintf("%.1f MiB", b / 1048576) }'; }
+
+@test "without a state, what was not read of a copy, of new logs and of a long one is told at the end" {
+  mkfifo drain
+  seq 1 5 >a
+  echo b1 >b
+  : >c
+  "$SLUICE" "${follow[@]}" a b c later >drain 2>err 3>&- &
+  pid=$!
+  started+=("$pid")
+  exec 8<drain
+  head -c 13 <&8 >rest
+  blocked a
+  # Nothing looks at these files any more.
+  echo b2 >>b
+  cp b b.1
+  echo three >b
+  echo c1 >>c
+  mv c c.1
+  echo c22 >c
+  echo x >later
+  drained
+  told "warning: 'b' was truncated or rewritten after 3 bytes of it were read: 'b.1' is a copy of it"
+  told "files was read: 'b.1' (3 bytes), 'a' ($(size_text "$(left_of a 3)")), 'b' (6 bytes), 'c.1' (3 bytes), 'later' (2 bytes), 'c' (4 bytes); without --state"
+}
+
 @test "copytruncate: what only the copy has is read, too" {
   seq 1 20000 >log
   start "${follow[@]}" log
@@ -420,6 +544,49 @@ looked() { grep -q '^State:.*sleeping' "/proc/$pid/status" && grep -qE 'poll' "/
   told "'log.1' is a copy of it, whose rest is read"
   stop
   seq 20200 | cmp - out
+}
+
+@test "copytruncate twice between two looks: a copy that does not begin as what was read is told" {
+  local state
+  for state in '' s; do
+    rm -f log* out
+    echo r0 >log
+    start "${noisy[@]}" --filter exact ${state:+--state s} log
+    eventually has out 1
+    eventually looked
+    kill -STOP "$pid"
+    echo A1 >>log
+    cp log log.1
+    echo B1 >log
+    echo B2 >>log
+    mv log.1 log.2
+    cp log log.1
+    # A copy of what the log holds now is no such file.
+    echo C1 | tee log >log.3
+    kill -CONT "$pid"
+    eventually has out 3
+    told "'log.2' is a copy of it, whose rest is read"
+    told "warning: 'log.1' has come beside 'log' while that was truncated or rewritten: it may hold records that are not read"
+    run ! told "'log.2' has come"
+    stop
+    holds out 'r0\nA1\nC1\n'
+    run ! told 'is lost'
+    # Once is nothing to tell.
+    rm -f log* out s s.*
+    seq 100 >log
+    start "${noisy[@]}" --filter exact ${state:+--state s} log
+    eventually has out 100
+    eventually looked
+    kill -STOP "$pid"
+    seq 101 110 >>log
+    cp log log.1
+    gzip -k log.1
+    echo 111 >log
+    kill -CONT "$pid"
+    eventually has out 111
+    stop
+    [ "$(grep -c warning err)" -eq 1 ]
+  done
 }
 
 @test "copytruncate: a copy of the log is not taken for what was delivered" {

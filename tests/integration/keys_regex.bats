@@ -45,6 +45,8 @@ load helper
   : >log
   refused 2 dedup --key-regex 'a(b' log
   says "--key-regex 'a(b': missing"
+  refused 2 dedup --key-regex '(' log
+  [[ $stderr == *"--key-regex '(': missing ) after a group"*'write \( for the character (' ]] || fail "$stderr"
   refused 2 dedup --key-regex '(\w)\1' log
   says 'backreferences are not supported'
   refused 2 dedup --key-regex 'a(?!b)' log

@@ -71,6 +71,21 @@ planned() {
   done
 }
 
+@test "very large numbers are told as they may be given, and what is too large for the machine in flags" {
+  refused 1 plan --window 1e18
+  says 'no filter can do --window 1e18;'
+  refused 1 plan --expect 10000000000G
+  says 'no filter can do --expect 1e19;'
+  refused 2 dedup --window 8990G
+  says 'would need more memory than there is (' 'for this process): give a smaller --window or a larger --fpr'
+  refused 2 dedup --expect 1e12
+  says 'give a smaller --expect or a larger --fpr'
+  refused 2 dedup --window 1h --arrival-time --rate 1e9/s
+  says 'give a smaller --rate or a larger --fpr'
+  refused 2 plan --window 10m --rate 1e30/s
+  says "--rate '1e30/s' is too large: give keys per second, minute, hour or day"
+}
+
 @test "what cannot be had is told with the nearest that can, which can" {
   refused 1 plan --window 1M --fpr 1e-6 --memory 16MiB
   [[ $stderr == *"--memory 17.5MiB, or --fpr "*", or --window "* ]]
