@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/window_slices.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/window_slices.hpp"
 
 namespace sluice::cluster {
 namespace {

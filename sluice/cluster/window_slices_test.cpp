@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "sluice/base/error.hpp"
-#include "tests/support/window_slices.hpp"
 #include "tests/support/counts.hpp"
+#include "tests/support/window_slices.hpp"
 
 namespace sluice::cluster {
 namespace {
