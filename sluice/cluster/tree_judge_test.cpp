@@ -96,7 +96,7 @@ TEST(TreeJudge, JudgesAsAJudgeDoes) {
           }
           duplicates += count_duplicates(verdicts);
         }
-        EXPECT_GT(duplicates, 5000u);
+        EXPECT_GT(duplicates, 4000u);
         EXPECT_EQ(late_events > 100, by_time);
         EXPECT_EQ(tree.tree().late(), late_events);
       }
