@@ -64,12 +64,12 @@ same "sections of symbols and of the compiler" '' \
 mapfile -t files <"$BUILD/libraries.txt"
 ((${#files[@]} >= 6)) || complain "only these libraries are linked: ${files[*]}"
 zcat sluice/usr/share/doc/sluice/THIRD-PARTY.gz >third-party
-for package in $(dpkg-query --search "${files[@]}" | cut -d: -f1 | sort -u) libcli11-dev libtomlplusplus-dev; do
+for package in $(dpkg-query --search "${files[@]}" | cut -d: -f1 | sort -u) libcli11-dev; do
   grep -qF " $package " "$SOURCE/NOTICE" || complain "NOTICE does not name $package"
   for text in "${texts[@]}"; do
     grep -qF "($package)" "$text" || complain "$text has no licence of $package"
   done
-  [[ $package == libcli11-dev || $package == libtomlplusplus-dev ]] ||
+  [[ $package == libcli11-dev ]] ||
     dpkg-deb --field "$packages/libsluice-dev_$version-1_$architecture.deb" Depends | grep -qF " $package," ||
     complain "libsluice-dev does not depend on $package"
 done
